@@ -69,7 +69,7 @@ using Trainer = pp::Pipeline<GPT, pp::Stages<4>, Partition, pp::MicroBatches<8>,
 template <class Trainer>
 constexpr bool steps_overlap = Trainer::compiled::plan().period.value() > 0;
 template <class Trainer>
-constexpr bool has_no_flush = Trainer::compiled::work::is_free;
+constexpr bool has_no_flush = Trainer::compiled::is_free;
 
 /// As many steps as two cores do in two or three minutes.
 inline constexpr long default_steps = 3000;

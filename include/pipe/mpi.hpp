@@ -14,7 +14,7 @@
 
 #include <mpi.h>
 
-#include <pipe/runtime/host/replicas.hpp>
+#include <pipe/runtime/host/replicas/replicas.hpp>
 #include <pipe/transport/mpi/mpi.hpp>
 
 namespace pp {

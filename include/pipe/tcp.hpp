@@ -9,7 +9,7 @@
 
 #include <chrono>
 
-#include <pipe/runtime/host/replicas.hpp>
+#include <pipe/runtime/host/replicas/replicas.hpp>
 #include <pipe/transport/tcp/tcp.hpp>
 
 namespace pp {

@@ -18,7 +18,7 @@
 #include <pipe/plan/compiled/memory_map.hpp>
 #include <pipe/runtime/cuda/engine.cuh>
 #include <pipe/runtime/cuda/process_order.hpp>
-#include <pipe/runtime/cuda/replica_sums.cuh>
+#include <pipe/runtime/cuda/replica_sum.cuh>
 #include <pipe/schedule/catalog/catalog.hpp>
 #include <pipe/schedule/communication.hpp>
 #include <pipe/schedule/in_flight.hpp>
@@ -286,7 +286,7 @@ class hashing_executor {
       : of_(of), executor_(of.d, place, std::vector(place.numbers.size(), of.groups.data()), order,
                            0, false),
         sums_(place.processes, place.local),
-        room_(std::size_t(place.local.replicas) * pp::cuda::replica_sums::line) {}
+        room_(std::size_t(place.local.replicas) * pp::cuda::replica_sum::line) {}
 
   /// Puts a step on streams.
   void enqueue(int samples, hash seed) {
@@ -334,7 +334,7 @@ class hashing_executor {
     seed_ = seed, samples_ = samples;
     pp::detail::job j;
     j.what = pp::detail::job::kind::train;
-    j.samples = samples;
+    j.batch.samples = samples;
     j.seed = seed;
     executor_.begin(j);
   }
@@ -363,7 +363,7 @@ class hashing_executor {
   }
   pipeline_of_hashes const& of_;
   mutable pp::detail::cuda_executor executor_;
-  pp::cuda::replica_sums sums_;
+  pp::cuda::replica_sum sums_;
   std::vector<char> room_;  // for what other replicas send
   hash seed_ = 0;
   int samples_ = 0;

@@ -9,9 +9,9 @@ end is an error: a text that is no longer there once, a law that does not compil
 also has to pass without a fault. Some twenty seconds for each.
 
 Not here, as no law can tell them apart, or only by chance:
-* step_flow::judge without its wait for the ranks here. The first rank at the end of its early part has seldom come there before another one's
+* flow_ranks::judge without its wait for the ranks here. The first rank at the end of its early part has seldom come there before another one's
   update, and whether it has is a matter of time.
-* step_flow::advance where a holder waits for the owner's update only, not for its shared weights. It is a race, which laws.tsan finds.
+* flow_ranks::run_leaf where a holder waits for the owner's update only, not for its shared weights. It is a race, which laws.tsan finds.
 """
 import argparse
 import subprocess
@@ -41,36 +41,36 @@ MUTANTS = [
            "return peak_versions(run, rank) +", "return peak_versions(run, rank) - (peak_versions(run, rank) > 1) +"),
     Mutant("a ring of activations is one too short", "weight_versions", "plan/compiled/flow_schedule.hpp",
            "return peak_in_chunk(table(), chunk);", "return peak_in_chunk(table(), chunk) - 1;"),
-    Mutant("a ring has room for the micro-batches of one mini-batch", "weight_versions", "plan/compiled/compiled_stage.hpp",
+    Mutant("a ring has room for the micro-batches of one mini-batch", "weight_versions", "plan/compiled/chunk_layout.hpp",
            "if (Work::is_free && f.keeping_micro_batches > 0) f.keeping_micro_batches = f.in_flight;", ""),
     Mutant("a boundary's number is one too large for its writer", "weight_versions", "runtime/actions.hpp",
            "values + chunk.boundary.at(n)", "values + chunk.boundary.at(n + 1)"),
-    Mutant("a step is judged before all ranks have updated", "weight_versions", "runtime/host/step_flow.hpp",
-           "      if (updated_[r].now() < count(n + 1)) return false;\n", "      (void)r;\n"),
-    Mutant("versions are not brought forward after a run", "weight_versions", "runtime/host/weight_versions.hpp",
+    Mutant("a step is judged before all ranks have updated", "weight_versions", "runtime/host/overlap/flow_ranks.hpp",
+           "    context_.for_each_rank([&](int r) { all &= updated_[r].now() >= count(n + 1); });\n", ""),
+    Mutant("versions are not brought forward after a run", "weight_versions", "runtime/host/core/weight_versions.hpp",
            "if (slot > 0) reverse(0, slot), reverse(slot, c.version_slots), reverse(0, c.version_slots);", ""),
-    Mutant("a rollback forgets the state", "steady", "runtime/host/weight_versions.hpp",
+    Mutant("a rollback forgets the state", "steady", "runtime/host/core/weight_versions.hpp",
            "    std::memcpy(state, state + c.to_kept_state, std::size_t(c.state_bytes));\n", "    (void)state;\n"),
-    Mutant("a rollback forgets the weights", "steady", "runtime/host/weight_versions.hpp", "    s.newest = s.before;\n", "    (void)s;\n"),
-    Mutant("buffers do not go into the next version", "steady", "runtime/host/weight_versions.hpp", "if (s.before != s.newest)", "if (false)"),
-    Mutant("the last step of a run is confirmed unseen", "steady", "runtime/host/step_flow.hpp",
-           "judge(m_.place_.first_rank, judged());", "confirm(judged(), at(judged()).outcome());"),
-    Mutant("a rank goes on after a step that is not right", "steady", "runtime/host/step_flow.hpp", "    if (!was_right) return false;\n", ""),
-    Mutant("later places keep what was shared before a rollback", "steady", "runtime/host/step_flow.hpp",
-           "if (n >= begin_) take_ties(r, n);", "if (n > begin_) take_ties(r, n);"),
-    Mutant("squares are added from the last to the first", "steady", "runtime/host/flow_step.hpp",
-           "for (long i = 0; i + 1 < report_.size(); ++i) sums[i % 2] += report_[i];",
-           "for (long i = report_.size() - 1; i-- > 0;) sums[i % 2] += report_[i];"),
-    Mutant("gradients of a stage on several ranks are not joined", "steps_of_leaves", "runtime/host/flow_leaves.hpp",
-           "    if (all == waited::done) all = leaves.finish();\n", ""),
-    Mutant("losses of leaves are not added up", "steps_of_leaves", "runtime/host/flow_step.hpp",
-           "j.leaf = i, j.leaves = own.count;", "j.leaves = own.count, j.leaf = own.count - 1;"),
-    Mutant("numbers after a short step are those of other holders", "steady_copies", "runtime/host/flow_step.hpp",
+    Mutant("a rollback forgets the weights", "steady", "runtime/host/core/weight_versions.hpp", "    s.newest = s.before;\n", "    (void)s;\n"),
+    Mutant("buffers do not go into the next version", "steady", "runtime/host/core/weight_versions.hpp", "if (s.before != s.newest)", "if (false)"),
+    Mutant("the last step of a run is confirmed unseen", "steady", "runtime/host/overlap/step_flow.hpp",
+           "ranks_.judge(context_.place.first_rank, n);", "ranks_.confirm(n, steps_.at(n).outcome());"),
+    Mutant("a rank goes on after a step that is not right", "steady", "runtime/host/overlap/flow_ranks.hpp", "    if (!was_right) return false;\n", ""),
+    Mutant("later places keep what was shared before a rollback", "steady", "runtime/host/overlap/flow_ranks.hpp",
+           "      if (n >= begin_) {\n", "      if (n > begin_) {\n"),
+    Mutant("squares are added from the last to the first", "steady", "runtime/host/overlap/flow_step.hpp",
+           "for (long i = 0; i < squares(); ++i) sums[i % 2] += report_[i];",
+           "for (long i = squares(); i-- > 0;) sums[i % 2] += report_[i];"),
+    Mutant("gradients of a stage on several ranks are not joined", "steps_of_leaves", "runtime/host/core/step_operations.hpp",
+           "        require(me.leaves.finish());\n", ""),
+    Mutant("losses of leaves are not added up", "steps_of_leaves", "runtime/host/overlap/flow_step.hpp",
+           "j.part.leaf = i, j.part.leaves = own.count;", "j.part.leaves = own.count, j.part.leaf = own.count - 1;"),
+    Mutant("numbers after a short step are those of other holders", "steady_copies", "runtime/host/overlap/flow_step.hpp",
            "    next += micro_batches(d) + turns - 1;\n    next -= next % turns;\n", "    next += micro_batches(d) + 0 * turns;\n"),
-    Mutant("R reads other weights than its forward", "steps_ahead", "runtime/host/flow_weights.hpp",
+    Mutant("R reads other weights than its forward", "steps_ahead", "runtime/host/overlap/flow_weights.hpp",
            "return slot_of(a.chunk, n + a.version);", "return slot_of(a.chunk, n + a.version - (a.kind == action_kind::recompute));"),
-    Mutant("a pair waits for the input of its forward only", "pairs", "runtime/host/action_runner.hpp",
-           "if (a.with_next) await(r, at, *second), me.doing.begin(a);", ""),
+    Mutant("a pair waits for the input of its forward only", "pairs", "runtime/host/core/action_runner.hpp",
+           "if (a.with_next) await(r, at, *second, arrived), me.doing.begin(a);", ""),
 ]
 
 

@@ -42,7 +42,7 @@ std::string adds_up(detail::nccl_processes& world, int devices, long room_bytes,
   std::vector<T> data(std::size_t(count + 1), T(-1)),
       room(std::size_t(room_bytes) / sizeof(T) + 1, T(-1));
   for (long i = 0; i < count; ++i) data[std::size_t(i)] = number<T>(local.replica, i + local.first);
-  cuda::replica_sums sums(world.link(), local);
+  cuda::replica_sum sums(world.link(), local);
   sums.add_up<T>(data.data(), count, reinterpret_cast<char*>(room.data()), room_bytes, on, &add<T>);
   if (world.link() != nullptr) world.wait(on);
   cudaStreamSynchronize(on);

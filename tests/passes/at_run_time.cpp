@@ -9,7 +9,7 @@
 
 #include "laws/random_model.hpp"
 
-#include <pipe/passes/compile.hpp>
+#include <pipe/passes/heap_compilation.hpp>
 
 using namespace pp;
 

@@ -45,7 +45,7 @@ using version_rule = long (*)(action_kind, long k, int s, int A, long begin);
 template <class Trainer>
 void check_records(executed_run const& run, long before, int first, int shown, int samples,
                    version_rule version) {
-  constexpr int A = Trainer::compiled::work::mini_batch;
+  constexpr int A = Trainer::compiled::mini_batch;
   int const there = (samples + 1) / 2;  // micro-batches of a mini-batch
   REQUIRE(run.steps == shown);
   REQUIRE(run.first_step == first);

@@ -41,10 +41,10 @@ std::string run(replica& r, program p) {
 /// A leaf, of which the first `busy` replicas have a sample. Then the own parts of gradients are
 /// sums over these.
 std::string run_leaf(replica& r, int busy) {
-  r.now.samples = r.place.replica < busy;
+  r.now.batch.samples = r.place.replica < busy;
   r.leaves.begin(r.now);
   for (program p : {program::forward, program::backward}) {
-    if (r.now.samples == 0) {
+    if (r.now.batch.samples == 0) {
       if (r.leaves.skip(r.of.training[p == program::backward]) != waited::done)
         return "a replica without samples did not go on";
     } else if (std::string const wrong = run(r, p); !wrong.empty()) {
@@ -64,9 +64,9 @@ std::string run_leaf(replica& r, int busy) {
 /// The leaves of a replica, of `leaves` in all, which replicas cannot divide evenly.
 std::string run_leaves(replica& r, int leaves) {
   int const count = r.shares[std::size_t(r.place.replica)];
-  r.now.samples = 1;
-  r.now.leaves = count;
-  for (r.now.leaf = 0; r.now.leaf < count; ++r.now.leaf) {
+  r.now.batch.samples = 1;
+  r.now.part.leaves = count;
+  for (r.now.part.leaf = 0; r.now.part.leaf < count; ++r.now.part.leaf) {
     r.leaves.begin(r.now);
     for (program p : {program::forward, program::backward})
       if (std::string const wrong = run(r, p); !wrong.empty()) return wrong;

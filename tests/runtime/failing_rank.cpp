@@ -85,11 +85,11 @@ struct wrapped_executor {
   step_result run(job::kind what) {
     job j;
     j.what = what;
-    j.input[0] = data.inputs.data();
-    j.samples = tiny::Regression::samples;
-    j.label = data.labels.data();
-    j.loss_terms = j.gradient_terms = double(data.labels.size());
-    j.learning_rate = 0.1;
+    j.batch.input[0] = data.inputs.data();
+    j.batch.samples = tiny::Regression::samples;
+    j.batch.label = data.labels.data();
+    j.loss.terms = j.loss.gradient_terms = double(data.labels.size());
+    j.update.learning_rate = 0.1;
     return m.run(j);
   }
 };

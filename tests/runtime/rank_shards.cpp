@@ -61,8 +61,8 @@ TEST_CASE("a block is measured where all of its gradient is, and all get its squ
     for (int const n : measured) CHECK(n == 1);
     for (replica& to : replicas.all) {
       for (replica& from : replicas.all) {
-        replica_run const a = from.shards.squares_of(from.place.replica, 0),
-                          b = to.shards.squares_of(from.place.replica, 0);
+        replica_range const a = from.shards.squares_of(from.place.replica, 0),
+                            b = to.shards.squares_of(from.place.replica, 0);
         REQUIRE(a.bytes == b.bytes);
         std::memcpy(b.data, a.data, std::size_t(a.bytes));
       }
@@ -83,7 +83,7 @@ TEST_CASE("replicas give each other all parameters that each has whole") {
       std::vector<int> times(std::size_t(model.bytes));
       for (int from = 0; from < 3; ++from)
         for (long n = 0;; ++n) {
-          replica_run const run = r.shards.values_of(from, n);
+          replica_range const run = r.shards.values_of(from, n);
           if (run.bytes == 0) break;
           long const first = place_of(r, run.data);
           for (long at = first; at < first + run.bytes; ++at) ++times[std::size_t(at)];

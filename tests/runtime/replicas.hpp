@@ -4,8 +4,8 @@
 // description by hand, and a transport between them.
 #pragma once
 
-#include <pipe/runtime/host/leaf_work.hpp>
-#include <pipe/runtime/host/replicas.hpp>
+#include <pipe/runtime/host/core/leaf_sums.hpp>
+#include <pipe/runtime/host/replicas/replicas.hpp>
 #include <pipe/transport/process/process_watch.hpp>
 
 #include <chrono>
@@ -197,7 +197,7 @@ struct replica {
   job now;
   team threads{1, std::chrono::nanoseconds(0), -1};
   pp::failure_flag failed{false};
-  leaf_work<float, lanes_between> leaves;
+  leaf_sums<float, lanes_between> leaves;
 
   replica(matrices const& model, lanes_between::office& office, int me, int all)
       : of(model), place{0, 1, 1, 0, me, all},
@@ -209,9 +209,9 @@ struct replica {
     for (int i = 0; of.d.zero > 2 && i + 1 < int(of.places.size()); ++i)
       for_each_own(i, [&](long k, float& own, float&) { own = number(i, k); });
     now.what = job::kind::train;
-    now.replicas = all;
-    now.shares = shares.data();
-    leaves.assemble(of.d, functions, transport, place, 0, start(), end, shards, threads, failed);
+    now.part.replicas = all;
+    now.part.shares = shares.data();
+    leaves.assemble({of.d, functions, transport, place, 0, start(), end, threads, failed}, shards);
   }
   replica(replica const&) = delete;
   char* start() { return reinterpret_cast<char*>(memory.data()); }

@@ -3,7 +3,7 @@
 // How replicas divide a chunk: what each owns, and the ring in which divided parameters are whole.
 #include "catch.hpp"
 
-#include <pipe/runtime/host/parameter_ring.hpp>
+#include <pipe/runtime/host/replicas/parameter_ring.hpp>
 #include <pipe/runtime/shards.hpp>
 
 #include <vector>

@@ -60,6 +60,19 @@ TEST_CASE("replicas that divide an update give each other their parts") {
                  run_fact::has_averages | run_fact::divides) ==
         std::vector{add_leaves, measure, gather, judge, update, share, average, transpose});
 }
+TEST_CASE("an update that is made again is what follows the judgement") {
+  std::vector<step_op> ops;
+  run_lines(
+      step_end,
+      run_fact::trains | run_fact::completes | run_fact::is_last | run_fact::updates |
+          run_fact::is_sound | run_fact::has_ties | run_fact::has_buffers,
+      [&](step_op op, unsigned f) {
+        ops.push_back(op);
+        return f;
+      },
+      first_of_update);
+  CHECK(ops == std::vector{update, commit, transpose});
+}
 TEST_CASE("whatever the facts, operations come after what they read") {
   for (unsigned facts = 0; facts <= every_fact; ++facts)
     for (bool sound : {true, false}) {
@@ -124,13 +137,13 @@ TEST_CASE("the facts of a run are those of its job and its pipeline") {
   j.what = job::kind::train;
   CHECK(facts_of(d, j) ==
         (run_fact::trains | run_fact::completes | run_fact::is_last | run_fact::updates));
-  j.is_continued = true;
-  j.updates = false;
+  j.part.is_continued = true;
+  j.update.applies = false;
   d.tie_count = 1;
   d.averages = true;
   unsigned const facts = run_fact::trains | run_fact::has_ties | run_fact::has_averages;
   CHECK(facts_of(d, j) == (facts | run_fact::is_last));
-  j.is_continued = false;
-  j.leaf = 1, j.leaves = 4;
+  j.part.is_continued = false;
+  j.part.leaf = 1, j.part.leaves = 4;
   CHECK(facts_of(d, j) == facts);
 }

@@ -3,7 +3,7 @@
 // The waits by which ranks that hold one chunk add to its gradients in the order of micro-batches.
 #include "catch.hpp"
 
-#include <pipe/runtime/host/sum_order.hpp>
+#include <pipe/runtime/host/core/sum_order.hpp>
 
 #include <tuple>
 #include <vector>

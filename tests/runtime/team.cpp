@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include <pipe/runtime/host/team.hpp>
+#include <pipe/runtime/host/core/team.hpp>
 
 using namespace pp;
 using namespace pp::detail;

@@ -3,7 +3,7 @@
 // Parameters that replicas divide, whole, for a program.
 #include "catch.hpp"
 
-#include <pipe/runtime/host/value_mirror.hpp>
+#include <pipe/runtime/host/replicas/value_mirror.hpp>
 
 #include <numeric>
 #include <vector>

@@ -46,9 +46,8 @@ std::string text_of(Call call) {
 
 job of_terms(double terms, int samples) {
   job j;
-  j.counted = terms;
-  j.loss_terms = j.gradient_terms = terms > 0 ? terms : 1;
-  j.samples = samples;
+  j.loss.count(terms);
+  j.batch.samples = samples;
   return j;
 }
 
@@ -65,15 +64,16 @@ TEST_CASE("Accumulated mini-batches have the loss and the scale of one with all 
   detail::accumulation<1> all;
   job first = of_terms(4, 2), second = of_terms(0, 1), third = of_terms(12, 3);
   all.extend(first, false, names);
-  CHECK((!first.continues && first.first_sample == 0 && first.gradient_scale == 1));
+  CHECK(
+      (!first.part.continues && first.part.first_sample == 0 && first.update.gradient_scale == 1));
   CHECK(add(all, first, 2.5) == 2.5);
   all.extend(second, false, names);  // nothing counts: its loss is 0 over one term
-  CHECK((second.continues && second.first_sample == 2));
+  CHECK((second.part.continues && second.part.first_sample == 2));
   CHECK(add(all, second, 0) == 2.5);
   all.extend(third, false, names);
-  CHECK(third.gradient_terms == 4);         // as if the first were alone
-  CHECK(third.gradient_scale == 4.0 / 16);  // and then as a mean over all
-  CHECK(third.first_sample == 3);
+  CHECK(third.loss.gradient_terms == 4);           // as if the first were alone
+  CHECK(third.update.gradient_scale == 4.0 / 16);  // and then as a mean over all
+  CHECK(third.part.first_sample == 3);
   CHECK(add(all, third, 0.5) == (4 * 2.5 + 12 * 0.5) / 16);
   CHECK(all.count() == 3);
 }
@@ -81,13 +81,13 @@ TEST_CASE("Accumulated mini-batches have the loss and the scale of one with all 
 TEST_CASE("Mini-batches without a label have no loss, and no step has none") {
   detail::accumulation<1> all;
   job none = of_terms(0, 2), last = of_terms(0, 2), some = of_terms(2, 2);
-  none.updates = false;
+  none.update.applies = false;
   all.extend(none, false, names);
   CHECK(std::isnan(add(all, none, 0)));
   CHECK(text_of<data_error>([&] { detail::accumulation(all).extend(last, false, names); }) ==
         "labels: none of this step counts, so it has no loss: leave its mini-batch out");
   all.extend(some, false, names);
-  CHECK(some.gradient_scale == 1.0 / 2);  // backward has divided by 1
+  CHECK(some.update.gradient_scale == 1.0 / 2);  // backward has divided by 1
   CHECK(add(all, some, 3) == 3);
 }
 
@@ -97,16 +97,16 @@ TEST_CASE("Accumulated sums are added") {
   all.extend(first, true, names);
   add(all, first, 3);
   all.extend(second, true, names);
-  CHECK((second.gradient_scale == 1 && add(all, second, 4) == 7));
+  CHECK((second.update.gradient_scale == 1 && add(all, second, 4) == 7));
 }
 
 TEST_CASE("The gradients of each loss are divided by its own terms") {
   auto const of_both = [](double terms, double of_kind) {
     job j = of_terms(terms, 2);
-    j.updates = false;
-    j.further.count = 1;
-    j.further.items[0].weight = 3;
-    j.further.items[0].counted = of_kind;
+    j.update.applies = false;
+    j.loss.further.count = 1;
+    j.loss.further.items[0].weight = 3;
+    j.loss.further.items[0].counted = of_kind;
     return j;
   };
   detail::accumulation<2> counted, other;
@@ -114,21 +114,23 @@ TEST_CASE("The gradients of each loss are divided by its own terms") {
   for (job const& j : jobs) counted.count_ahead(j, false);
   for (job j : jobs) {
     counted.extend(j, false, names);
-    CHECK((j.gradient_terms == 10 && j.further.items[0].factor == 3 * 10.0 / 20));
-    double const losses[] = {double(j.counted > 0), 2. * (j.further.items[0].counted > 0)};
+    CHECK((j.loss.gradient_terms == 10 && j.loss.further.items[0].factor == 3 * 10.0 / 20));
+    double const losses[] = {double(j.loss.counted > 0),
+                             2. * (j.loss.further.items[0].counted > 0)};
     step_result r{.losses = {losses, 2}};
     counted.add(j, r);
-    if (counted.count() == 3) CHECK((j.gradient_scale == 1 && r.losses[1] == 2 && r.loss == 7));
+    if (counted.count() == 3)
+      CHECK((j.update.gradient_scale == 1 && r.losses[1] == 2 && r.loss == 7));
   }
   job first = of_both(4, 2), second = of_both(4, 3);
   other.extend(first, false, names);
   add(other, first, 1);
   other.extend(second, false, names);  // what comes may have the terms that lack
-  second.updates = true;
+  second.update.applies = true;
   CHECK(text_of<data_error>([&] {
           detail::accumulation<2>(other).extend(second, false, names);
         }).starts_with("step(): the gradients of 2 mini-batches"));
-  second.further.items[0].weight = 0;  // only measured
+  second.loss.further.items[0].weight = 0;  // only measured
   detail::accumulation<2>(other).extend(second, false, names);
 }
 
@@ -223,18 +225,18 @@ TEST_CASE("A parameter that is not finite is named with its layer and place") {
 TEST_CASE("A leaf is the part of a mini-batch that its number says, or nothing") {
   float x[10 * 3], y[10 * 2];
   detail::job whole;
-  whole.input[0] = x;
-  whole.label = y;
-  whole.samples = 10;
-  whole.first_sample = 100;
+  whole.batch.input[0] = x;
+  whole.batch.label = y;
+  whole.batch.samples = 10;
+  whole.part.first_sample = 100;
   detail::leaf_share const four{4, 4, 0, 1, {}};
   auto const leaf = [&](int i) { return four.part_of<Net, float>(whole, i, 1); };
   constexpr long inputs = 3, labels = 2;
-  CHECK((leaf(0).samples == 4 && leaf(1).samples == 4 && leaf(2).samples == 2));
-  CHECK((leaf(2).input[0] == x + 8 * inputs && leaf(2).label == y + 8 * labels));
-  CHECK((leaf(1).first_sample == 104 && leaf(3).first_sample == 110));
-  CHECK((leaf(3).samples == 0 && leaf(3).input[0] == x + 10 * inputs));
-  CHECK(leaf(0).output == nullptr);
+  CHECK((leaf(0).batch.samples == 4 && leaf(1).batch.samples == 4 && leaf(2).batch.samples == 2));
+  CHECK((leaf(2).batch.input[0] == x + 8 * inputs && leaf(2).batch.label == y + 8 * labels));
+  CHECK((leaf(1).part.first_sample == 104 && leaf(3).part.first_sample == 110));
+  CHECK((leaf(3).batch.samples == 0 && leaf(3).batch.input[0] == x + 10 * inputs));
+  CHECK(leaf(0).batch.output == nullptr);
 }
 
 constexpr memory_map<3, 2> three_chunks() {

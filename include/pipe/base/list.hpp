@@ -14,7 +14,9 @@ struct list {
   T items[Count > 0 ? Count : 1]{};
   PIPE_HD constexpr T& operator[](int i) { return items[i]; }
   PIPE_HD constexpr T const& operator[](int i) const { return items[i]; }
+  PIPE_HD constexpr T* begin() { return items; }
   PIPE_HD constexpr T const* begin() const { return items; }
+  PIPE_HD constexpr T* end() { return items + Count; }
   PIPE_HD constexpr T const* end() const { return items + Count; }
   static constexpr int size() { return Count; }
 };

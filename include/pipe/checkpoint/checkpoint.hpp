@@ -125,7 +125,7 @@ struct checkpoint_of {
         [&] { e.spoil(trainer.steps_); });
     set_numbers(trainer, read.numbers);
     e.states_changed();
-    if constexpr (compiled::work::is_free)
+    if constexpr (compiled::is_free)
       if (read.has_versions) e.versions_changed();
     return {trainer.steps_, trainer.accumulated_.count(), std::move(read.position),
             std::move(read.other_bits)};
@@ -207,7 +207,7 @@ struct checkpoint_of {
     states all = states_of(trainer);
     if (trainer.accumulated_.count() == 0)
       std::erase_if(all, [](run_state<T> const& s) { return s.is_accumulated; });
-    if constexpr (compiled::work::is_free)
+    if constexpr (compiled::is_free)
       if (!trainer.engine_->has_versions())
         std::erase_if(all, [](run_state<T> const& s) { return s.is_older; });
     return all;
@@ -408,7 +408,7 @@ struct checkpoint_of {
     for (std::size_t i = 5; i < sum.bits.size(); i += 3)
       if (!is_below(sum.real(i), 1e300) || !is_below(sum.real(i + 1), 1e300))
         file.refuse("its numbers of the terms of further losses are those of no run");
-    if (count > 0 && (trainer.leaves_.leaves > 1 || compiled::work::divides_gradients))
+    if (count > 0 && (trainer.leaves_.leaves > 1 || compiled::divides_gradients))
       file.refuse(
           "it has accumulated gradients, to which a mini-batch of several leaves, or with "
           "divided gradients, adds none");

@@ -108,12 +108,12 @@ class run_state_table {
     });
     table.for_each_place([&](chunk const& c, parameter_place const& p) {
       // Where replicas divide gradients, none are accumulated.
-      bool const is_added_to = p.trained && !(P::work::divides_gradients && is_divided(c.of, p));
+      bool const is_added_to = p.trained && !(P::divides_gradients && is_divided(c.of, p));
       if (!p.is_committed() && !is_added_to) return;
       table.add("accumulated/", c, p, (p.is_buffer ? c.of.sums : c.of.gradients) + p.offset);
       table.rows_.back().is_accumulated = true;
     });
-    if constexpr (P::work::is_free && !P::predicts_weights)
+    if constexpr (P::is_free && !P::predicts_weights)
       table.for_each_place([&](chunk const& c, parameter_place const& p) {
         for (int n = 1; n < c.of.version_slots && (p.trained || p.is_committed()); ++n) {
           long const shift = c.of.shift_of(c.of.version_slots - n);

@@ -34,9 +34,11 @@ template <class Trainer>
 class device_generator {
   using Given = typename Trainer::model;
   static_assert(decltype(detail::diagnosed(detail::diagnose_decoding(detail::word<Given>{})))::ok);
-  static_assert(detail::accepted<decltype(detail::diagnose_use_of_device_data<
-                                          typename Trainer::compiled::backend,
-                                          typename Trainer::compiled::device_count>())>::value);
+  static_assert(
+      detail::accepted<
+          decltype(detail::diagnose_use_of_device_data<
+                   typename Trainer::compiled::backend,
+                   typename Trainer::compiled::template option<option_family::devices>>())>::value);
   /// See decoder.
   using M = std::conditional_t<detail::is_decodable<Given>(), Given, detail::smallest_decodable>;
 

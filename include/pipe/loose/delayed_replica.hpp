@@ -23,8 +23,8 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/optim/setting_check.hpp>
 #include <pipe/runtime/fingerprint.hpp>
-#include <pipe/runtime/host/common_kernels.hpp>
-#include <pipe/runtime/host/rank_link.hpp>
+#include <pipe/runtime/host/core/common_kernels.hpp>
+#include <pipe/runtime/host/core/rank_link.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/schedule/families/wave_clock.hpp>
@@ -62,11 +62,10 @@ struct training_of<Trainer>::halves {
     job j;
     take_inputs(b, share.leaves * share.samples, j);
     take_labels(b, Trainer::labels_per_sample, j);
-    require_terms(j.has_terms());
+    require_terms(j.loss.has_terms());
     begin_job<typename Trainer::compiled>(j, job::kind::train);
     hash_labels<typename Trainer::model, typename Trainer::element>(j);
-    j.all_samples = j.samples;
-    number(j, trainer.steps_ + 1 + pending);
+    begin(j, trainer.steps_ + 1 + pending);
     return j;
   }
   /// The only ones, as the trainer has chosen them alone.
@@ -90,21 +89,21 @@ struct training_of<Trainer>::halves {
   step_result run(job const& whole, leaf_share const& share) const {
     job j = share.part_of<typename Trainer::model, typename Trainer::element>(whole,
                                                                               share.leaf_of(0), 1);
-    if (j.samples == 0) return {};
-    j.loss_terms = 1;
-    for (further_loss& f : j.further.items) f.counted = 1;
-    j.updates = false;
-    j.is_continued = true;  // shared parameters are summed in the update
+    if (j.batch.samples == 0) return {};
+    j.loss.terms = 1;
+    for (further_loss& f : j.loss.further.items) f.counted = 1;
+    j.update.applies = false;
+    j.part.is_continued = true;  // shared parameters are summed in the update
     return trainer.run(j);
   }
   /// The update by the gradients in memory, of a job whose run is over.
   step_result update(job const& whole) const {
     job j;
     j.what = job::kind::train;
-    j.gradient_terms = whole.gradient_terms;
-    j.all_samples = whole.all_samples;
-    j.continues = true;
-    number(j, trainer.steps_ + 1);
+    j.loss.gradient_terms = whole.loss.gradient_terms;
+    j.part.continues = true;
+    begin(j, trainer.steps_ + 1);
+    j.update.samples = whole.update.samples;
     step_result const r = trainer.run(j);
     trainer.steps_ += libm::isfinite(r.gradient_norm);
     return r;
@@ -131,14 +130,9 @@ struct training_of<Trainer>::halves {
   }
 
  private:
-  void number(job& j, long step) const {
-    auto const& settings = trainer.settings_;
+  void begin(job& j, long step) const {
     trainer.averages_.require_out(step);
-    j.seed = settings.seed;
-    j.step = step;
-    j.learning_rate = learning_rate_of(settings, step);
-    j.clip_value = settings.clip_value;
-    j.clip_norm = settings.clip_norm;
+    begin_step(j, trainer.settings_, step, learning_rate_of(trainer.settings_, step));
   }
 };
 
@@ -168,7 +162,7 @@ class delayed_replica {
   using compiled = typename Trainer::compiled;
   static_assert(!compiled::transport::copies && !compiled::backend::has_own_memory,
                 "a delayed replica is a pipeline on the Host, whose ranks are threads");
-  static_assert(compiled::work::overlap == detail::step_overlap::none,
+  static_assert(compiled::overlap == detail::step_overlap::none,
                 "a delayed replica has a schedule with a flush: its steps do not overlap");
   static_assert(compiled::sum::leaves == 1,
                 "a delayed replica is one leaf of a mini-batch: it has no SumIn");
@@ -211,7 +205,7 @@ class delayed_replica {
     next.ran = of_.run(next.whole, share_);
     if (is_under_way_) add_up();
     letter const sums = std::exchange(letter_of(replica()), letter_on(next));
-    trade_gradients(share_.leaf_of(0) * share_.samples < next.whole.samples);
+    trade_gradients(share_.leaf_of(0) * share_.samples < next.whole.batch.samples);
     exchange_.post();
     ++posted_;
     note_means();
@@ -322,8 +316,8 @@ class delayed_replica {
   }
   /// The update of a step by the gradients in the trainer's memory. sums: of each loss's terms
   step_result end(under_way const& s, letter const& sums) {
-    loss_values const losses = s.whole.means_of(sums.losses);
-    double const loss = s.whole.further.sum_of(losses.items);
+    loss_values const losses = s.whole.loss.means_of(sums.losses);
+    double const loss = s.whole.loss.further.sum_of(losses.items);
     step_result r;
     bool const is_sound = libm::isfinite(loss);
     if (is_sound) r = of_.update(s.whole);

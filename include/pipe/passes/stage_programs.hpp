@@ -6,22 +6,9 @@
 
 #include <pipe/base/list.hpp>
 #include <pipe/passes/launches.hpp>
+#include <pipe/passes/stage_layout.hpp>
 
 namespace pp::detail {
-
-/// The memory of a stage's layout.
-template <int Values, int Parameters, int Passed>
-struct stage_layout : layout_totals {
-  list<address, Values> values;       // in forward: forward values, then gradients
-  list<address, Values> recomputed;   // in backward
-  list<long, Parameters> parameters;  // offset of each parameter and of its gradient
-  list<int, Parameters> by_offset;    // parameters in the order of their offsets
-  list<long, Parameters> transposed;  // offset of the transposed copy, where there is one
-  // Values and gradients that leave the stage without being computed at their slot.
-  list<copied, Passed> passed_values, passed_gradients;
-  /// `Passed` is room for either list; these are their lengths.
-  int passed_value_count = 0, passed_gradient_count = 0;
-};
 
 /// Stage S of compilation C.
 ///
@@ -180,23 +167,11 @@ struct stage_programs {
 
   // ---- memory ----
 
-  /// Parameters first, then values: the programs are noted in the order in which they run.
   static constexpr auto layout = [](auto...) {
-    constexpr int values = range.local_values(), parameters = range.parameters.size();
-    constexpr int passed = C::boundaries[S].gradient.count > C::boundaries[S + 1].forward.count
-                               ? C::boundaries[S].gradient.count
-                               : C::boundaries[S + 1].forward.count;
-    stage_layout<values, parameters, passed> l;
-    layout_sinks out{
-        l.values.items,     l.recomputed.items,      l.parameters.items,        l.by_offset.items,
-        l.transposed.items, {l.passed_values.items}, {l.passed_gradients.items}};
-    list<char, parameters> turn;
-    lay_out_parameters(C::whole, range, turn.items, out, l.bytes);
-    list<occurrence, run.count * values> seen;
-    list<scratch_block, range.values.size() + 1> forward_blocks;
-    list<scratch_block, values + 1> backward_blocks;
-    layout_scratch scratch{{}, forward_blocks.items, backward_blocks.items};
-    for (int i = 0; i < run.count; ++i) scratch.seen[int(run[i])] = seen.items + i * values;
+    constexpr int values = range.local_values();
+    constexpr int sent = C::boundaries[S + 1].forward.count,
+                  returned = C::boundaries[S].gradient.count;
+    layout_scratch scratch;
     [[maybe_unused]] list<bool, has_chains ? values : 0> in_memory;
     if constexpr (has_chains) scratch.in_memory = in_memory.items;
     [[maybe_unused]] list<bool, has_loss_in_backward ? values : 0> in_evaluation;
@@ -205,19 +180,17 @@ struct stage_programs {
       note_in_memory(Chains::rule, unplaced_of(plain_order_of(program::forward)),
                      plain_chains_of(program::forward), range, in_evaluation.items);
     }
-    value_layout pass(C::whole, range, S, Drops, scratch);
-    for (int i = 0; i < run.count; ++i) {
-      view<launch_chain> const joined = chains_of(run[i]);
-      pass.note(run[i], order_of(run[i]), joined);
-      if constexpr (has_chains)
-        note_in_memory(Chains::rule,
-                       unplaced_of(run[i] == program::forward ? trained_order() : order_of(run[i])),
-                       joined, range, in_memory.items);
-    }
-    pass.run(out, l);
-    l.passed_value_count = out.passed_values.count;
-    l.passed_gradient_count = out.passed_gradients.count;
-    return l;
+    return lay_out_stage(
+        {C::whole, range, S, Drops}, scratch, fixed<values>{}, fixed<range.parameters.size()>{},
+        fixed<(sent > returned ? sent : returned)>{}, fixed<run.count * values>{},
+        [&](value_layout& pass, program p) {
+          view<launch_chain> const joined = chains_of(p);
+          pass.note(p, order_of(p), joined);
+          if constexpr (has_chains)
+            note_in_memory(Chains::rule,
+                           unplaced_of(p == program::forward ? trained_order() : order_of(p)),
+                           joined, range, in_memory.items);
+        });
   }();
 
   static constexpr layout_totals const& totals() { return layout; }

@@ -255,7 +255,7 @@ std::string explain_exchange(bool profiled) {
 template <class Trainer>
 std::string explain_links() {
   auto const& plan = Trainer::compiled::plan();
-  using partition = typename Trainer::compiled::template option<option_family::partition>;
+  using partition = typename Trainer::compiled::partition;
   constexpr bool profiled = requires { typename partition::profile; };
   std::string text;
   if (plan.links.count > 0) {
@@ -279,7 +279,7 @@ std::string explain_links() {
 template <class Trainer>
 std::string explain_period() {
   auto const& plan = Trainer::compiled::plan();
-  if (Trainer::compiled::work::overlap == step_overlap::none) return {};
+  if (Trainer::compiled::overlap == step_overlap::none) return {};
   double const makespan = double(Trainer::compiled::timeline().makespan);
   return "without a barrier, a step takes " + readable_percent(plan.period.value() / makespan) +
          " of the makespan in the long run, bubble " + readable_percent(plan.bubble_steady) + "\n";

@@ -18,7 +18,7 @@ namespace pp {
 template <class Trainer>
 std::string explain_delay(int n) {
   using compiled = typename Trainer::compiled;
-  using partition = typename compiled::template option<option_family::partition>;
+  using partition = typename compiled::partition;
   constexpr bool profiled = requires { typename partition::profile; };  // else times are FLOPs
   auto const& plan = compiled::plan();
   long gradients = 0;

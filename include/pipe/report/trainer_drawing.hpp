@@ -32,7 +32,7 @@ template <class Trainer>
 drawing drawing_of_plan(
     std::string title = std::string(detail::type_name<typename Trainer::model>()) + ", predicted") {
   using compiled = typename Trainer::compiled;
-  using partition = typename compiled::template option<option_family::partition>;
+  using partition = typename compiled::partition;
   constexpr bool profiled = requires { typename partition::profile; };
   return drawing_of(compiled::times(), compiled::table(), compiled::timeline(),
                     {std::move(title), profiled ? "ns" : "FLOP", "B"});
@@ -51,7 +51,7 @@ drawing drawing_of_plan(int steps) {
   if (steps == 1) return one;
   if constexpr (work::is_free) {
     auto const problem = repeated(work::times(), steps * work::sum::leaves);
-    using endless = detail::run_of_flow<typename work::flow, work::mini_batch>;
+    using endless = detail::run_of_flow<typename work::schedule, work::mini_batch>;
     auto const run = make_dynamic_table<endless>(problem, work::where);
     drawing d = drawing_of(problem, run, simulate(problem, run), one.words);
     d.steps = steps;
@@ -105,9 +105,8 @@ drawing drawing_of_run(
   // Planned transfer times do not apply: measured times include the transfers.
   question.hop = question.bandwidth = 0;
   // Of a run, or of all leaves of a step.
-  constexpr int of_step = compiled::work::overlap == detail::step_overlap::none
-                              ? compiled::work::micro_batches
-                              : compiled::work::mini_batch;
+  constexpr int of_step = compiled::overlap == detail::step_overlap::none ? compiled::micro_batches
+                                                                          : compiled::mini_batch;
   question.micro_batches = run.steps * of_step;
   drawing d;
   d.words = {std::move(title), "ns", "B"};

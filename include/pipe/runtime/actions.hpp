@@ -19,14 +19,14 @@ namespace pp::detail {
 /// Real samples of a micro-batch: d.samples, fewer in the one that is padded, 0 after the end of
 /// the mini-batch.
 inline int samples_in(pipeline_description const& d, job const& j, int micro_batch) {
-  int const left = j.samples - micro_batch * d.samples;
+  int const left = j.batch.samples - micro_batch * d.samples;
   return left < 0 ? 0 : left < d.samples ? left : d.samples;
 }
 /// The first row of a loss among those of a micro-batch; for the number behind the last one their
 /// end.
 inline int first_row_of(pipeline_description const& d, job const& j, int loss) {
   if (loss == d.losses) return d.loss_rows;
-  return loss == 0 ? 0 : j.further.items[loss - 1].rows_before * d.samples;
+  return loss == 0 ? 0 : j.loss.further.items[loss - 1].rows_before * d.samples;
 }
 
 /// Fills in the context of job j's launches on a micro-batch, except for memory.
@@ -35,7 +35,7 @@ inline void set_context(launch_context& a, pipeline_description const& d, job co
   a.valid_samples = samples_in(d, j, micro_batch);
   // The first micro-batch overwrites the gradients of the previous step, unless the run continues
   // it.
-  a.accumulate = micro_batch > 0 || j.continues;
+  a.accumulate = micro_batch > 0 || j.part.continues;
   a.training = a.wants_gradient = j.what == job::kind::train;
 }
 

@@ -70,57 +70,37 @@ struct launch_seen {
 
 namespace detail {
 
-/// The place of a job's mini-batch: the program's arrays in the memory of the host or of the
-/// device; or, in that of the engine, as it was prefetched (on the host: copied, and padded to
-/// whole micro-batches), or as the run before has read it.
+/// The place of a mini-batch: the program's arrays in the memory of the host or of the device; or,
+/// in that of the engine, as it was prefetched (on the host: copied, and padded to whole
+/// micro-batches), or as the run before has read it.
 enum class data_place : unsigned char { host, device, loaded, staged };
 
-/// A run over a mini-batch: what to compute, on which data, with which scale factors. Fields marked
-/// `train` are read by training runs only.
-struct job {
-  /// stop: ends the threads of the host executor, which alone sets it.
-  enum class kind : unsigned char { train, evaluate, infer, stop };
-  kind what = kind::evaluate;
-  /// Arrays of `samples` samples, valid until the run ends; null: not given.
+/// The arrays of a run: of `samples` samples each, valid until the run ends; null: not given.
+struct job_batch {
   void const* input[max_inputs]{};
   void const* label = nullptr;
   void* output = nullptr;  ///< infer: the model's output before the loss
-  data_place data = data_place::host;
+  data_place place = data_place::host;
   bool output_is_on_device = false;
-  /// If data or output are in a program's device memory: the cudaStream_t behind whose work they
-  /// are accessed.
+  /// If arrays are in a program's device memory: the cudaStream_t behind whose work they are
+  /// accessed.
   void* stream = nullptr;
-  int samples = 0;        ///< in the mini-batch, at most as planned
-  double loss_terms = 1;  ///< divisor of the loss, positive
-  double counted = 1;     ///< sum of the weights of the loss's terms; may be 0, unlike loss_terms
-  double gradient_terms = 1;  ///< divisor of gradients in backward
-  further_losses further{};   ///< those of the model beside the first; none in inference
-  std::uint64_t labels = 0;   ///< a hash of what all processes read: see hash_labels
-  double gradient_scale = 1;  ///< train: factor of the complete gradients
-  std::uint64_t seed = 0;     ///< of random bits
-  /// Index of the first sample, for random bits: as many as the mini-batches accumulated before
-  /// this one, and the leaves before this one, have.
-  long first_sample = 0;
-  long all_samples = 0;  ///< of all runs that the update counts: the divisor of buffers' sums
-  /// Which run of a step this is, of how many here: the leaves of a mini-batch. Only the last one
-  /// has results. Replicas: how many run leaves; on the host shares[replicas] says how many each,
-  /// which lives during the run: see leaf_division.
-  int leaf = 0, leaves = 1, replicas = 1;
-  int const* shares = nullptr;
-  job const* whole = nullptr;  ///< of a leaf: the job of its mini-batch, while it runs
-  int first_micro_batch = 0;   ///< of the leaf, in the mini-batch
-  bool updates = true;         ///< train: false computes gradients only
-  bool continues = false;      ///< train: accumulates onto the gradients of the previous run
-  bool is_continued = false;   ///< train: the next run accumulates onto these gradients
-  long step = 1;               ///< counted from 1
-  double learning_rate = 0;
-  /// train: every gradient element is clipped to [-clip_value, clip_value]; 0: no clipping.
-  double clip_value = 0;
-  double clip_norm = 0;  ///< train: bound of the global norm, after clip_value; 0: no clipping
-  void (*watch)(void* watcher, launch_seen const&) = nullptr;  ///< called after every launch
-  /// First argument of `watch`.
-  void* watcher = nullptr;
+  int samples = 0;               ///< in the mini-batch, at most as planned
+  std::uint64_t label_hash = 0;  ///< of what all processes read: see hash_labels
+};
 
+/// The terms of a run's losses. None is read in inference.
+struct job_loss {
+  double terms = 1;           ///< divisor of the loss, positive
+  double counted = 1;         ///< sum of the weights of its terms; may be 0, unlike `terms`
+  double gradient_terms = 1;  ///< divisor of gradients in backward
+  further_losses further{};   ///< those of the model beside the first
+
+  /// Sets the divisors from the sum of the weights of the terms.
+  void count(double weights) {
+    counted = weights;
+    terms = gradient_terms = loss_divisor(weights);
+  }
   /// The sum of the weights of the terms of loss i; 1 of a sum.
   constexpr double terms_of(int i) const { return i == 0 ? counted : further.items[i - 1].counted; }
   bool has_terms() const {
@@ -129,11 +109,61 @@ struct job {
   /// The value of each loss, of the sums of their terms; 0 of one without terms: see loss_of.
   [[gnu::cold]] loss_values means_of(double const* sums) const {
     loss_values all(sums, 1 + further.count);
-    all.items[0] /= loss_terms;
+    all.items[0] /= terms;
     for (int i = 0; i < further.count; ++i)
       all.items[i + 1] /= loss_divisor(further.items[i].counted);
     return all;
   }
+};
+
+struct job;
+
+/// Which part of a step a run is: one of the leaves of its mini-batch, or one of the mini-batches
+/// that are accumulated.
+struct job_part {
+  /// Which leaf this is, of how many here. Only the last one has results. Replicas: how many run
+  /// leaves; on the host shares[replicas] says how many each, which lives during the run: see
+  /// leaf_division.
+  int leaf = 0, leaves = 1, replicas = 1;
+  int const* shares = nullptr;
+  job const* whole = nullptr;  ///< of a leaf: the job of its mini-batch, while it runs
+  int first_micro_batch = 0;   ///< of the leaf, in the mini-batch
+  /// Index of the first sample, for random bits: as many as the mini-batches accumulated before
+  /// this one, and the leaves before this one, have.
+  long first_sample = 0;
+  bool continues = false;     ///< train: accumulates onto the gradients of the previous run
+  bool is_continued = false;  ///< train: the next run accumulates onto these gradients
+};
+
+/// The update at the end of a training run.
+struct job_update {
+  bool applies = true;  ///< false: the run computes gradients only
+  double learning_rate = 0;
+  double gradient_scale = 1;  ///< factor of the complete gradients
+  /// Every gradient element is clipped to [-clip_value, clip_value]; 0: no clipping.
+  double clip_value = 0;
+  double clip_norm = 0;  ///< bound of the global norm, after clip_value; 0: no clipping
+  long samples = 0;      ///< of all runs that the update counts: the divisor of buffers' sums
+};
+
+/// A function that is called after every launch; null: none is.
+struct launch_watch {
+  void (*see)(void* of, launch_seen const&) = nullptr;
+  void* of = nullptr;
+};
+
+/// A run over a mini-batch: what to compute, on which data, with which scale factors. Each group of
+/// fields is of one phase of the run.
+struct job {
+  enum class kind : unsigned char { train, evaluate, infer };
+  kind what = kind::evaluate;
+  long step = 1;           ///< counted from 1
+  std::uint64_t seed = 0;  ///< of random bits
+  job_batch batch{};       ///< read by inputs, labels and outputs
+  job_loss loss{};         ///< read by the loss and its backward
+  job_part part{};         ///< read where gradients are summed
+  job_update update{};     ///< train: read at the end of the step
+  launch_watch watch{};    ///< called in all phases
 };
 
 }  // namespace detail

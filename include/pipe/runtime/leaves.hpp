@@ -192,10 +192,10 @@ constexpr long room_for_replicas(long summed) {
 /// step is judged, as only the last leaf stays where runs read; the next one comes into the other.
 constexpr int prefetch_rooms(int leaves) { return leaves > 1 ? 2 : 1; }
 /// Whether a job's mini-batch is a sum of several runs, here or in replicas.
-constexpr bool has_leaves(job const& j) { return j.leaves > 1 || j.replicas > 1; }
+constexpr bool has_leaves(job const& j) { return j.part.leaves > 1 || j.part.replicas > 1; }
 /// Whether a job is the last run of its step.
-constexpr bool is_last_leaf(job const& j) { return j.leaf + 1 == j.leaves; }
+constexpr bool is_last_leaf(job const& j) { return j.part.leaf + 1 == j.part.leaves; }
 /// Whether replicas add up what a job has computed.
-constexpr bool exchanges(job const& j) { return j.replicas > 1 && is_last_leaf(j); }
+constexpr bool exchanges(job const& j) { return j.part.replicas > 1 && is_last_leaf(j); }
 
 }  // namespace pp::detail

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The end of a run as a program: the operations between the last gradient and the next forward, in
-// order, each with the conditions under which it applies. Threads execute it in
-// runtime/host/executor.hpp, streams in runtime/cuda/parameters.cuh: they implement the operations,
-// this header defines when these run.
+// order, each with the conditions under which it applies. This header defines when operations run;
+// threads execute them in runtime/host/core/step_operations.hpp, streams in
+// runtime/cuda/parameters.cuh.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -51,11 +51,11 @@ struct run_fact {
 inline unsigned facts_of(pipeline_description const& d, job const& j) {
   bool const training = j.what == job::kind::train;
   return (training ? run_fact::trains : 0u) | (is_last_leaf(j) ? run_fact::is_last : 0u) |
-         (is_last_leaf(j) && !j.is_continued ? run_fact::completes : 0u) |
-         (training && j.updates ? run_fact::updates : 0u) |
+         (is_last_leaf(j) && !j.part.is_continued ? run_fact::completes : 0u) |
+         (training && j.update.applies ? run_fact::updates : 0u) |
          (d.tie_count > 0 ? run_fact::has_ties : 0u) | (d.averages ? run_fact::has_averages : 0u) |
          (d.has_buffers ? run_fact::has_buffers : 0u) |
-         (d.zero > 0 && j.replicas > 1 ? run_fact::divides : 0u);
+         (d.zero > 0 && j.part.replicas > 1 ? run_fact::divides : 0u);
 }
 
 /// A line of the program: an operation, and the facts that must all hold for it to run.
@@ -120,17 +120,23 @@ constexpr int count_barriers(unsigned facts) {
   return n;
 }
 
-/// Calls execute(step_op, facts) for each line whose facts hold. `execute` returns the facts, with
-/// those that it has established. Returns the facts at the end.
+/// Calls execute(step_op, facts) for each line from number `first` on whose facts hold. `execute`
+/// returns the facts, with those that it has established. Returns the facts at the end.
 ///
 /// law: a fact that `execute` adds holds for the lines that follow, not for earlier ones
 template <int Lines, class Execute>
 constexpr unsigned run_lines(step_line const (&lines)[Lines], unsigned facts,
-                             Execute const& execute) {
-  for (step_line const& line : lines)
-    if (line.applies(facts)) facts = execute(line.what, facts);
+                             Execute const& execute, int first = 0) {
+  for (int i = first; i < Lines; ++i)
+    if (lines[i].applies(facts)) facts = execute(lines[i].what, facts);
   return facts;
 }
+/// The number of the first line of step_end that changes parameters.
+inline constexpr int first_of_update = [] {
+  int i = 0;
+  while (step_end[i].what != step_op::update) ++i;
+  return i;
+}();
 
 }  // namespace detail
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The transfers between ranks: every range of memory that one rank reads of another, with the
-// reader's slot for it if the transport copies. Machines share no other memory between ranks.
+// reader's slot for it if the transport copies. Executors share no other memory between ranks.
 #pragma once
 
 #include <pipe/base/config.hpp>

@@ -18,10 +18,10 @@ namespace detail {
 /// Evaluates a data set, and sets `losses`. Returns the loss over all labels: see loss_of.
 template <class Trainer>
 double evaluate_data(Trainer& trainer, typename Trainer::batch const& data, loss_values& losses) {
-  job all;
+  job_loss all;
   double sums[most_losses]{}, counted = 0;
   for (auto const& batch : batches<Trainer>(data, {.samples = trainer.batch_samples()})) {
-    job here;
+    job_loss here;
     count_loss_terms(batch, here);
     loss_values const means = trainer.evaluate_losses(batch);
     // Without terms the mean is NaN.
@@ -33,7 +33,7 @@ double evaluate_data(Trainer& trainer, typename Trainer::batch const& data, loss
     all.further = here.further;
   }
   // A loss that is a sum has no divisor.
-  set_loss_terms(all, Trainer::model::loss::sums ? 1 : counted);
+  all.count(Trainer::model::loss::sums ? 1 : counted);
   for (further_loss& f : all.further.items)
     if (f.sums) f.counted = 1;
   losses = all.means_of(sums);

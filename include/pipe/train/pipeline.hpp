@@ -370,13 +370,11 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     setting_check().amount("learning_rate", learning_rate);
     averages_.require_out(steps_ + 1);
     detail::job j = prepare(b, detail::job::kind::train);
-    j.learning_rate = learning_rate;
-    j.clip_value = settings_.clip_value;
-    j.clip_norm = settings_.clip_norm;
+    detail::begin_step(j, settings_, steps_ + 1, learning_rate);
     step_result const r = add_up(j);
     accumulated_ = accumulation{};
     if (!r.skipped) ++steps_;
-    leaves_.end_step(parameter_places(), j.samples, steps_, settings_.compare_replicas);
+    leaves_.end_step(parameter_places(), j.batch.samples, steps_, settings_.compare_replicas);
     return r;
   }
 
@@ -387,8 +385,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     leaves_.require_one();
     averages_.require_out(steps_ + 1);
     detail::job j = prepare(b, detail::job::kind::train);
-    j.updates = false;
-    j.is_continued = true;
+    j.update.applies = false;
+    j.part.is_continued = true;
     return add_up(j);
   }
   template <class Access, class Batch>
@@ -402,8 +400,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   template <class Batch, class See>
   step_result watch_on(Batch const& b, See& see) {
     detail::job j = prepare_gradients("gradients", b);
-    j.watch = [](void* self, launch_seen const& seen) { (*static_cast<See*>(self))(seen); };
-    j.watcher = &see;
+    j.watch.see = [](void* self, launch_seen const& seen) { (*static_cast<See*>(self))(seen); };
+    j.watch.of = &see;
     return run(j);
   }
 
@@ -416,7 +414,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
       detail::throw_error<error>({call, "(): ", accumulated_.count(),
                                   " accumulated mini-batches are pending; call step() first"});
     detail::job j = prepare(b, detail::job::kind::train);
-    j.updates = false;
+    j.update.applies = false;
     return j;
   }
 

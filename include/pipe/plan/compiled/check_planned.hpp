@@ -20,36 +20,34 @@ namespace pp::detail {
 ///         stages share where steps overlap
 template <class M, class Options>
 void check_planned(graph_view const& g) {
-  using stages = typename Options::template get<option_family::stages>;
-  using size = typename Options::template get<option_family::micro_batch_size>;
-  using partition = typename Options::template get<option_family::partition>;
-  using flow = typename Options::template get<option_family::schedule>;
+  using chosen = chosen_options<Options>;
+  using partition = typename chosen::partition;
+  constexpr int stages = chosen::stages, samples = chosen::samples;
   int const layers = g.units.count;
   if (!any_trained(g))
     throw_error<error>({"a model without trained parameters: expected at least 1 to train"});
-  if (stages::value > layers)
+  if (stages > layers)
     throw_error<error>(
-        {"a model of ", layers, " layers: expected at most as many stages, got ", stages::value});
-  if (long const most = most_samples_at_once(g); size::value > most)
+        {"a model of ", layers, " layers: expected at most as many stages, got ", stages});
+  if (long const most = most_samples_at_once(g); samples > most)
     throw_error<error>(
-        {"micro-batches of ", size::value, " samples: expected at most ", most, " for this model"});
-  if (int const op = first_with_parts_of_groups(g, size::value); op >= 0)
-    throw_error<error>({"micro-batches of ", size::value,
+        {"micro-batches of ", samples, " samples: expected at most ", most, " for this model"});
+  if (int const op = first_with_parts_of_groups(g, samples); op >= 0)
+    throw_error<error>({"micro-batches of ", samples,
                         " samples: expected a multiple of the groups of SyncOver, ",
                         g.ops[op].attributes.batch().samples, " samples"});
-  if (norms_one_number(g, size::value))
-    throw_error<error>({"micro-batches of ", size::value,
-                        " samples: a batch norm would have one number per channel"});
+  if (norms_one_number(g, samples))
+    throw_error<error>(
+        {"micro-batches of ", samples, " samples: a batch norm would have one number per channel"});
   if constexpr (requires { typename partition::profile; })
     if (!has_times_of<partition>(layers))
       throw_error<error>({"a profile of ", partition::profile::layers,
                           " layers: expected one of this model, which has ", layers});
-  if (!can_cut<partition>(layers, stages::value))
+  if (!can_cut<partition>(layers, stages))
     throw_error<error>({"a partition of ", layers,
-                        " layers: expected ascending cuts, one less than ", stages::value,
-                        " stages"});
-  if (overlap_of<flow>() == step_overlap::free && any_tied(g))
-    throw_error<error>({"schedule ", flow::name,
+                        " layers: expected ascending cuts, one less than ", stages, " stages"});
+  if (chosen::is_free && any_tied(g))
+    throw_error<error>({"schedule ", chosen::schedule::name,
                         ": stages update independently, so none may share a parameter (Tied)"});
 }
 

@@ -7,6 +7,9 @@
 #include <pipe/base/bytes.hpp>
 #include <pipe/passes/memory.hpp>
 #include <pipe/runtime/description.hpp>
+#include <pipe/runtime/device_blocks.hpp>
+#include <pipe/schedule/placement.hpp>
+#include <pipe/schedule/policy.hpp>
 #include <pipe/schedule/slots.hpp>
 
 namespace pp::detail {
@@ -121,6 +124,49 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   if (f.copies_gradient)
     c.received_gradient =
         take_ring(f.received_gradient_bytes, received(f.left.gradient, f.holders_after));
+}
+
+/// Describes chunk s of Work, a pipeline_schedule or a planned_pipeline with a valid table, but for
+/// its parameters and programs: facts of the schedule and the options are added to those of the
+/// passes, `f`, and laid out.
+///
+/// needs: f has the sizes of programs and of the optimizer's state, and of its boundaries the slots
+///        and what is received
+template <class Work>
+constexpr void describe_chunk(int s, chunk_facts f, chunk_description& c) {
+  auto const rank = [](int stage) { return rank_of(Work::where, Work::ranks, stage); };
+  c.rank = rank(s);
+  c.first_holder = holder_of(Work::where, s, 0);
+  c.first_kept = Work::first_kept_of(s);
+  // Micro-batches before first_kept run programs that recompute, the others programs that keep what
+  // backward reads.
+  f.dropping_micro_batches = c.first_kept;
+  f.keeping_micro_batches = Work::micro_batches - c.first_kept;
+  f.in_flight = Work::in_flight(s);
+  // Of several mini-batches at once, any number of each kind may be in flight.
+  if (Work::is_free && f.keeping_micro_batches > 0) f.keeping_micro_batches = f.in_flight;
+  if (Work::is_free && f.dropping_micro_batches > 0) f.dropping_micro_batches = f.in_flight;
+  f.holders = replicas(Work::where, s);
+  f.copies_weights = f.holders > 1 && Work::transport::copies;
+  f.pending_slots = Work::pending_slots(s);
+  f.widths = Work::widths;
+  f.zero = Work::zero::level;
+  f.divides_gradients = Work::divides_gradients;
+  f.offloads_state = Work::offload::is_on;
+  f.averages = Work::averaging::averages;
+  f.version_slots = Work::version_slots(s);
+  f.keeps_state = Work::overlap == step_overlap::confirmed;
+  f.has_entered = s > 0;
+  if (f.has_entered) {
+    f.copies_value = is_copied<Work>(rank(s - 1), c.rank);
+    f.holders_before = replicas(Work::where, s - 1);
+  }
+  f.has_left = s + 1 < Work::stages;
+  if (f.has_left) {
+    f.copies_gradient = is_copied<Work>(rank(s + 1), c.rank);
+    f.holders_after = replicas(Work::where, s + 1);
+  }
+  lay_out_chunk(f, c);
 }
 
 }  // namespace pp::detail

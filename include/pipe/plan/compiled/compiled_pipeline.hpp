@@ -32,44 +32,21 @@ namespace pp::detail {
 /// law: every member is a constant if by_compiler; otherwise those that depend on the schedule are
 ///      made once, at first use
 template <class M, class Options>
-struct compiled_pipeline {
-  template <class Family>
-  using option = typename Options::template get<Family>;
-  using precision = option<option_family::precision>;
-  using element = typename precision::element;
-  using value = typename precision::value;
-  using optimizer = option<option_family::optimizer>;
-  using schedule = option<option_family::schedule>;
-  using backend = option<option_family::backend>;
-  using averaging = option<option_family::averaging>;
-  using prefetching = option<option_family::prefetching>;
-  using offload = offload_of<option<option_family::offload>, backend>;
-  using sum = option<option_family::sum>;
-  /// A type of its own, not first named in a lambda: g++ 14 cannot find an option there.
-  using host_threads_option = option<option_family::threads>;
-  using transport = typename option<option_family::transport>::transport;
-  using zero = zero_of<option<option_family::zero>, transport>;
-  using device_count = option<option_family::devices>;
-  static constexpr int devices = device_count::count;
-  static constexpr int reserved_multiprocessors =
-      pp::detail::reserved_multiprocessors<option<option_family::transport>>();
-  static constexpr product_policy products = option<option_family::products>::products;
-  using row_sort = typename option<option_family::sorts>::row_sort;
-  using attention_library = typename option<option_family::attentions>::attention_library;
-  using graphs = option<option_family::graphs>;
+struct compiled_pipeline : chosen_options<Options> {
+  using chosen = chosen_options<Options>;
+  using chosen::stages, chosen::ranks, chosen::where, chosen::micro_batches, chosen::samples,
+      chosen::threads;
+  using typename chosen::element, typename chosen::value, typename chosen::precision,
+      typename chosen::backend, typename chosen::averaging, typename chosen::sum;
+  static constexpr int reserved_multiprocessors = pp::detail::reserved_multiprocessors<
+      typename chosen::template option<option_family::transport>>();
   using model = M;
   using leaves = typename M::leaves;
   using context = update_context;
   using tensor = tensor_update<element>;
 
   using work = pipeline_schedule<M, Options>;
-  static constexpr int stages = work::stages, ranks = work::ranks,
-                       micro_batches = work::micro_batches, samples = work::samples,
-                       threads = host_threads_option::host_threads;
-  static constexpr int holder_count = holders(work::where, stages);
   using passes = typename work::passes;
-  static constexpr int first_kept = work::first_kept;
-  static constexpr bool some_keep = work::some_keep, some_drop = work::some_drop;
   static constexpr int groups = passes::groups;
   static constexpr int group_count() { return groups; }
   /// The kernels of chains; their launch numbers follow those of the groups.
@@ -103,8 +80,8 @@ struct compiled_pipeline {
   template <int... S>
   static constexpr long update_workspace(std::integer_sequence<int, S...>) {
     long most = 0;
-    for (long const n :
-         {most_workspace_elements<optimizer, backend, element>(stage<S>::update_ranges)...})
+    for (long const n : {most_workspace_elements<typename chosen::optimizer, backend, element>(
+             stage<S>::update_ranges)...})
       if (n > most) most = n;
     return align_up(most * long(sizeof(element)));
   }
@@ -128,10 +105,11 @@ struct compiled_pipeline {
   }
   static constexpr auto ties = list_ties(std::make_integer_sequence<int, stages>{});
   /// Whether a mini-batch may be several leaves: of SumIn, or one for each replica.
-  static constexpr bool may_have_leaves = sum::leaves > 1 || connects_replicas<transport>;
+  static constexpr bool may_have_leaves =
+      sum::leaves > 1 || connects_replicas<typename chosen::transport>;
   /// Whether gradients are added outside of kernels: of shared parameters, or of leaves.
   /// Whether predicted weights, or averages of weights, are made of the newest ones.
-  static constexpr bool predicts_weights = predicts<typename work::flow>();
+  static constexpr bool predicts_weights = predicts<typename chosen::schedule>();
   static constexpr bool approaches = averaging::averages || predicts_weights;
   static constexpr bool adds_gradients = tie_count > 0 || may_have_leaves;
 
@@ -142,8 +120,8 @@ struct compiled_pipeline {
     /// bookkeeping after them.
     template <int... S>
     static constexpr auto lay_out(std::integer_sequence<int, S...>) {
-      memory_map<stages, ranks, holder_count> m{{{stage<S>::describe()...}}, {}, {}};
-      m.place(work::where);
+      memory_map<stages, ranks, chosen::holder_count> m{{{stage<S>::describe()...}}, {}, {}};
+      m.place(where);
       constexpr list<long, stages> scratch{{stage<S>::scratch_bytes()...}};
       graph_view const g = passes::outline;
       list<unsigned, ranks> read;
@@ -154,7 +132,7 @@ struct compiled_pipeline {
         rank_description& rank = m.rank[r];
         rank.training = std::data(table().row(r));
         rank.training_count = table().size(r);
-        if constexpr (work::is_free) {
+        if constexpr (chosen::is_free) {
           using flow = flow_schedule<work>;
           rank.flow = std::data(flow::period().row(r));
           rank.flow_count = flow::period().size(r);
@@ -163,8 +141,7 @@ struct compiled_pipeline {
         rank.evaluation = std::data(work::evaluation().row(r));
         rank.evaluation_count = work::evaluation().size(r);
         lay_out_rank(m, r, scratch, threads, workspace);
-        step::take(rank, r, read[r], g, passes::stream_count, m.chunks.items, m.holders.items,
-                   ties.items, tie_count);
+        step::take(m, r, read[r], {g, passes::stream_count, {ties.items, tie_count}});
       }
       return m;
     }
@@ -192,22 +169,21 @@ struct compiled_pipeline {
     graph_view const g = passes::outline;
     pipeline_description d;
     d.ranks = ranks;
-    d.devices = {devices, ranks};
+    d.devices = {chosen::devices, ranks};
     d.chunks = stages;
     d.micro_batches = micro_batches;
     d.samples = samples;
     d.leaves = sum::leaves;
     d.leaf_room = sum::room;
-    d.zero = zero::level;
-    d.divides_gradients = work::divides_gradients;
+    d.zero = chosen::zero::level;
+    d.divides_gradients = chosen::divides_gradients;
     d.threads = threads;
     for (int s = 0; s + 1 < stages; ++s)
-      if (int const n = turns_of(replicas(work::where, s), replicas(work::where, s + 1));
-          n > d.turns)
+      if (int const n = turns_of(replicas(where, s), replicas(where, s + 1)); n > d.turns)
         d.turns = n;
     for (chunk_description const& c : map->chunks)
       if (c.has_copies() && c.holders > d.copied_holders) d.copied_holders = c.holders;
-    d.report_slots = work::report_slots;
+    d.report_slots = step::report_slots;
     d.element_bytes = int(sizeof(element));
     d.parts = parts.items;
     d.workspace_bytes = workspace;
@@ -248,8 +224,8 @@ struct compiled_pipeline {
   }
   /// The forward-only table in the form that communicate() reads.
   static auto evaluation_table() {
-    using where = std::remove_const_t<decltype(work::where)>;
-    auto forward = dynamic_table_on<where>(ranks, work::where, false);
+    using places = std::remove_const_t<decltype(chosen::where)>;
+    auto forward = dynamic_table_on<places>(ranks, where, false);
     for (int r = 0; r < ranks; ++r)
       for (int i = 0; i < work::evaluation().size(r); ++i)
         forward.push(r, work::evaluation().at(r, i));
@@ -282,11 +258,10 @@ struct compiled_pipeline {
 
   struct make_links {
     static constexpr auto make() {
-      link_list<most_links(work::where, stages, tie_count)> all;
+      link_list<most_links(where, stages, tie_count)> all;
       sink<link_plan> found{all.items};
-      find_links(work::where, ranks, memory().chunks.items, stages,
-                 view<tie>{ties.items, tie_count}, sizeof(element), micro_batches, step::losses,
-                 slowest_rank<stages, ranks>(times(), memory().chunks), found);
+      find_links<compiled_pipeline>(memory().chunks.items, view<tie>{ties.items, tie_count},
+                                    slowest_rank<stages, ranks>(times(), memory().chunks), found);
       all.count = found.count;
       return all;
     }
@@ -304,7 +279,6 @@ struct compiled_pipeline {
   static constexpr auto const& plan() { return once<by_compiler, planner>::get(); }
 
   // ---- checks that need the plan ----
-  static constexpr long limit = option<option_family::memory_limit>::value;
   /// The diagnosis of the memory limit, for a plan that is a constant; otherwise
   /// check_at_construction() throws.
   static constexpr auto diagnose_memory() {
@@ -319,7 +293,7 @@ struct compiled_pipeline {
   static void check_at_construction() {
     if constexpr (!by_compiler) {
       work::table();
-      require_memory(memory().rank, limit);
+      require_memory(memory().rank, chosen::memory_limit);
     }
   }
 };

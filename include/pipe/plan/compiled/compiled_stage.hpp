@@ -21,7 +21,7 @@ namespace pp::detail {
 template <class Work, int S>
 struct compiled_stage {
   using passes = typename Work::passes;
-  using schedule = typename Work::schedule;
+  using flushed = typename Work::flushed;
   using element = typename Work::element;
   using value = typename Work::value;
   using optimizer = typename Work::optimizer;
@@ -31,14 +31,6 @@ struct compiled_stage {
   using programs = typename Work::template programs<S, Drops>;
   /// Either set of programs, for facts that both share, such as places of parameters.
   using any_programs = programs<!Work::some_keep>;
-
-  /// The rank that owns the stage's weights: the first that holds it.
-  static constexpr int rank = rank_of(Work::where, Work::ranks, S);
-
-  /// Whether values from another stage arrive in a slot of this stage: see is_copied.
-  static constexpr bool copies_from(int other) {
-    return is_copied<Work>(rank_of(Work::where, Work::ranks, other), rank);
-  }
 
   /// Parameters of the stage, with buffers and tied ones.
   static constexpr int parameter_count = passes::ranges[S].parameters.size();
@@ -91,7 +83,7 @@ struct compiled_stage {
   static void make_launches_of() {
     Programs::template launches<program::forward>();
     if constexpr (Work::recomputes_ahead) Programs::template launches<program::recompute>();
-    if constexpr (schedule::splits_backward) {
+    if constexpr (flushed::splits_backward) {
       Programs::template launches<program::backward_input>();
       Programs::template launches<program::backward_weight>();
     } else {
@@ -106,7 +98,7 @@ struct compiled_stage {
     set.programs[int(program::forward)] = view_of<Programs, program::forward>();
     if constexpr (Work::recomputes_ahead)
       set.programs[int(program::recompute)] = view_of<Programs, program::recompute>();
-    if constexpr (schedule::splits_backward) {
+    if constexpr (flushed::splits_backward) {
       set.programs[int(program::backward_input)] = view_of<Programs, program::backward_input>();
       set.programs[int(program::backward_weight)] = view_of<Programs, program::backward_weight>();
     } else {
@@ -119,41 +111,18 @@ struct compiled_stage {
     return set;
   }
 
-  /// The inputs of lay_out_chunk. Micro-batches before first_kept run programs that recompute, the
-  /// others programs that keep what backward reads.
+  /// What the passes say about the chunk.
   static constexpr chunk_facts facts() {
     chunk_facts f;
     if constexpr (Work::some_keep) f.keeping = programs<false>::totals();
     if constexpr (Work::some_drop) f.dropping = programs<true>::totals();
-    f.dropping_micro_batches = Work::first_kept_of(S);
-    f.keeping_micro_batches = Work::micro_batches - f.dropping_micro_batches;
-    f.in_flight = Work::in_flight(S);
-    // Of several mini-batches at once, any number of each kind may be in flight.
-    if (Work::is_free && f.keeping_micro_batches > 0) f.keeping_micro_batches = f.in_flight;
-    if (Work::is_free && f.dropping_micro_batches > 0) f.dropping_micro_batches = f.in_flight;
-    f.holders = replicas(Work::where, S);
-    f.copies_weights = f.holders > 1 && Work::transport::copies;
-    f.pending_slots = Work::pending_slots(S);
-    f.widths = passes::widths;
     f.state_bytes = updates.state * long(sizeof(element));
-    f.zero = Work::zero::level;
-    f.divides_gradients = Work::divides_gradients;
-    f.offloads_state = Work::offload::is_on;
-    f.averages = Work::averaging::averages;
-    f.version_slots = Work::version_slots(S);
-    f.keeps_state = Work::overlap == step_overlap::confirmed;
     if constexpr (S > 0) {
-      f.has_entered = true;
       f.entered = Work::template slots<S - 1>();
-      f.copies_value = copies_from(S - 1);
-      f.holders_before = replicas(Work::where, S - 1);
       f.received_bytes = passes::boundaries[S].forward_bytes;
     }
     if constexpr (S + 1 < Work::stages) {
-      f.has_left = true;
       f.left = Work::template slots<S>();
-      f.copies_gradient = copies_from(S + 1);
-      f.holders_after = replicas(Work::where, S + 1);
       f.received_gradient_bytes = passes::boundaries[S + 1].gradient_bytes;
     }
     return f;
@@ -168,18 +137,15 @@ struct compiled_stage {
   /// Programs and memory layout, with offsets from the start of the chunk.
   static constexpr chunk_description describe() {
     chunk_description c;
-    c.rank = rank;
-    c.first_holder = holder_of(Work::where, S, 0);
     c.parameters = places.items;
     c.parameter_count = places.size();
     c.updates = update_ranges.items;
     c.update_count = update_ranges.count;
-    c.first_kept = Work::first_kept_of(S);
     if constexpr (Work::some_keep) c.keeping = describe_set<programs<false>>();
     if constexpr (Work::some_drop) c.dropping = describe_set<programs<true>>();
     c.passed_values = any_programs::passed_values.items;
     c.passed_value_count = any_programs::passed_values.count;
-    lay_out_chunk(facts(), c);
+    describe_chunk<Work>(S, facts(), c);
     return c;
   }
 };

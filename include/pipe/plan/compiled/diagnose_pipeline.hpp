@@ -117,8 +117,9 @@ constexpr auto diagnose_averages() {
 template <class Made>
 constexpr auto diagnose_device_data() {
   if constexpr (Made::fine)
-    return diagnose_use_of_device_data<typename Made::compiled::backend,
-                                       typename Made::compiled::device_count>();
+    return diagnose_use_of_device_data<
+        typename Made::compiled::backend,
+        typename Made::compiled::template option<option_family::devices>>();
   else
     return std::type_identity<nothing_wrong>{};
 }

@@ -25,16 +25,19 @@ constexpr int most_links(Where const& where, int stages, int ties) {
 }
 
 /// Lists the links that boundaries, ties and copies of weights use, in the order of the model.
-/// slowest: most time that a rank computes for a micro-batch
 ///
+/// P:       a compiled_pipeline or a planned_pipeline
+/// slowest: most time that a rank computes for a micro-batch
 /// law:   step_bytes_of() a link is what a transport moves over it in a step
 /// shape: chunks[stages] -> links: at most most_links()
 /// needs: memory in `links`
 /// cost:  links squared
-template <class Where>
-constexpr void find_links(Where const& where, int ranks, chunk_description const* chunks,
-                          int stages, view<tie> ties, long element_bytes, int micro_batches,
-                          int losses, long slowest, sink<link_plan>& links) {
+template <class P>
+constexpr void find_links(chunk_description const* chunks, view<tie> ties, long slowest,
+                          sink<link_plan>& links) {
+  constexpr auto const& where = P::where;
+  constexpr int ranks = P::ranks, stages = P::stages, micro_batches = P::micro_batches;
+  constexpr long element_bytes = sizeof(typename P::element);
   auto const find = [&](int from, int to, int first, int every) -> link_plan& {
     int i = 0;
     while (i < links.count && (links.items[i].from != from || links.items[i].to != to)) ++i;
@@ -75,7 +78,7 @@ constexpr void find_links(Where const& where, int ranks, chunk_description const
       if ((micro_batches - 1) % c.holders == n) between(n, 0).sums += c.summed_bytes();
       if (s + 1 == stages)
         between(n, 0).sums +=
-            losses * losses_of_holder(micro_batches, c.holders) * long(sizeof(double));
+            P::step::losses * losses_of_holder(micro_batches, c.holders) * long(sizeof(double));
       between(0, n).shared += c.transposed - c.values;
     }
   }

@@ -60,37 +60,40 @@ constexpr slot_count most_of(slot_count a, slot_count b) {
 template <class Work>
 struct flow_schedule {
   static constexpr int mini_batch = Work::mini_batch, ranks = Work::ranks;
-  using family = run_of_flow<typename Work::flow, mini_batch>;
+  using family = run_of_flow<typename Work::schedule, mini_batch>;
 
   static constexpr int micro_batches = periods_of_flow(ranks, mini_batch) * mini_batch;
-  static constexpr bool by_compiler = fits_a_constant<family>(ranks, micro_batches);
+  /// Whether the compiler can make the run and prove it.
+  static constexpr bool fits = fits_a_constant<family>(ranks, micro_batches);
 
-  static constexpr auto problem = [](auto...) {
-    auto whole = Work::problem;
-    whole.micro_batches = micro_batches;
-    return whole;
-  }();
-  struct make_run {
+  struct make_problem {
     static constexpr auto make() {
-      if constexpr (by_compiler)
-        return make_table<family, ranks, micro_batches>(problem, Work::where);
-      else
-        return make_dynamic_table<family>(problem, Work::where);
+      auto whole = Work::times();
+      whole.micro_batches = micro_batches;
+      return whole;
     }
   };
-  static constexpr auto const& table() { return once<by_compiler, make_run>::get(); }
+  static constexpr auto const& times() { return once<Work::by_compiler, make_problem>::get(); }
+  struct make_run {
+    static constexpr auto make() {
+      if constexpr (Work::by_compiler)
+        return make_table<family, ranks, micro_batches>(times(), Work::where);
+      else
+        return make_dynamic_table<family>(times(), Work::where);
+    }
+  };
+  static constexpr auto const& table() { return once<Work::by_compiler, make_run>::get(); }
   struct judge {
-    static constexpr verdict make() { return validate(problem, table()); }
+    static constexpr verdict make() { return validate(times(), table()); }
   };
-  static constexpr verdict const& judgement() { return once<by_compiler, judge>::get(); }
+  static constexpr verdict const& judgement() { return once<Work::by_compiler, judge>::get(); }
   struct make_timeline {
-    static constexpr auto make() { return simulate(problem, table()); }
+    static constexpr auto make() { return simulate(times(), table()); }
   };
-  static constexpr auto const& timeline() { return once<by_compiler, make_timeline>::get(); }
+  static constexpr auto const& timeline() { return once<Work::by_compiler, make_timeline>::get(); }
 
-  template <int Boundary>
-  static constexpr slot_count slots() {
-    return spare_slots(boundary_slots(problem, table(), timeline(), Boundary), micro_batches);
+  static constexpr slot_count slots_after(int stage) {
+    return spare_slots(boundary_slots(times(), table(), timeline(), stage), micro_batches);
   }
   static constexpr int in_flight(int chunk) { return peak_in_chunk(table(), chunk); }
   static constexpr int version_slots(int chunk) {
@@ -101,18 +104,18 @@ struct flow_schedule {
   struct make_period {
     static constexpr auto make() {
       auto rows = [] {
-        if constexpr (by_compiler)
+        if constexpr (Work::by_compiler)
           return static_rows<action, ranks, (2 + recomputes_ahead<family>()) * mini_batch>{};
         else
           return dynamic_rows<action>(ranks);
       }();
       for (int r = 0; r < ranks; ++r)
-        Work::flow::for_each_in_period(ranks, r, mini_batch,
-                                       [&](action const& a) { rows.push(r, a); });
+        Work::schedule::for_each_in_period(ranks, r, mini_batch,
+                                           [&](action const& a) { rows.push(r, a); });
       return rows;
     }
   };
-  static constexpr auto const& period() { return once<by_compiler, make_period>::get(); }
+  static constexpr auto const& period() { return once<Work::by_compiler, make_period>::get(); }
 };
 
 }  // namespace pp::detail

@@ -53,18 +53,18 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
               p.zero,
               long(sizeof(typename P::element)),
               P::sum::room,
-              P::work::divides_gradients};
+              P::divides_gradients};
   p.rank_memory = map.rank.items;
   p.micro_batches = micro_batches;
   p.micro_batch_size = samples;
   p.threads = P::threads;
-  p.schedule = P::work::flow::name;
+  p.schedule = P::schedule::name;
   p.optimizer = P::optimizer::name;
   p.precision = P::precision::name;
   p.kernels = P::group_count();
   p.bubble = P::timeline().bubble_by_makespan();
   p.bubble_stage_local = P::timeline().bubble_by_stage_local_span();
-  if constexpr (P::work::overlap != step_overlap::none) {
+  if constexpr (P::overlap != step_overlap::none) {
     p.period = P::work::period();
     p.bubble_steady = p.period.idle_share(P::timeline().total_busy(), ranks);
   }

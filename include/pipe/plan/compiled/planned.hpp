@@ -16,24 +16,21 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/once.hpp>
 #include <pipe/base/sentence.hpp>
-#include <pipe/passes/compile.hpp>
+#include <pipe/passes/heap_compilation.hpp>
 #include <pipe/plan/compiled/check_planned.hpp>
 #include <pipe/plan/compiled/chunk_layout.hpp>
 #include <pipe/plan/compiled/find_links.hpp>
-#include <pipe/plan/compiled/flow_schedule.hpp>
 #include <pipe/plan/compiled/make_plan.hpp>
 #include <pipe/plan/compiled/memory_map.hpp>
+#include <pipe/plan/compiled/proved_schedule.hpp>
 #include <pipe/plan/compiled/stage_times.hpp>
 #include <pipe/plan/compiled/step_memory.hpp>
 #include <pipe/plan/compiled/ties.hpp>
 #include <pipe/plan/compiled/update_ranges.hpp>
 #include <pipe/plan/options/diagnose.hpp>
-#include <pipe/schedule/boundary_slots.hpp>
 #include <pipe/schedule/catalog/catalog.hpp>
-#include <pipe/schedule/period.hpp>
-#include <pipe/schedule/proved.hpp>
-#include <pipe/schedule/simulate.hpp>
 
 namespace pp {
 
@@ -44,73 +41,49 @@ namespace detail {
 ///
 /// law: plan() equals Pipeline<M, Options...>::plan, where that is a constant
 template <class M, class Options>
-struct planned_pipeline {
-  template <class Family>
-  using option = typename Options::template get<Family>;
-  using precision = option<option_family::precision>;
-  using element = typename precision::element;
-  using value = typename precision::value;
-  using optimizer = option<option_family::optimizer>;
-  using flow = option<option_family::schedule>;
-  using schedule = flushed_of<flow>;
-  static constexpr step_overlap overlap = overlap_of<flow>();
-  static constexpr bool is_free = overlap == step_overlap::free;
-  using backend = option<option_family::backend>;
-  using averaging = option<option_family::averaging>;
-  using prefetching = option<option_family::prefetching>;
-  using offload = offload_of<option<option_family::offload>, backend>;
-  using sum = option<option_family::sum>;
-  using partition = option<option_family::partition>;
-  using recompute = option<option_family::recompute>;
-  using transport = typename option<option_family::transport>::transport;
-  using zero = zero_of<option<option_family::zero>, transport>;
-  static constexpr int devices = option<option_family::devices>::count;
+struct planned_pipeline : proved_schedule<Options, planned_pipeline<M, Options>> {
+  using chosen = chosen_options<Options>;
+  using chosen::stages, chosen::ranks, chosen::where, chosen::micro_batches, chosen::samples,
+      chosen::threads, chosen::some_keep, chosen::some_drop;
+  using typename chosen::element, typename chosen::backend, typename chosen::partition,
+      typename chosen::optimizer, typename chosen::schedule, typename chosen::flushed;
+  using proved = proved_schedule<Options, planned_pipeline>;
   using model = M;
   using work = planned_pipeline;
   using step = step_memory<planned_pipeline>;
+  static constexpr bool by_compiler = false;
 
-  static constexpr int stages = option<option_family::stages>::value,
-                       ranks = ranks_of<option<option_family::stages>, schedule>(),
-                       micro_batches = option<option_family::micro_batches>::value,
-                       mini_batch = micro_batches * sum::leaves,
-                       samples = option<option_family::micro_batch_size>::value,
-                       threads = option<option_family::threads>::host_threads,
-                       report_slots = report_slots_of<flow, transport>(ranks, mini_batch);
-  static constexpr bool divides_gradients = zero::level > 1 && micro_batches == 1;
-  static constexpr auto where = placement_of<option<option_family::stages>, schedule>();
-  static constexpr int holder_count = holders(where, stages);
-  using table_type = dynamic_table_on<std::remove_const_t<decltype(where)>>;
-  /// As in pipeline_schedule: earlier micro-batches recompute, those from this one on keep all
-  /// values.
-  static constexpr int first_kept =
-      !recompute::recomputes ? 0 : micro_batches - int(recompute::keeps_last);
-  static constexpr bool recomputes_ahead = pp::detail::recomputes_ahead<schedule>(),
-                        some_keep = first_kept < micro_batches || recomputes_ahead,
-                        some_drop = first_kept > 0;
-
-  static graph_view graph() { return *all().graph; }
-  static int const* cuts() { return all().compilation.model().cuts; }
+  static graph_view graph() { return compilation().graph(); }
+  static int const* cuts() { return compilation().model().cuts; }
   /// By top-level layer.
-  static view<unit_cost> costs() { return all().compilation.costs(); }
-  static int group_count() { return all().compilation.model().numbers.count; }
-  static run_time_problem const& times() { return all().problem; }
-  static table_type const& table() { return all().table; }
-  static int in_flight(int stage) { return all().in_flight[stage]; }
-  static auto const& timeline() { return all().simulated; }
-  /// Where steps overlap.
-  static step_period period() { return period_of_steps<flow>(times(), table()); }
-  static auto const& memory() { return all().map; }
-  static view<link_plan> links() { return {all().links.begin(), all().link_count}; }
+  static view<unit_cost> costs() { return compilation().costs(); }
+  static int group_count() { return compilation().model().numbers.count; }
+  static run_time_problem const& times() { return once<false, make_problem>::get(); }
+  static auto const& memory() { return mapped().map; }
+  static view<link_plan> links() { return {mapped().links.begin(), mapped().link_count}; }
   /// throws: error if a rank exceeds the memory limit, or as compilation does
   static plan_of<stages, ranks> const& plan() {
     static plan_of<stages, ranks> const made = [] {
-      require_memory(memory().rank, option<option_family::memory_limit>::value);
+      require_memory(memory().rank, chosen::memory_limit);
       return make_plan<planned_pipeline>(work::graph(), work::times(), memory());
     }();
     return made;
   }
 
  private:
+  /// The passes over the model's graph, which is built on the heap. throws: as check_planned()
+  static heap_compilation const& compilation() {
+    static std::unique_ptr<typename M::graph_type> const g(checked_graph());
+    static heap_compilation const made(
+        *g,
+        {stages, samples, chosen::widths, flushed::splits_backward,
+         rule_of<typename chosen::recompute>(), chosen::recomputes_ahead},
+        [](auto const& layer_times, int units, int count, auto& cuts) {
+          cut_planned<typename chosen::cutter>(layer_times, units, count, cuts);
+        });
+    return made;
+  }
+
   /// A stage's programs and the contents of its chunk.
   struct stage {
     std::unique_ptr<heap_stage> keeping, dropping;
@@ -121,46 +94,18 @@ struct planned_pipeline {
     /// One of the two, for facts that both share, such as places of parameters.
     heap_stage const& any() const { return *(keeping ? keeping : dropping); }
   };
+  struct make_stages {
+    static auto make() { return lay_out_stages(compilation()); }
+  };
+  static std::vector<stage> const& stage_of() { return once<false, make_stages>::get(); }
 
-  /// All results of the passes. The order of the members is that of their computation: each reads
-  /// those before it.
-  struct everything {
-    std::unique_ptr<typename M::graph_type> graph;
-    heap_compilation compilation;
-    std::vector<stage> stage_of;
-    run_time_problem problem;
-    table_type table;
-    decltype(simulate(problem, table)) simulated;
-    memory_map<stages, ranks, holder_count> map;
-    list<int, stages> in_flight;
+  /// The memory of all ranks, and the traffic between them.
+  struct mapping {
+    memory_map<stages, ranks, chosen::holder_count> map;
     heap_array<link_plan> links;
     int link_count = 0;
-
-    everything()
-        : graph(checked_graph()),
-          compilation(*graph,
-                      {stages,
-                       samples,
-                       {int(sizeof(element)), int(sizeof(value)), true, zero::level > 1},
-                       schedule::splits_backward,
-                       rule_of<recompute>(),
-                       recomputes_ahead},
-                      [](auto const& layer_times, int units, int count, auto& cuts) {
-                        cut_planned<partition_of<partition, option<option_family::stages>>>(
-                            layer_times, units, count, cuts);
-                      }),
-          stage_of(lay_out_stages(compilation)), problem(make_problem(compilation, stage_of)),
-          table(proved(problem)), simulated(simulate(problem, table)) {}
   };
-  /// The passes' results. The memory map is made last, because it reads all others.
-  static everything const& all() {
-    static std::unique_ptr<everything const> const made = [] {
-      auto e = std::make_unique<everything>();
-      map_memory(*e);
-      return e;
-    }();
-    return *made;
-  }
+  static mapping const& mapped() { return once<false, make_mapping>::get(); }
 
   /// The model's graph, built on the heap. throws: as check_planned()
   static typename M::graph_type* checked_graph() {
@@ -190,112 +135,59 @@ struct planned_pipeline {
   /// Times and saved bytes of every stage, see pipeline_schedule::make_problem.
   ///
   /// throws: error if the sums of a plan could overflow, see is_countable
-  static run_time_problem make_problem(heap_compilation const& c,
-                                       std::vector<stage> const& stage_of) {
-    if (!is_countable(c.costs(), samples, micro_batches))
-      throw_error<error>({"a step of ", micro_batches, " micro-batches of ", samples,
-                          " samples: expected less than 2^62 FLOPs"});
-    run_time_problem p;
-    p.ranks = ranks;
-    p.chunks = stages;
-    p.micro_batches = micro_batches;
-    for (int s = 0; s < stages; ++s) {
-      stage const& one = stage_of[std::size_t(s)];
-      heap_stage const& saves = some_drop ? *one.dropping : *one.keeping;
-      p.costs.push_back(
-          time_of_stage<partition>(c.costs().items, c.model().cuts[s], c.model().cuts[s + 1],
-                                   samples, c.model().place_of_recompute(some_drop),
-                                   saves.totals().bytes, hidden_percent_of<schedule>()));
-    }
-    return p;
-  }
-  /// The schedule's table. Throws pp::error if it is not valid.
-  static table_type proved(run_time_problem const& problem) {
-    table_type table = make_dynamic_table<schedule>(problem, where);
-    verdict v = validate(problem, table);
-    if (v.ok()) v = check_runs(table, recomputes_ahead && some_drop);
-    if (v.ok() && recomputes_ahead) v = check_recomputed(problem, table);
-    if (!v.ok())
-      throw_error<error>({"schedule ", schedule::name, " is not valid for ", ranks, " ranks and ",
-                          micro_batches, " micro-batches: ", v.text()});
-    return table;
-  }
-
-  /// Fills e.map with the sizes and offsets that compiled_pipeline::memory() has. Launches are only
-  /// counted, and tables of actions are not linked, since nothing runs.
-  static void map_memory(everything& e) {
-    compiled_model const& m = e.compilation.model();
-    std::vector<detail::slot_count> slots;  // of the boundary before each stage and after the last
-    slots.push_back(detail::slot_count{});
-    for (int s = 0; s + 1 < stages; ++s)
-      slots.push_back(
-          detail::spare_slots(boundary_slots(e.problem, e.table, e.simulated, s), micro_batches));
-    slots.push_back(detail::slot_count{});
-    list<int, stages> versions;
-    for (int s = 0; s < stages; ++s) {
-      e.in_flight[s] = peak_in_chunk(e.table, s);
-      versions[s] = overlap == step_overlap::none ? 1 : 2;
-    }
-    if constexpr (is_free) {  // see flow_schedule
-      run_time_problem whole = e.problem;
-      whole.micro_batches = periods_of_flow(ranks, mini_batch) * mini_batch;
-      auto const run = make_dynamic_table<run_of_flow<flow, mini_batch>>(whole, where);
-      auto const when = simulate(whole, run);
+  struct make_problem {
+    static run_time_problem make() {
+      heap_compilation const& c = compilation();
+      if (!is_countable(c.costs(), samples, micro_batches))
+        throw_error<error>({"a step of ", micro_batches, " micro-batches of ", samples,
+                            " samples: expected less than 2^62 FLOPs"});
+      run_time_problem p;
+      p.ranks = ranks;
+      p.chunks = stages;
+      p.micro_batches = micro_batches;
       for (int s = 0; s < stages; ++s) {
-        if (int const n = peak_in_chunk(run, s); n > e.in_flight[s]) e.in_flight[s] = n;
-        versions[s] = version_slots_of<flow>(run, ranks, rank_of(where, ranks, s));
-        if (s + 1 < stages)
-          slots[std::size_t(s) + 1] = most_of(
-              slots[std::size_t(s) + 1],
-              detail::spare_slots(boundary_slots(whole, run, when, s), whole.micro_batches));
+        stage const& one = stage_of()[std::size_t(s)];
+        heap_stage const& saves = some_drop ? *one.dropping : *one.keeping;
+        p.costs.push_back(
+            time_of_stage<partition>(c.costs().items, c.model().cuts[s], c.model().cuts[s + 1],
+                                     samples, c.model().place_of_recompute(some_drop),
+                                     saves.totals().bytes, hidden_percent_of<flushed>()));
       }
+      return p;
     }
-    auto const rank = [](int s) { return rank_of(where, ranks, s); };
+  };
+
+  /// The sizes and offsets that compiled_pipeline::memory() has. Launches are only counted, and
+  /// tables of actions are not linked, since nothing runs.
+  struct make_mapping {
+    static mapping make() {
+      mapping e;
+      map_memory(e);
+      return e;
+    }
+  };
+  static void map_memory(mapping& e) {
+    compiled_model const& m = compilation().model();
     list<long, stages> scratch;
     long of_updates = 0;
     list<parameter_place const*, stages> places;
+    slot_count left;  // slots of the boundary after the stage before
     for (int s = 0; s < stages; ++s) {
-      stage const& one = e.stage_of[std::size_t(s)];
+      stage const& one = stage_of()[std::size_t(s)];
       chunk_description& c = e.map.chunks[s];
-      c.rank = rank(s);
-      c.first_holder = holder_of(where, s, 0);
       c.parameters = places[s] = one.places.begin();
       c.parameter_count = int(one.places.size());
       c.updates = one.updates.begin();
       c.update_count = one.update_count;
-      c.first_kept = recomputes_ahead && !is_recomputed(e.table, s) ? 0 : first_kept;
       chunk_facts f;
       if (one.keeping) f.keeping = one.keeping->totals();
       if (one.dropping) f.dropping = one.dropping->totals();
-      f.keeping_micro_batches = micro_batches - c.first_kept;
-      f.dropping_micro_batches = c.first_kept;
-      f.holders = replicas(where, s);
-      f.copies_weights = f.holders > 1 && transport::copies;
-      if (s > 0) f.holders_before = replicas(where, s - 1);
-      if (s + 1 < stages) f.holders_after = replicas(where, s + 1);
-      f.in_flight = e.in_flight[s];
-      if (is_free && f.keeping_micro_batches > 0) f.keeping_micro_batches = f.in_flight;
-      if (is_free && f.dropping_micro_batches > 0) f.dropping_micro_batches = f.in_flight;
-      f.version_slots = versions[s];
-      f.keeps_state = overlap == step_overlap::confirmed;
-      if (schedule::splits_backward || recomputes_ahead)
-        f.pending_slots = detail::peak_pending(e.table, s);
-      f.entered = slots[std::size_t(s)];
-      f.left = slots[std::size_t(s) + 1];
-      f.has_entered = s > 0;
-      f.has_left = s + 1 < stages;
-      f.copies_value = s > 0 && detail::is_copied<planned_pipeline>(rank(s - 1), c.rank);
-      f.copies_gradient =
-          s + 1 < stages && detail::is_copied<planned_pipeline>(rank(s + 1), c.rank);
+      f.state_bytes = one.state * long(sizeof(element));
+      if (s > 0) f.entered = left;
+      if (s + 1 < stages) f.left = left = proved::slots_after(s);
       f.received_bytes = m.boundaries[s].forward_bytes;
       f.received_gradient_bytes = m.boundaries[s + 1].gradient_bytes;
-      f.widths = m.values.widths;
-      f.state_bytes = one.state * long(sizeof(element));
-      f.zero = zero::level;
-      f.divides_gradients = divides_gradients;
-      f.offloads_state = offload::is_on;
-      f.averages = averaging::averages;
-      lay_out_chunk(f, c);
+      describe_chunk<planned_pipeline>(s, f, c);
       count_launches(m, one, c);
       for (heap_stage const* of : {one.keeping.get(), one.dropping.get()})
         if (of != nullptr && of->totals().bytes.scratch > scratch[s])
@@ -306,30 +198,30 @@ struct planned_pipeline {
     }
     of_updates = align_up(of_updates * long(sizeof(element)));
     long const of_groups =
-        backend::template workspace_of<element>(e.compilation.groups(), samples, threads);
-    graph_view const& g = e.compilation.graph();
+        backend::template workspace_of<element>(compilation().groups(), samples, threads);
+    graph_view const& g = compilation().graph();
     int const tie_count = count_ties(g), streams = count_streams(g.ops);
     heap_array<tie> ties(tie_count);
     find_ties(g, places.items, m.stage_of_unit, ties.begin());
     list<unsigned, ranks> read;
     e.map.place(where);
     for (chunk_holder const& h : e.map.holders.items)
-      read[h.rank] |= step::inputs_read(e.stage_of[std::size_t(h.chunk)].any().totals(), g);
+      read[h.rank] |= step::inputs_read(stage_of()[std::size_t(h.chunk)].any().totals(), g);
     for (int r = 0; r < ranks; ++r) {
       rank_description& of = e.map.rank[r];
-      of.training_count = e.table.size(r);
-      if constexpr (is_free)
-        flow::for_each_in_period(ranks, r, mini_batch, [&](action const&) { ++of.flow_count; });
-      for (action const& a : e.table.row(r)) of.evaluation_count += a.kind == action_kind::forward;
+      of.training_count = proved::table().size(r);
+      if constexpr (chosen::is_free)
+        schedule::for_each_in_period(ranks, r, chosen::mini_batch,
+                                     [&](action const&) { ++of.flow_count; });
+      for (action const& a : proved::table().row(r))
+        of.evaluation_count += a.kind == action_kind::forward;
       lay_out_rank(e.map, r, scratch, threads, of_updates > of_groups ? of_updates : of_groups);
-      step::take(of, r, read[r], g, streams, e.map.chunks.items, e.map.holders.items, ties.begin(),
-                 tie_count);
+      step::take(e.map, r, read[r], {g, streams, {ties.begin(), tie_count}});
     }
     e.links = heap_array<link_plan>(most_links(where, stages, tie_count));
     sink<link_plan> found{e.links.begin()};
-    find_links(where, ranks, e.map.chunks.items, stages, view<tie>{ties.begin(), tie_count},
-               sizeof(element), micro_batches, step::losses,
-               slowest_rank<stages, ranks>(e.problem, e.map.chunks), found);
+    find_links<planned_pipeline>(e.map.chunks.items, view<tie>{ties.begin(), tie_count},
+                                 slowest_rank<stages, ranks>(times(), e.map.chunks), found);
     e.link_count = found.count;
   }
   /// Counts the launches of a micro-batch, which the plan reports.

@@ -28,6 +28,9 @@ struct step_memory {
   using value = typename Work::value;
   static constexpr int samples = Work::samples;
 
+  static constexpr int report_slots =
+      report_slots_of<typename Work::schedule, typename Work::transport>(Work::ranks,
+                                                                         Work::mini_batch);
   static constexpr int losses = losses_in<typename model::loss>;
 
   /// Labels per sample.
@@ -68,13 +71,12 @@ struct step_memory {
       prefetch_rooms(Work::sum::leaves) * Work::sum::leaves * Work::micro_batches;
 
   /// Size of the largest gradient of a shared parameter that rank r receives.
-  static constexpr long received_tie(int r, chunk_description const* chunks, tie const* ties,
-                                     int count) {
+  static constexpr long received_tie(int r, chunk_description const* chunks, view<tie> ties) {
     long most = 0;
-    for (int i = 0; i < count; ++i)
-      if (chunks[ties[i].owner_chunk].rank == r && is_copied<Work>(chunks[ties[i].chunk].rank, r) &&
-          ties[i].place.elements() > most)
-        most = ties[i].place.elements();
+    for (tie const& t : ties)
+      if (chunks[t.owner_chunk].rank == r && is_copied<Work>(chunks[t.chunk].rank, r) &&
+          t.place.elements() > most)
+        most = t.place.elements();
     return most * long(sizeof(element));
   }
 
@@ -86,11 +88,20 @@ struct step_memory {
     return (recorded_steps + ahead) * (runs * rank.most_actions() + 1);
   }
 
+  /// What the memory depends on besides the options and the chunks.
+  struct step_facts {
+    graph_view model;  // with or without ops and values
+    int streams = 0;   // of random bits
+    view<tie> ties;
+  };
   /// Appends staging and bookkeeping to the arena of rank r, which reads the inputs in
-  /// `inputs_read`. streams: of random bits
-  static constexpr void take(rank_description& rank, int r, unsigned inputs_read,
-                             graph_view const& g, int streams, chunk_description* chunks,
-                             chunk_holder const* holders, tie const* ties, int tie_count) {
+  /// `inputs_read`.
+  template <class Map>
+  static constexpr void take(Map& map, int r, unsigned inputs_read, step_facts const& facts) {
+    graph_view const& g = facts.model;
+    rank_description& rank = map.rank[r];
+    chunk_description* const chunks = map.chunks.items;
+    chunk_holder const* const holders = map.holders.items;
     // Staging comes first, so that staging_bytes and bookkeeping_bytes are two adjacent ranges.
     constexpr int stages = Work::stages;
     long from = rank.bytes;
@@ -131,9 +142,9 @@ struct step_memory {
       rank.device_bookkeeping_bytes =
           detail::runtime_of<backend>::template bookkeeping_bytes<typename Work::optimizer>(
               chunks, stages, r, blocks.is_first(r) || Work::transport::copies, g.parameters.count,
-              streams);
+              facts.streams);
       rank.device_bookkeeping = take(rank.device_bookkeeping_bytes);
-      rank.received_tie = take(received_tie(r, chunks, ties, tie_count));
+      rank.received_tie = take(received_tie(r, chunks, facts.ties));
     } else {
       rank.executed = take(records(rank) * long(sizeof(executed_action)));
       for (int s = 0; s < stages; ++s) {
@@ -151,8 +162,8 @@ struct step_memory {
         }
         rank.norms = take(norms);
         rank.report_stride = norms + losses * long(sizeof(double));
-        rank.reports = take(Work::report_slots * rank.report_stride);
-        rank.received_tie = take(received_tie(r, chunks, ties, tie_count));
+        rank.reports = take(report_slots * rank.report_stride);
+        rank.received_tie = take(received_tie(r, chunks, facts.ties));
       }
     }
     long summed = 0, level = 0;
@@ -171,9 +182,9 @@ struct step_memory {
     rank.bookkeeping_bytes = rank.bytes - from;
     rank.fixed_bytes = rank.bytes;
     rank.level_bytes = level;
-    arena_facts const facts{
+    arena_facts const arena{
         chunks, stages, Work::sum::leaves, zero, long(sizeof(element)), 1, Work::divides_gradients};
-    rank.bytes = end_of_arena(facts, rank, r, 1, 0).end;
+    rank.bytes = end_of_arena(arena, rank, r, 1, 0).end;
   }
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Families of options. A Pipeline has exactly one option of each family. A family is a type in
-// namespace option_family, with a header of its own (train/options/) and an entry in
+// namespace option_family, with a header of its own (plan/options/) and an entry in
 // option_families (plan/options/options.hpp).
 #pragma once
 

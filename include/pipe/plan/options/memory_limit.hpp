@@ -83,14 +83,14 @@ constexpr int used(detail::list<detail::memory_share, detail::memory_uses> const
 /// constant.
 template <class P>
 constexpr auto diagnose_memory_limit() {
-  if constexpr (constexpr int rank = first_over(P::memory().rank, P::limit); rank < 0) {
+  if constexpr (constexpr int rank = first_over(P::memory().rank, P::memory_limit); rank < 0) {
     return std::type_identity<detail::nothing_wrong>{};
   } else {
     constexpr long bytes = P::plan().rank_bytes[rank];
     return []<int... Is>(std::integer_sequence<int, Is...>) {
       return detail::diagnosis_of<wrong::memory_limit_is_exceeded, wrong::OnRank<rank>,
-                                  wrong::OverBytes<bytes - P::limit>, wrong::LimitBytes<P::limit>,
-                                  wrong::NeededBytes<bytes>,
+                                  wrong::OverBytes<bytes - P::memory_limit>,
+                                  wrong::LimitBytes<P::memory_limit>, wrong::NeededBytes<bytes>,
                                   wrong::Takes<P::plan().memory_of(rank)[Is].what,
                                                P::plan().memory_of(rank)[Is].bytes>...>();
     }(std::make_integer_sequence<int, used(P::plan().memory_of(rank))>{});

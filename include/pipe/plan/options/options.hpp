@@ -107,6 +107,71 @@ struct option_set {
   }
 };
 
+/// The options in words, for all that reads them. A new option that the library reads is a line
+/// here.
+///
+/// needs: a valid option_set
+template <class Options>
+struct chosen_options {
+  template <class Family>
+  using option = typename Options::template get<Family>;
+
+  using precision = option<option_family::precision>;
+  using element = typename precision::element;
+  using value = typename precision::value;
+  using partition = option<option_family::partition>;
+  using recompute = option<option_family::recompute>;
+  using optimizer = option<option_family::optimizer>;
+  using averaging = option<option_family::averaging>;
+  using prefetching = option<option_family::prefetching>;
+  using graphs = option<option_family::graphs>;
+  using sum = option<option_family::sum>;
+  using backend = option<option_family::backend>;
+  using offload = offload_of<option<option_family::offload>, backend>;
+  using transport = typename option<option_family::transport>::transport;
+  using zero = zero_of<option<option_family::zero>, transport>;
+  using row_sort = typename option<option_family::sorts>::row_sort;
+  using attention_library = typename option<option_family::attentions>::attention_library;
+  static constexpr number_widths widths{int(sizeof(element)), int(sizeof(value)),
+                                        backend::has_transposes, zero::level > 1};
+  static constexpr product_policy products = option<option_family::products>::products;
+  static constexpr int devices = option<option_family::devices>::count;
+  /// Per rank.
+  static constexpr int threads = option<option_family::threads>::host_threads;
+  /// Bytes of a rank.
+  static constexpr long memory_limit = option<option_family::memory_limit>::value;
+
+  /// The schedule, whose steps may overlap; and its order of one step alone.
+  using schedule = option<option_family::schedule>;
+  using flushed = flushed_of<schedule>;
+  static constexpr step_overlap overlap = overlap_of<schedule>();
+  static constexpr bool is_free = overlap == step_overlap::free;
+
+  static constexpr int stages = option<option_family::stages>::value;
+  static constexpr auto where = placement_of<option<option_family::stages>, flushed>();
+  static constexpr int ranks = ranks_of<option<option_family::stages>, flushed>();
+  static constexpr int holder_count = holders(where, stages);
+  /// The partition policy, which is told the numbers of ranks if it takes them.
+  using cutter = partition_of<partition, option<option_family::stages>>;
+
+  static constexpr int micro_batches = option<option_family::micro_batches>::value;
+  /// Micro-batches of a step: those of all leaves.
+  static constexpr int mini_batch = micro_batches * sum::leaves;
+  /// Samples of a micro-batch.
+  static constexpr int samples = option<option_family::micro_batch_size>::value;
+  /// Whether replicas have parts of gradients only, also while a run adds to them: those of several
+  /// micro-batches are added up whole.
+  static constexpr bool divides_gradients = zero::level > 1 && micro_batches == 1;
+
+  /// Whether the schedule runs R: then a stage of which it runs none keeps all values.
+  static constexpr bool recomputes_ahead = pp::detail::recomputes_ahead<flushed>();
+  /// The first micro-batch whose values are all kept for backward; earlier ones recompute.
+  static constexpr int first_kept =
+      !recompute::recomputes ? 0 : micro_batches - int(recompute::keeps_last);
+  static constexpr bool some_drop = first_kept > 0;
+  static constexpr bool some_keep = first_kept < micro_batches || recomputes_ahead;
+};
+
 }  // namespace detail
 
 }  // namespace pp

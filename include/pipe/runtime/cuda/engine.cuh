@@ -247,7 +247,7 @@ class cuda_engine {
   ///
   /// post: if CUDA fails, there is no next one, which the run on it finds
   void load_next(job const& j) noexcept {
-    if (!has_next_ || j.data != data_place::loaded) return;
+    if (!has_next_ || j.batch.place != data_place::loaded) return;
     try {
       load(next_);
     } catch (error const&) {
@@ -289,7 +289,7 @@ class cuda_engine {
       });
       executor_.streams().begin();  // what is captured has put work on none of them
     }
-    if (j.what == job::kind::train && j.updates) failed_update_ = j.step;
+    if (j.what == job::kind::train && j.update.applies) failed_update_ = j.step;
     g->launch(stream);
   }
   /// Whether a run is replayed when it comes again. Of an inference the host waits for the outputs

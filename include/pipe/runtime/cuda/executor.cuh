@@ -78,7 +78,7 @@ class cuda_executor {
   /// been written to coefficients_to_send().
   void begin(job const& j) {
     job_ = j;
-    times_.begin(j.watch != nullptr);
+    times_.begin(j.watch.see != nullptr);
     streams_.begin();
     upload();
   }
@@ -192,11 +192,11 @@ class cuda_executor {
   void deliver() {
     // Of a wait for one event a lost process would make one for ever.
     if (copies_.processes() != nullptr) streams_.wait();
-    if (job_.output_is_on_device || !is_local(d_.chunks - 1)) return streams_.wait();
+    if (job_.batch.output_is_on_device || !is_local(d_.chunks - 1)) return streams_.wait();
     long const each = d_.output_bytes / size_of(d_.value_type);
     for (int mb = 0; samples_in(d_, job_, mb) > 0; ++mb) {
       reached(d_.chunks - 1, milestone::forward, mb).wait();
-      convert_to_float(d_.value_type, static_cast<float*>(job_.output) + mb * each,
+      convert_to_float(d_.value_type, static_cast<float*>(job_.batch.output) + mb * each,
                        outputs_.data() + mb * d_.output_bytes,
                        each / d_.samples * samples_in(d_, job_, mb));
     }
@@ -335,7 +335,7 @@ class cuda_executor {
                 "copy of a value that is handed on");
         },
         [&](address const& output) {
-          if (job_.output_is_on_device)
+          if (job_.batch.output_is_on_device)
             return uploads(r).give_output(job_, mb, at.at(output), stream_of(r));
           cuda::check(
               cudaMemcpyAsync(downloaded_outputs() + mb * d_.output_bytes, at.at(output),
@@ -386,13 +386,14 @@ class cuda_executor {
       launch const& l = view.launches[i];
       placed_operand const* const from = view.operands + l.first;
       for (int k = 0; k < l.count; ++k) slots[k] = at.at(from[k].at);
-      if (job_.watch != nullptr)
+      if (job_.watch.see != nullptr)
         cuda::check(cudaEventRecord(part_of(r).watched_from, stream_of(r)), "record of an event");
       groups[l.group](a, slots, stream_of(r));
       if (is_added_up_ && &view == &set.weight_program())
         add_up_.call(add_up_.use, int(&chunk - d_.chunk), &set == &chunk.dropping, i);
-      if (job_.watch != nullptr)
-        show(slots, {r, int(&chunk - d_.chunk), job_.first_micro_batch + mb, p, i, 0, &l, from},
+      if (job_.watch.see != nullptr)
+        show(slots,
+             {r, int(&chunk - d_.chunk), job_.part.first_micro_batch + mb, p, i, 0, &l, from},
              stream_of(r));
     }
     if (is_last && job_.what != job::kind::infer && p == program_of_loss(set))
@@ -416,7 +417,7 @@ class cuda_executor {
     seen.nanoseconds = long(double(ms) * 1e6);
     watched_launch w{slots, seen, d_.value_type, on, reinterpret_cast<int*>(part.found)};
     seen.reader = w.reader();
-    job_.watch(job_.watcher, seen);
+    job_.watch.see(job_.watch.of, seen);
   }
 
   pipeline_description d_;

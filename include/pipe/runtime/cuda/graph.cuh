@@ -152,12 +152,12 @@ struct run_shape {
 };
 inline run_shape shape_of(detail::job const& j) {
   return {j.what,
-          j.samples,
-          j.updates,
-          j.continues,
-          j.is_continued,
-          j.clip_value > 0,
-          detail::levels_before(j.leaf),
+          j.batch.samples,
+          j.update.applies,
+          j.part.continues,
+          j.part.is_continued,
+          j.update.clip_value > 0,
+          detail::levels_before(j.part.leaf),
           detail::is_last_leaf(j)};
 }
 

@@ -62,7 +62,7 @@ class cuda_leaf_sums<P, true> {
     for (int loss = 0; loss < d_.losses; ++loss)
       cuda::launch_body<cuda::join_losses_kernel>(
           {executor_.losses() + loss * d_.micro_batches, d_.micro_batches,
-           levels + loss * levels_of(d_.leaves), levels_before(j.leaf), !is_last_leaf(j)},
+           levels + loss * levels_of(d_.leaves), levels_before(j.part.leaf), !is_last_leaf(j)},
           executor_.stream_of(d_.chunk[d_.chunks - 1].rank));
   }
 
@@ -82,8 +82,9 @@ class cuda_leaf_sums<P, true> {
     float* const own = executor_.at<float>(c.rank, c.gradients + begin);
     float* const levels = executor_.at<float>(c.rank, rank.fixed_bytes + c.in_level + begin);
     long const apart = rank.level_bytes / width, count = (end - begin) / width;
-    int const joined = levels_before(j.leaf);
-    bool const is_there = j.samples > 0;  // else nothing has overwritten those of the leaf before
+    int const joined = levels_before(j.part.leaf);
+    bool const is_there =
+        j.batch.samples > 0;  // else nothing has overwritten those of the leaf before
     if (count == 0 || (is_last_leaf(j) && joined == 0 && is_there)) return;
     cuda::join_elements const sum{is_last_leaf(j) ? own : levels + joined * apart,
                                   is_there ? own : nullptr, levels, apart, joined};

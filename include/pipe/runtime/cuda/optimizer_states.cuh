@@ -11,7 +11,7 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/cuda/executor.cuh>
-#include <pipe/runtime/cuda/own_updates.cuh>
+#include <pipe/runtime/cuda/rank_updates.cuh>
 #include <pipe/runtime/cuda/resources.cuh>
 #include <pipe/runtime/description.hpp>
 
@@ -23,7 +23,7 @@ namespace pp::detail {
 template <class P, bool = P::offload::is_on>
 class cuda_optimizer_states {
  public:
-  cuda_optimizer_states(cuda_executor const& executor, cuda_own_updates<P> const& own)
+  cuda_optimizer_states(cuda_executor const& executor, cuda_rank_updates<P> const& own)
       : executor_(executor), own_(own) {}
   /// The state of a chunk of this process, as a kernel on its rank's device sees it.
   float* of(chunk_description const& c) const {
@@ -32,7 +32,7 @@ class cuda_optimizer_states {
 
  private:
   cuda_executor const& executor_;
-  cuda_own_updates<P> const& own_;
+  cuda_rank_updates<P> const& own_;
 };
 
 /// In the host's memory: one allocation for each rank, zero at first.
@@ -41,7 +41,7 @@ class cuda_optimizer_states {
 template <class P>
 class cuda_optimizer_states<P, true> {
  public:
-  [[gnu::cold]] cuda_optimizer_states(cuda_executor& executor, cuda_own_updates<P> const& own)
+  [[gnu::cold]] cuda_optimizer_states(cuda_executor& executor, cuda_rank_updates<P> const& own)
       : own_(own), memory_(executor.description().ranks) {
     pipeline_description const& d = executor.description();
     local_devices const& local = executor.streams().local();
@@ -69,7 +69,7 @@ class cuda_optimizer_states<P, true> {
     if (bytes > 0) std::memset(memory_[rank].data(), 0, std::size_t(bytes));
   }
 
-  cuda_own_updates<P> const& own_;
+  cuda_rank_updates<P> const& own_;
   heap_array<cuda::pinned_buffer> memory_;  // by rank
 };
 

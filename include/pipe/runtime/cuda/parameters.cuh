@@ -16,7 +16,7 @@
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/leaf_sums.cuh>
 #include <pipe/runtime/cuda/optimizer_states.cuh>
-#include <pipe/runtime/cuda/own_updates.cuh>
+#include <pipe/runtime/cuda/rank_updates.cuh>
 #include <pipe/runtime/cuda/replica_work.cuh>
 #include <pipe/runtime/cuda/spectral_updates.cuh>
 #include <pipe/runtime/cuda/whole_updates.cuh>
@@ -53,17 +53,18 @@ class cuda_parameters {
     }
   }
 
-  cuda_own_updates<P> const& own() const { return own_; }
+  cuda_rank_updates<P> const& own() const { return own_; }
   cuda_optimizer_states<P> const& states() const { return states_; }
   /// Writes the optimizer's coefficients for job j where the executor uploads them from.
   void prepare(job const& j) {
-    if (j.what != job::kind::train || !j.updates) return;
+    if (j.what != job::kind::train || !j.update.applies) return;
     long number = 0;
     for (int c = 0; c < d_.chunks; ++c)
       for (int i = 0; i < d_.chunk[c].update_count; ++i, ++number) {
         update_range const& u = d_.chunk[c].updates[i];
         // The kernel multiplies gradients by the factor of the outcome: the context has none.
-        update_context const context{j.step, j.learning_rate * u.rate_scale, 1, u.decay_scale};
+        update_context const context{j.step, j.update.learning_rate * u.rate_scale, 1,
+                                     u.decay_scale};
         if constexpr (two_pass_optimizer<optimizer>)
           if (u.whole) send(number, optimizer_.template prepare_tensor<float>(context));
         if constexpr (spectral_optimizer<optimizer>)
@@ -85,7 +86,7 @@ class cuda_parameters {
   /// sound changes no parameter. Sets `failed_update` to the step's number before the first launch
   /// that writes state of the next step.
   void enqueue_end(job const& j, long& failed_update) {
-    bool const clamps = j.what == job::kind::train && j.updates && j.clip_value > 0;
+    bool const clamps = j.what == job::kind::train && j.update.applies && j.update.clip_value > 0;
     unsigned const known = run_lines(step_end, facts_of(d_, j), [&](step_op op, unsigned facts) {
       // The judgement counts the step, and may change the loss scale of the next.
       if (op == step_op::judge && (facts & run_fact::updates)) failed_update = j.step;
@@ -301,7 +302,7 @@ class cuda_parameters {
     cuda::launch_body<cuda::judge_kernel>(
         {squares_[0], clamps ? clamped_[0] : nullptr, trains ? d_.parameter_count : 0,
          executor_.judged_losses(), losses_of(j), d_.micro_batches, executor_.run(0),
-         trains ? executor_.scaling(0) : nullptr, j.updates, executor_.outcome(0)},
+         trains ? executor_.scaling(0) : nullptr, j.update.applies, executor_.outcome(0)},
         streams_.of(0));
   }
 
@@ -429,7 +430,7 @@ class cuda_parameters {
   cuda::rank_streams& streams_ = executor_.streams();
   pipeline_description const& d_;
   optimizer const& optimizer_;
-  cuda_own_updates<P> own_{executor_};
+  cuda_rank_updates<P> own_{executor_};
   cuda_optimizer_states<P> states_{executor_, own_};
   std::vector<lists> lists_;  // by chunk
   // By device, then parameter, in device memory; those of its chunks, and on the first of all.

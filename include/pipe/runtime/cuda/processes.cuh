@@ -79,17 +79,17 @@ class cuda_processes<P, true> {
   void share_output(job const& j) {
     pipeline_description const d = description();
     long const each = d.output_bytes / size_of(d.value_type) / d.samples,
-               bytes = j.samples * each * long(sizeof(float));
+               bytes = j.batch.samples * each * long(sizeof(float));
     int const from = d.devices.of(d.chunk[d.chunks - 1].rank);
-    if (!j.output_is_on_device)
-      return transport_.broadcast(from, static_cast<char*>(j.output), bytes);
+    if (!j.batch.output_is_on_device)
+      return transport_.broadcast(from, static_cast<char*>(j.batch.output), bytes);
     std::vector<char> values(static_cast<std::size_t>(bytes));
     auto const copy = [&](void* to, void const* of, cudaMemcpyKind kind) {
       cuda::check(cudaMemcpy(to, of, values.size(), kind), "copy of outputs");
     };
-    if (transport_.process() == from) copy(values.data(), j.output, cudaMemcpyDeviceToHost);
+    if (transport_.process() == from) copy(values.data(), j.batch.output, cudaMemcpyDeviceToHost);
     transport_.broadcast(from, values.data(), bytes);
-    copy(j.output, values.data(), cudaMemcpyHostToDevice);
+    copy(j.batch.output, values.data(), cudaMemcpyHostToDevice);
   }
   void abort(char const* why) noexcept {
     if (transport_.link() != nullptr) transport_.link()->abort(why);

@@ -12,7 +12,7 @@
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/processes.cuh>
-#include <pipe/runtime/cuda/replica_sums.cuh>
+#include <pipe/runtime/cuda/replica_sum.cuh>
 #include <pipe/runtime/leaf_pieces.hpp>
 #include <pipe/runtime/leaves.hpp>
 
@@ -98,7 +98,7 @@ class cuda_replica_work<P, true> {
 
   cuda_executor& executor_;
   pipeline_description const& d_;
-  cuda::replica_sums sums_;
+  cuda::replica_sum sums_;
   std::vector<pieces> pieces_;  // by chunk
 };
 

@@ -15,16 +15,16 @@ inline cuda::run_state run_state_of(pipeline_description const& d, job const& j)
   cuda::run_state s;
   s.seed = j.seed;
   s.step = j.step;
-  s.first_sample = j.first_sample;
-  s.loss_scale = float(1 / j.gradient_terms);
-  s.clip_value = float(j.clip_value / j.gradient_scale);
+  s.first_sample = j.part.first_sample;
+  s.loss_scale = float(1 / j.loss.gradient_terms);
+  s.clip_value = float(j.update.clip_value / j.update.gradient_scale);
   // In the first step averages are the parameters.
   s.average_amount = j.step == 1 ? 1.0f : float(1 - d.average_decay);
-  s.loss_terms = j.loss_terms;
-  s.gradient_scale = j.gradient_scale;
-  s.clip_norm = j.clip_norm;
-  s.samples = double(j.all_samples);
-  s.further = j.further;
+  s.loss_terms = j.loss.terms;
+  s.gradient_scale = j.update.gradient_scale;
+  s.clip_norm = j.update.clip_norm;
+  s.samples = double(j.update.samples);
+  s.further = j.loss.further;
   return s;
 }
 
@@ -34,7 +34,7 @@ inline cuda::run_state run_state_of(pipeline_description const& d, job const& j)
   long sum = 0;
   job step;
   step.what = job::kind::train;
-  step.samples = d.samples * d.micro_batches;
+  step.batch.samples = d.samples * d.micro_batches;
   auto const ignore = [](auto const&...) {};
   for (int r = local.first_rank(); r < local.end_rank(); ++r)
     for (int i = 0; i < d.rank[r].training_count; ++i)

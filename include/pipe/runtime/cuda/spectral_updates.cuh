@@ -12,7 +12,7 @@
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/optimizer_states.cuh>
-#include <pipe/runtime/cuda/own_updates.cuh>
+#include <pipe/runtime/cuda/rank_updates.cuh>
 #include <pipe/runtime/description.hpp>
 
 namespace pp::detail {
@@ -47,8 +47,8 @@ class cuda_spectral_updates {
   using kernels = cuda::kernel_list<average, inner, last, move>;
 
   /// Takes the workspace of each rank, which its chunks share, and makes the lists of all chunks.
-  cuda_spectral_updates(cuda_executor& executor, optimizer const& o, cuda_own_updates<P> const& own,
-                        cuda_optimizer_states<P> const& states)
+  cuda_spectral_updates(cuda_executor& executor, optimizer const& o,
+                        cuda_rank_updates<P> const& own, cuda_optimizer_states<P> const& states)
       : executor_(executor), own_(own), states_(states), d_(executor.description()), optimizer_(o),
         workspace_(std::size_t(d_.ranks)) {
     local_devices const& local = executor.streams().local();
@@ -162,7 +162,7 @@ class cuda_spectral_updates {
   }
 
   cuda_executor& executor_;
-  cuda_own_updates<P> const& own_;
+  cuda_rank_updates<P> const& own_;
   cuda_optimizer_states<P> const& states_;
   pipeline_description const& d_;
   optimizer const& optimizer_;

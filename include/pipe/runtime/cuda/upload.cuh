@@ -54,7 +54,7 @@ class batch_upload {
   void give_output(detail::job const& j, int micro_batch, char const* from, cudaStream_t on) const {
     long const each = d_.output_bytes / d_.samples / size_of(d_.value_type),
                count = each * detail::samples_in(d_, j, micro_batch);
-    float* const to = static_cast<float*>(j.output) + micro_batch * d_.samples * each;
+    float* const to = static_cast<float*>(j.batch.output) + micro_batch * d_.samples * each;
     if (d_.value_type != dtype::f32) return convert_.to_floats(to, from, count, on);
     check(
         cudaMemcpyAsync(to, from, sizeof(float) * std::size_t(count), cudaMemcpyDeviceToDevice, on),
@@ -77,11 +77,11 @@ class batch_upload {
   ///
   /// post: arrays of the host have been read; those in device memory are read until the run ends
   void enqueue(detail::job const& j) {
-    if (j.data == detail::data_place::device || j.output_is_on_device)
-      follow(j.stream, end_ - first_);
-    bool const is_loaded = j.data == detail::data_place::loaded;
-    if (j.data == detail::data_place::staged && rooms_ == 1) return;
-    if (is_loaded && j.leaf == 0) begin_unloading();
+    if (j.batch.place == detail::data_place::device || j.batch.output_is_on_device)
+      follow(j.batch.stream, end_ - first_);
+    bool const is_loaded = j.batch.place == detail::data_place::loaded;
+    if (j.batch.place == detail::data_place::staged && rooms_ == 1) return;
+    if (is_loaded && j.part.leaf == 0) begin_unloading();
     for_each_list(j, [&](int r, int i) { stage(j, r, i); });
     if (is_loaded) end_unloading();
   }
@@ -132,7 +132,7 @@ class batch_upload {
 
   /// The array of a job's input, or of its labels for number d.inputs; null if it has none.
   void const* given(detail::job const& j, int input) const {
-    return input < d_.inputs ? j.input[input] : j.label;
+    return input < d_.inputs ? j.batch.input[input] : j.batch.label;
   }
   /// Type of an input on the device. Labels, ids and inputs of the loss are not converted.
   dtype type_of(int which) const {
@@ -153,14 +153,14 @@ class batch_upload {
   int next_room() const { return (room_ + 1) % rooms_; }
   /// Bytes of an input of all samples of a job.
   long bytes_of(detail::job const& j, int input) const {
-    return d_.bytes_of(input) / d_.samples * j.samples;
+    return d_.bytes_of(input) / d_.samples * j.batch.samples;
   }
   /// use(rank, input) for all that a rank reads of a job's mini-batch.
   template <class Use>
   void for_each_list(detail::job const& j, Use const& use) {
     for (int r = first_; r < end_; ++r)
       for (int i = 0; i <= d_.inputs; ++i)
-        if (d_.rank[r].staging[i] >= 0 && given(j, i) != nullptr && j.samples > 0) use(r, i);
+        if (d_.rank[r].staging[i] >= 0 && given(j, i) != nullptr && j.batch.samples > 0) use(r, i);
   }
 
   /// Ranks wait for the upload of the prefetched mini-batch, which this run takes.
@@ -188,13 +188,13 @@ class batch_upload {
     char* const to = staging(rank, input);
     long const bytes = d_.bytes_of(input), all = bytes_of(j, input);
     cudaStream_t const on = streams_.of(rank);
-    if (j.data == detail::data_place::host)
+    if (j.batch.place == detail::data_place::host)
       send(to, given(j, input), type_of(input), all, on);
-    else if (j.data == detail::data_place::device)
+    else if (j.batch.place == detail::data_place::device)
       take(to, given(j, input), type_of(input), all, on);
     else
-      take(to, prefetched(rank, input, room_) + j.leaf * d_.micro_batches * bytes, dtype::f32, all,
-           on);
+      take(to, prefetched(rank, input, room_) + j.part.leaf * d_.micro_batches * bytes, dtype::f32,
+           all, on);
     if (long const rest = (bytes - all % bytes) % bytes; rest > 0)
       check(cudaMemsetAsync(to + all, 0, std::size_t(rest), on), "filling up of a micro-batch");
   }

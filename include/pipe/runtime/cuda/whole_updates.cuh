@@ -12,7 +12,7 @@
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/optimizer_states.cuh>
-#include <pipe/runtime/cuda/own_updates.cuh>
+#include <pipe/runtime/cuda/rank_updates.cuh>
 #include <pipe/runtime/description.hpp>
 
 namespace pp::detail {
@@ -26,7 +26,7 @@ template <class P, bool = two_pass_optimizer<typename P::optimizer>>
 class cuda_whole_updates {
  public:
   using kernels = cuda::kernel_list<>;
-  cuda_whole_updates(cuda_executor&, typename P::optimizer const&, cuda_own_updates<P> const&,
+  cuda_whole_updates(cuda_executor&, typename P::optimizer const&, cuda_rank_updates<P> const&,
                      cuda_optimizer_states<P> const&) {}
   void update(int) const {}
 };
@@ -49,7 +49,7 @@ class cuda_whole_updates<P, true> {
       cuda::kernel_list<gather, cuda::flat_kernel<move>>>;
 
   /// Makes the lists of all chunks.
-  cuda_whole_updates(cuda_executor& executor, optimizer const&, cuda_own_updates<P> const& own,
+  cuda_whole_updates(cuda_executor& executor, optimizer const&, cuda_rank_updates<P> const& own,
                      cuda_optimizer_states<P> const& states)
       : executor_(executor), own_(own), states_(states), d_(executor.description()) {
     int coefficients = 0;
@@ -151,7 +151,7 @@ class cuda_whole_updates<P, true> {
   }
 
   cuda_executor& executor_;
-  cuda_own_updates<P> const& own_;
+  cuda_rank_updates<P> const& own_;
   cuda_optimizer_states<P> const& states_;
   pipeline_description const& d_;
   std::vector<lists> lists_;  // by chunk

@@ -12,10 +12,10 @@
 #include <pipe/backend/host/backend.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/optim/setting_check.hpp>
-#include <pipe/runtime/host/common_kernels.hpp>
-#include <pipe/runtime/host/executor.hpp>
-#include <pipe/runtime/host/step_flow.hpp>
-#include <pipe/runtime/host/value_mirror.hpp>
+#include <pipe/runtime/host/core/common_kernels.hpp>
+#include <pipe/runtime/host/core/executor.hpp>
+#include <pipe/runtime/host/overlap/step_flow.hpp>
+#include <pipe/runtime/host/replicas/value_mirror.hpp>
 #include <pipe/runtime/runtime_of.hpp>
 
 namespace pp::detail {
@@ -40,9 +40,7 @@ class host_engine {
     return executor_.run(j);
   }
   /// Steps that overlap, of these leaves: see step_flow.
-  auto flow(own_leaves const& own) {
-    return step_flow<element, typename P::transport>(executor_, own);
-  }
+  auto flow(own_leaves const& own) { return step_flow(executor_.context(), own); }
   void check() const { executor_.check(); }
   bool is_own_thread() const { return executor_.is_own_thread(); }
 
@@ -60,7 +58,7 @@ class host_engine {
   /// for room_of, take_over and for_each_own, which exchange nothing.
   static constexpr bool divides_values = P::zero::level > 2;
   /// Whether gradients of these are divided, too, so that none is whole.
-  static constexpr bool divides_gradients = P::work::divides_gradients;
+  static constexpr bool divides_gradients = P::divides_gradients;
   /// A copy of all those of a chunk at their offsets, valid until the next training run.
   char* mirror(int chunk)
     requires divides_values

@@ -46,30 +46,30 @@ class accumulation {
       if (count_ == 0) of.divisor = loss_divisor(of.ahead > 0 ? of.ahead : counted);
       of.counted = is_sum ? 1 : of.counted + counted;
     });
-    if (j.updates) require_terms(has_terms(j.further, terms()));
-    j.continues = count_ > 0;
-    j.first_sample = samples_;
-    j.all_samples = samples_ + j.samples;
-    j.gradient_terms = of_[0].divisor;
+    if (j.update.applies) require_terms(has_terms(j.loss.further, terms()));
+    j.part.continues = count_ > 0;
+    j.part.first_sample = samples_;
+    j.update.samples = samples_ + j.batch.samples;
+    j.loss.gradient_terms = of_[0].divisor;
     if constexpr (Losses > 1) {
       for (int i = 1; i < Losses; ++i)
         further(j, i).factor = further(j, i).weight * of_[0].divisor / of_[i].divisor;
-      j.gradient_scale = scale_of_all(j, names);
+      j.update.gradient_scale = scale_of_all(j, names);
     } else {
-      j.gradient_scale = of_[0].divisor / loss_divisor(of_[0].counted);
+      j.update.gradient_scale = of_[0].divisor / loss_divisor(of_[0].counted);
     }
   }
   /// Adds a finished job. The losses of its result become the losses over all terms so far: see
   /// loss_of.
   void add(job const& j, step_result& r) {
-    of_[0].sum += r.losses[0] * j.loss_terms;
+    of_[0].sum += r.losses[0] * j.loss.terms;
     for (int i = 1; i < Losses; ++i)
       of_[i].sum += r.losses[i] * loss_divisor(further(j, i).counted);
-    samples_ += j.samples;
+    samples_ += j.batch.samples;
     if (++count_ > 1)
       for (int i = 0; i < Losses; ++i)
         r.losses.items[i] = of_[i].sum / loss_divisor(of_[i].counted);
-    r.loss = loss_of(r.losses, j.further, terms());
+    r.loss = loss_of(r.losses, j.loss.further, terms());
   }
 
   /// Calls use(number) for all numbers of the accumulation, to be read or set: for checkpoints.
@@ -91,12 +91,12 @@ class accumulation {
     return [this](int i) { return of_[Losses > 1 ? i : 0].counted; };
   }
   /// Loss i of a job, not the first.
-  static further_loss const& further(job const& j, int i) { return j.further.items[i - 1]; }
-  static further_loss& further(job& j, int i) { return j.further.items[i - 1]; }
+  static further_loss const& further(job const& j, int i) { return j.loss.further.items[i - 1]; }
+  static further_loss& further(job& j, int i) { return j.loss.further.items[i - 1]; }
   /// use(loss, sum of the weights of a job's terms, whether it is a sum)
   template <class Use>
   void for_each_loss(job const& j, bool sums, Use const& use) {
-    use(of_[0], j.counted, sums);
+    use(of_[0], j.loss.counted, sums);
     for (int i = 1; i < Losses; ++i) use(of_[i], further(j, i).counted, further(j, i).sums);
   }
   /// The factor of the gradients of all losses that count: divisor over terms.
@@ -108,7 +108,7 @@ class accumulation {
       if (by < 0) by = i;
       double const here = of.divisor * of_[by].counted, there = of_[by].divisor * of.counted,
                    apart = here > there ? here - there : there - here;
-      if (j.updates && apart > 1e-9 * here)
+      if (j.update.applies && apart > 1e-9 * here)
         throw_error<data_error>(
             {"step(): the gradients of ", count_ + 1, " mini-batches with ", of_[by].counted,
              " terms of the loss '", names[by], "' and ", of.counted, " of '", names[i],

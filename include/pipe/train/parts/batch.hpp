@@ -91,7 +91,7 @@ void take_input(Batch const& b, std::size_t samples, job& j, [[maybe_unused]] Ch
   // Input 0 determines the number of samples, so its size needs no check here.
   if constexpr (Index > 0) check_size({"input ", input_name<M, Index>()}, values.size(), expected);
   if constexpr (in.is_ids) checks.ids("token", values, -1, in.vocabulary);
-  j.input[Index] = values.data();
+  j.batch.input[Index] = values.data();
 }
 
 /// Counts the samples, checks every input and enters them in a job.
@@ -106,7 +106,7 @@ void take_inputs(Batch const& b, int most, job& j, Checks& checks) {
   if (n < 1 || n > std::size_t(most) || b.inputs.size() % per_sample != 0)
     throw_error<data_error>({"inputs: expected 1 to ", most, " samples of ", per_sample,
                              " numbers, got ", b.inputs.size(), " numbers"});
-  j.samples = int(n);
+  j.batch.samples = int(n);
   [&]<int... Is>(std::integer_sequence<int, Is...>) {
     (take_input<Is>(b, n, j, checks), ...);
   }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
@@ -126,16 +126,16 @@ void hash_labels(job& j) {
   constexpr graph_view const outline = model_tables<M>::outline;
   auto const add = [&](void const* values, long each, bool are_ids) {
     std::size_t const bytes =
-        std::size_t(j.samples * each) * (are_ids ? sizeof(int) : sizeof(Element));
-    j.labels = hash_of_bytes(values, bytes, j.labels);
+        std::size_t(j.batch.samples * each) * (are_ids ? sizeof(int) : sizeof(Element));
+    j.batch.label_hash = hash_of_bytes(values, bytes, j.batch.label_hash);
   };
-  j.labels = 0;
-  if (j.label != nullptr)
-    add(j.label, M::labels_are_ids ? outline.output.rows() : outline.output.elements(),
+  j.batch.label_hash = 0;
+  if (j.batch.label != nullptr)
+    add(j.batch.label, M::labels_are_ids ? outline.output.rows() : outline.output.elements(),
         M::labels_are_ids);
   for (int i = 0; i < outline.inputs.count; ++i)
-    if (inputs[i].of_loss && j.input[i] != nullptr)
-      add(j.input[i], inputs[i].form.elements(), inputs[i].is_ids);
+    if (inputs[i].of_loss && j.batch.input[i] != nullptr)
+      add(j.batch.input[i], inputs[i].form.elements(), inputs[i].is_ids);
 }
 
 /// Sets the kind of a job of compiled pipeline P, once the job has its arrays.
@@ -149,14 +149,25 @@ void begin_job(job& j, job::kind what) {
   if constexpr (norms_samples(model_tables<M>::outline)) {
     static constexpr auto groups = groups_without_positions<M, P::samples>();
     for (int each : groups)
-      if (what == job::kind::train && each > 0 && j.samples % each == 1)
-        throw_error<data_error>({"inputs: the last ",
-                                 each == P::samples ? "micro-batch" : "group of SyncOver", " of ",
-                                 j.samples, " samples would have 1, and a batch norm needs 2 or ",
-                                 "more in training: leave one out, or add one"});
+      if (what == job::kind::train && each > 0 && j.batch.samples % each == 1)
+        throw_error<data_error>(
+            {"inputs: the last ", each == P::samples ? "micro-batch" : "group of SyncOver", " of ",
+             j.batch.samples, " samples would have 1, and a batch norm needs 2 or ",
+             "more in training: leave one out, or add one"});
   }
   if constexpr (requires { P::transport::world(); } && !P::backend::has_own_memory)
     if (P::transport::world().processes() > 1) hash_labels<M, typename P::element>(j);
+}
+
+/// Makes a training job that has its arrays the job of a step, with a trainer's settings.
+template <class Settings>
+void begin_step(job& j, Settings const& s, long step, double learning_rate) {
+  j.step = step;
+  j.seed = s.seed;
+  j.update = {.learning_rate = learning_rate,
+              .clip_value = s.clip_value,
+              .clip_norm = s.clip_norm,
+              .samples = j.batch.samples};
 }
 
 /// The weights of a batch's rows; empty if the loss has none.
@@ -195,19 +206,19 @@ void for_each_further_loss([[maybe_unused]] Use const& use) {
       (use(std::type_identity<S>{}), ...);
     }(typename M::loss::further{});
 }
-/// Enters the further losses of model M in a job that has the divisor of the first: see
-/// further_losses. terms_of(type_identity of one): the sum of the weights of its terms.
+/// Enters the further losses of model M where the divisor of the first one is: see further_losses.
+/// terms_of(type_identity of one): the sum of the weights of its terms.
 template <class M, class Terms>
-void take_further_losses(job& j, Terms const& terms_of) {
+void take_further_losses(job_loss& to, Terms const& terms_of) {
   [[maybe_unused]] int rows = model_tables<M>::output.rows();  // of a sample in the losses so far
   for_each_further_loss<M>([&]<class S>(std::type_identity<S> loss) {
     double const terms = terms_of(loss);
-    j.further.items[j.further.count++] = {leaf_index<S>(typename M::leaves{}),
-                                          rows,
-                                          S::weight() * j.loss_terms / loss_divisor(terms),
-                                          S::weight(),
-                                          terms,
-                                          S::further::sums};
+    to.further.items[to.further.count++] = {leaf_index<S>(typename M::leaves{}),
+                                            rows,
+                                            S::weight() * to.terms / loss_divisor(terms),
+                                            S::weight(),
+                                            terms,
+                                            S::further::sums};
     rows += further_loss_rows(model_tables<M>::inputs[input_of_labels<S, M>], typename M::leaves{});
   });
 }
@@ -227,30 +238,25 @@ double further_terms_of(Batch const& b) {
                                          columns_of_labels<S, M>);
 }
 
-/// Enters the divisor of the loss in a job.
-inline void set_loss_terms(job& j, double counted) {
-  j.counted = counted;
-  j.loss_terms = j.gradient_terms = loss_divisor(counted);
-}
 /// Counts the terms of all losses.
 ///
 /// throws: data_error as loss_terms does
 template <class Batch>
-void count_loss_terms(Batch const& b, job& j) {
-  set_loss_terms(j, loss_terms_of(b));
+void count_loss_terms(Batch const& b, job_loss& to) {
+  to.count(loss_terms_of(b));
   take_further_losses<typename Batch::model>(
-      j, [&b]<class S>(std::type_identity<S>) { return further_terms_of<S>(b); });
+      to, [&b]<class S>(std::type_identity<S>) { return further_terms_of<S>(b); });
 }
 
 /// Checks the labels and enters them in a job, with the loss's divisor and further losses. To be
 /// called after take_inputs.
 ///
-/// throws: data_error as loss_terms does, or if the labels are not of j.samples samples
+/// throws: data_error as loss_terms does, or if the labels are not of as many samples as the inputs
 template <class Batch>
 void take_labels(Batch const& b, long per_sample, job& j) {
-  check_size({"labels"}, b.labels.size(), std::size_t(j.samples * per_sample));
-  j.label = b.labels.data();
-  count_loss_terms(b, j);
+  check_size({"labels"}, b.labels.size(), std::size_t(j.batch.samples * per_sample));
+  j.batch.label = b.labels.data();
+  count_loss_terms(b, j.loss);
 }
 
 }  // namespace pp::detail

@@ -192,9 +192,9 @@ void check_readable(Engine& engine, batch_part of, device_span<T> values) {
 template <class Outputs, class Engine>
 void take_outputs(Outputs const& outputs, long per_sample, job& j,
                   [[maybe_unused]] Engine& engine) {
-  check_size({"outputs"}, outputs.size(), std::size_t(j.samples * per_sample));
-  j.output = outputs.data();
-  j.output_is_on_device = device_list<Outputs>;
+  check_size({"outputs"}, outputs.size(), std::size_t(j.batch.samples * per_sample));
+  j.batch.output = outputs.data();
+  j.batch.output_is_on_device = device_list<Outputs>;
   if constexpr (device_list<Outputs> && requires { engine.device_data(); })
     check_readable(engine, {"outputs"}, outputs);
 }
@@ -238,12 +238,12 @@ void take_device_batch(Batch const& b, int most, long labels_per_sample, job& j,
     if constexpr (Loss::is_weighted)
       checks.weights(input_of<Batch::template input_named<Loss::weights::name>>(b));
   };
-  j.data = data_place::device;
-  j.stream = b.stream;
+  j.batch.place = data_place::device;
+  j.batch.stream = b.stream;
   take_inputs(b, most, j, checks);
   [&]<int... Is>(std::integer_sequence<int, Is...>) {
     auto const look = [&]<int K>(std::integral_constant<int, K>) {
-      if (j.input[K] == nullptr) return;
+      if (j.batch.input[K] == nullptr) return;
       check_readable(
           engine, {K == 0 ? "inputs" : "input ", K == 0 ? std::string_view() : input_name<M, K>()},
           input_of<K>(b));
@@ -251,9 +251,9 @@ void take_device_batch(Batch const& b, int most, long labels_per_sample, job& j,
     (look(std::integral_constant<int, Is>{}), ...);
   }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
   if (has_labels) {
-    check_size({"labels"}, b.labels.size(), std::size_t(j.samples * labels_per_sample));
+    check_size({"labels"}, b.labels.size(), std::size_t(j.batch.samples * labels_per_sample));
     check_readable(engine, {"labels"}, b.labels);
-    j.label = b.labels.data();
+    j.batch.label = b.labels.data();
     if constexpr (M::labels_are_ids) checks.ids("label", b.labels, -1, int(columns));
     check_loss(std::type_identity<typename M::loss>{}, labels);
     // Ids of further losses have been checked as inputs.
@@ -263,8 +263,8 @@ void take_device_batch(Batch const& b, int most, long labels_per_sample, job& j,
   }
   checks.run(engine, b.stream);
   if (!has_labels) return;
-  set_loss_terms(j, device_loss_terms<typename M::loss>(b, labels, columns, checks, engine));
-  take_further_losses<M>(j, [&]<class S>(std::type_identity<S>) {
+  j.loss.count(device_loss_terms<typename M::loss>(b, labels, columns, checks, engine));
+  take_further_losses<M>(j.loss, [&]<class S>(std::type_identity<S>) {
     return device_loss_terms<S>(b, input_of<input_of_labels<S, M>>(b), columns_of_labels<S, M>,
                                 checks, engine);
   });

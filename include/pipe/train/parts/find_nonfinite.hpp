@@ -137,24 +137,24 @@ template <class Engine>
 /// Looks for a value that is not finite in an array of the batch, unless there is a finding. here:
 /// the part of the batch that this process has run; of a prefetched batch the process has no more
 ///
-/// shape: values[j.samples * per_sample], of input number `input`, or of the labels after the last
+/// shape: values[samples * per_sample], of input number `input`, or of the labels after the last
 template <class T, class Engine>
 [[gnu::cold]] void find_given(finding& f, rejection const& r, batch_part of, int input,
                               void const* values, long per_sample, job const& j,
                               [[maybe_unused]] job const& here, [[maybe_unused]] Engine& engine) {
   if (f.order != LONG_MAX) return;
-  long count = j.samples * per_sample, before = 0;
+  long count = j.batch.samples * per_sample, before = 0;
   std::vector<T> downloaded;
   if constexpr (requires { engine.download(downloaded.data(), values, count); })
-    if (j.data != data_place::host) {
-      if (j.data == data_place::device) {
+    if (j.batch.place != data_place::host) {
+      if (j.batch.place == data_place::device) {
         downloaded.resize(std::size_t(count));
         engine.download(downloaded.data(), values, count * long(sizeof(T)));
       } else {
-        downloaded = engine.staged(input, here.samples);
+        downloaded = engine.staged(input, here.batch.samples);
         if (downloaded.empty()) return;
-        count = here.samples * per_sample;
-        before = (here.first_sample - j.first_sample) * per_sample;
+        count = here.batch.samples * per_sample;
+        before = (here.part.first_sample - j.part.first_sample) * per_sample;
       }
       values = downloaded.data();
     }
@@ -199,9 +199,9 @@ template <class M, class T, class Engine>
 template <class M, class Run>
 [[gnu::cold]] finding find_made(rejection const& r, job& j, int ranks, Run const& run) {
   nonfinite_search search(ranks);
-  j.updates = false;
-  j.watch = &nonfinite_search::watch;
-  j.watcher = &search;
+  j.update.applies = false;
+  j.watch.see = &nonfinite_search::watch;
+  j.watch.of = &search;
   run();
   fault_place const* const p = search.found();
   if (p == nullptr) return {};
@@ -231,7 +231,7 @@ template <class M, class T, class Engine, class Run>
                                          parameter_memory<Engine> const& parameters,
                                          Run const& run) {
   // The prefetched mini-batch has made room for the next one, and lies where the run has read it.
-  if (j.data == data_place::loaded) j.data = data_place::staged;
+  if (j.batch.place == data_place::loaded) j.batch.place = data_place::staged;
   Engine& engine = *parameters.engine;
   finding given;
   [&]<int... Is>(std::integer_sequence<int, Is...>) {
@@ -240,12 +240,13 @@ template <class M, class T, class Engine, class Run>
           : find_given<T>(
                 given, r,
                 {Is == 0 ? "inputs" : "input ", Is == 0 ? std::string_view() : input_name<M, Is>()},
-                Is, j.input[Is], model_tables<M>::inputs[Is].form.elements(), j, here, engine)),
+                Is, j.batch.input[Is], model_tables<M>::inputs[Is].form.elements(), j, here,
+                engine)),
      ...);
   }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
   if (!M::labels_are_ids)
-    find_given<T>(given, r, {"labels"}, M::graph_type::size.inputs, j.label, labels_per_sample, j,
-                  here, engine);
+    find_given<T>(given, r, {"labels"}, M::graph_type::size.inputs, j.batch.label,
+                  labels_per_sample, j, here, engine);
   reject_first(std::move(given), engine);
   reject_first(find_in_parameters<M, T>(r, parameters), engine);
   reject_first(find_made<M>(r, j, ranks, run), engine);

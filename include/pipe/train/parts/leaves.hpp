@@ -79,16 +79,17 @@ struct leaf_share {
     };
     job j = whole;
     long const given = long(begin) * samples, most = long(number) * samples,
-               from = given < whole.samples ? given : whole.samples, left = whole.samples - from;
-    j.samples = int(left < most ? left : most);
-    j.first_sample = whole.first_sample + from;
+               from = given < whole.batch.samples ? given : whole.batch.samples,
+               left = whole.batch.samples - from;
+    j.batch.samples = int(left < most ? left : most);
+    j.part.first_sample = whole.part.first_sample + from;
     for (int i = 0; i < outline.inputs.count; ++i)
-      j.input[i] = after(whole.input[i], from * inputs[i].form.elements(),
-                         inputs[i].is_ids ? sizeof(int) : sizeof(Element));
+      j.batch.input[i] = after(whole.batch.input[i], from * inputs[i].form.elements(),
+                               inputs[i].is_ids ? sizeof(int) : sizeof(Element));
     long const rows = outline.output.rows(), numbers = outline.output.elements();
-    j.label = after(whole.label, from * (M::labels_are_ids ? rows : numbers),
-                    M::labels_are_ids ? sizeof(int) : sizeof(Element));
-    j.output = after(whole.output, from * numbers, sizeof(Element));
+    j.batch.label = after(whole.batch.label, from * (M::labels_are_ids ? rows : numbers),
+                          M::labels_are_ids ? sizeof(int) : sizeof(Element));
+    j.batch.output = after(whole.batch.output, from * numbers, sizeof(Element));
     return j;
   }
 };
@@ -115,8 +116,8 @@ class leaf_runs : public leaf_share {
     step_result r = run_leaves(engine, whole);
     using kind = job::kind;
     if (whole.what == kind::evaluate ||
-        (whole.what == kind::train && !whole.updates && !whole.is_continued))
-      r.loss = loss_of(r.losses, whole.further, [&](int i) { return whole.terms_of(i); });
+        (whole.what == kind::train && !whole.update.applies && !whole.part.is_continued))
+      r.loss = loss_of(r.losses, whole.loss.further, [&](int i) { return whole.loss.terms_of(i); });
     return r;
   }
   /// The part of a mini-batch that this process runs.
@@ -157,20 +158,21 @@ class leaf_runs : public leaf_share {
     for (int i = 0, count = s.count(); i < count; ++i) {
       int const leaf = s.leaf_of(i);
       job j = s.part_of<typename P::model, typename P::element>(whole, leaf, 1);
-      j.whole = &whole;
-      j.leaf = i;
-      j.leaves = count;
-      j.replicas = s.replicas;
-      j.shares = s.counts.begin();
-      j.first_micro_batch = leaf * P::micro_batches;
-      j.updates = whole.updates && i + 1 == count;
+      j.part.whole = &whole;
+      j.part.leaf = i;
+      j.part.leaves = count;
+      j.part.replicas = s.replicas;
+      j.part.shares = s.counts.begin();
+      j.part.first_micro_batch = leaf * P::micro_batches;
+      j.update.applies = whole.update.applies && i + 1 == count;
       all = engine.run(j);
       seconds += all.seconds;
       waited += all.seconds * all.bubble;
       // In the last leaf a rank may wait for other replicas, so its time counts only where it is
       // the only leaf.
       if constexpr (moves_leaves)
-        if (whole.updates && whole.samples == leaves * samples && (i + 1 < count || count == 1))
+        if (whole.update.applies && whole.batch.samples == leaves * samples &&
+            (i + 1 < count || count == 1))
           speeds_.note(time_of_actions(engine));
     }
     all.seconds = seconds;

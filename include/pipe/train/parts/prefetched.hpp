@@ -60,11 +60,11 @@ class prefetch_queue {
     item& to = items_[(first_ + count_) % most];
     to.of = j;
     if constexpr (requires { engine.prefetch(here); }) {
-      to.of.data = data_place::loaded;
+      to.of.batch.place = data_place::loaded;
       engine.prefetch(here, count_ == 0);
     } else {
       for (int i = 0; i <= max_inputs; ++i) {
-        void const*& array = i < max_inputs ? to.of.input[i] : to.of.label;
+        void const*& array = i < max_inputs ? to.of.batch.input[i] : to.of.batch.label;
         if (array == nullptr) continue;
         to.copies[i].resize(bytes[i]);
         if (bytes[i] > 0) std::memcpy(to.copies[i].data(), array, bytes[i]);

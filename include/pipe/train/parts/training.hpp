@@ -13,8 +13,10 @@
 #include <pipe/runtime/job.hpp>
 #include <pipe/schedule/policy.hpp>
 #include <pipe/train/parts/accumulation.hpp>
+#include <pipe/train/parts/batch.hpp>
 #include <pipe/train/parts/find_nonfinite.hpp>
 #include <pipe/train/parts/replica_check.hpp>
+#include <pipe/train/parts/setting_checks.hpp>
 
 namespace pp::detail {
 
@@ -39,7 +41,7 @@ struct training_of {
   /// The work of with_training::train.
   template <class Batches, class See>
   static long run(Trainer& trainer, Batches&& all, See& see) {
-    if constexpr (compiled::work::overlap == step_overlap::none)
+    if constexpr (compiled::overlap == step_overlap::none)
       return run_each(trainer, all, see);
     else
       return run_overlapping(trainer, all, see);
@@ -48,7 +50,7 @@ struct training_of {
   /// The work of with_training::flush.
   static void flush(Trainer& trainer) {
     auto const access = trainer.engine_.enter();
-    if constexpr (compiled::work::overlap != step_overlap::none) trainer.engine_->forget_versions();
+    if constexpr (compiled::overlap != step_overlap::none) trainer.engine_->forget_versions();
   }
 
  private:
@@ -67,7 +69,7 @@ struct training_of {
     auto const access = trainer.engine_.enter();
     trainer.averages_.require_out(trainer.steps_ + 1);
     auto const& settings = trainer.settings_;
-    if (compiled::work::is_free && settings.clip_norm > 0)
+    if (compiled::is_free && settings.clip_norm > 0)
       throw_error<data_error>({"clip_norm: expected 0 with ", compiled::schedule::name,
                                ", whose stages update before the norm of all is known, got ",
                                settings.clip_norm, ": use clip_value"});
@@ -80,13 +82,9 @@ struct training_of {
       if (given > 0) ++at;
       if (at == end) return false;
       j = trainer.prepare_gradients("train", *at);
-      require_terms(j.has_terms());
-      j.updates = true;
-      j.step = before + ++given;
-      j.all_samples = j.samples;
-      j.learning_rate = learning_rate_of(settings, j.step);
-      j.clip_value = settings.clip_value;
-      j.clip_norm = settings.clip_norm;
+      require_terms(j.loss.has_terms());
+      long const step = before + ++given;
+      begin_step(j, settings, step, learning_rate_of(settings, step));
       return true;
     };
     bool has_thrown = false;
@@ -113,9 +111,9 @@ struct training_of {
         throw_error<error>({"train(): steps of ", replicas, " replicas do not overlap with ZeRO<",
                             compiled::zero::level, ">: leave it out, or take ",
                             compiled::schedule::name});
-    if constexpr (compiled::work::is_free && compiled::sum::leaves > 1)
+    if constexpr (compiled::is_free && compiled::sum::leaves > 1)
       if (replicas > 1)
-        throw_error<error>({"train(): with ", compiled::work::flow::name, " and SumIn<",
+        throw_error<error>({"train(): with ", compiled::schedule::name, " and SumIn<",
                             compiled::sum::leaves, "> the weights that a micro-batch reads would ",
                             "depend on the number of replicas, which is ", replicas,
                             ": leave SumIn out, so that each replica is a leaf"});
@@ -124,14 +122,14 @@ struct training_of {
   [[noreturn]] static void reject(Trainer& trainer, job const& bad) {
     using model = typename Trainer::model;
     using element = typename Trainer::element;
-    if constexpr (compiled::work::is_free)
+    if constexpr (compiled::is_free)
       throw_error<not_finite>({"step ", bad.step,
                                " rejected: its loss or a gradient is not finite; "
                                "what other stages had updated is not taken back, so this trainer "
                                "is broken: load a checkpoint in another one"});
     job again = bad;
-    again.updates = false;
-    again.data = data_place::host;
+    again.update.applies = false;
+    again.batch.place = data_place::host;
     reject_step<model, element>({bad.step, ""}, again, trainer.leaves_.here(again),
                                 Trainer::labels_per_sample, compiled::ranks,
                                 trainer.parameter_places(), [&] { trainer.run(again); });

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Sums over the replicas of a pipeline on GPUs, bit for bit the same for any sizes and any network.
+// Every process owns a slice of a bucket: it receives that slice from the processes with the same
+// ranks in all other replicas, adds them in the tree's order, and sends the sum back, as replicas
+// on the host do: see replica_sum.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <cuda_runtime.h>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/runtime/cuda/process_link.cuh>
+#include <pipe/runtime/device_blocks.hpp>
+#include <pipe/runtime/leaves.hpp>
+
+namespace pp::cuda {
+
+/// Sums of this process with the same process of each other replica.
+///
+/// law:   sum = that of join_leaves over the replicas, in all of them; each sends and receives
+///        2 (n - 1) / n times the data
+/// law:   work is enqueued only
+/// needs: the replicas make the same calls, at the same places in the order of their exchanges
+class replica_sum {
+ public:
+  /// Enqueues to[i] += from[i] for i < n; both begin at multiples of `line`.
+  template <class T>
+  using addition = void (*)(long n, T* to, T const* from, cudaStream_t on);
+
+  /// link: null if there are no other processes
+  explicit replica_sum(process_link* link, detail::local_devices const& local)
+      : link_(link), local_(local) {}
+
+  /// Adds data up over the replicas. room: for what others send, on the device as `data`; the
+  /// larger, the fewer messages.
+  ///
+  /// shape:  data[elements], in place; room[room_bytes], at least `line` for each other replica
+  /// throws: error if the room is too small; as process_link::exchange
+  template <class T>
+  void add_up(T* data, long elements, char* room, long room_bytes, cudaStream_t on,
+              addition<T> add) {
+    int const n = local_.replicas, me = local_.replica;
+    if (n == 1) return;
+    constexpr long unit = line / long(sizeof(T));
+    long const slice = room_bytes / (n - 1) / line * unit;
+    if (slice == 0)
+      detail::throw_error<error>(
+          {n, " replicas are more than the ", room_bytes / line + 1, " that are planned for"});
+    // The sums of a bucket travel with the parts of the next one.
+    bucket<T> before{};
+    for (long from = 0; from < elements || before.elements > 0; from += n * slice) {
+      long const begin = from < elements ? from : elements, left = elements - begin;
+      bucket<T> const now{data + begin, left < n * slice ? left : n * slice, unit, n};
+      messages_.clear();
+      detail::for_others(me, n, [&](int r) {
+        exchange(r, now.begin(r), now.size(r), room_of(room, now, r), now.size(me));
+      });
+      detail::for_others(me, n, [&](int r) {
+        exchange(r, before.begin(me), before.size(me), before.begin(r), before.size(r));
+      });
+      link_->exchange(messages_, on);
+      auto const part = [&](int r) { return r == me ? now.begin(me) : room_of(room, now, r); };
+      if (now.size(me) > 0)
+        detail::join_leaves_into(
+            me, n, [&](int to, int added) { add(now.size(me), part(to), part(added), on); });
+      before = now;
+    }
+  }
+
+  /// Bytes at whose multiples slices begin.
+  static constexpr long line = 256;
+
+ private:
+  /// Data that is exchanged at once: slice r is that of replica r. All but the last have as many
+  /// elements, or none.
+  template <class T>
+  struct bucket {
+    T* data = nullptr;
+    long elements = 0, unit = 1;
+    int replicas = 1;
+    long stride() const {
+      long const units = (elements + unit - 1) / unit;
+      return (units + replicas - 1) / replicas * unit;
+    }
+    long at(int r) const { return r * stride() < elements ? r * stride() : elements; }
+    T* begin(int r) const { return data + at(r); }
+    long size(int r) const { return at(r + 1) - at(r); }
+  };
+  /// Where this process's slice of another replica is received.
+  template <class T>
+  T* room_of(char* room, bucket<T> const& b, int replica) const {
+    return reinterpret_cast<T*>(room) + (replica - (replica > local_.replica)) * b.stride();
+  }
+  template <class T>
+  void exchange(int with, T* sent, long sent_count, T* received, long received_count) {
+    int const process = local_.peer(with);
+    if (sent_count > 0) messages_.push_back({process, true, sent, sent_count * long(sizeof(T))});
+    if (received_count > 0)
+      messages_.push_back({process, false, received, received_count * long(sizeof(T))});
+  }
+
+  process_link* link_;
+  detail::local_devices local_;
+  std::vector<message> messages_;
+};
+
+}  // namespace pp::cuda

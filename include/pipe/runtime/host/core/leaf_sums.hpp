@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The gradients of a mini-batch that is a sum of several runs, on one rank: those of a run are
+// joined with those of the runs before it, and at the end with those of other replicas.
+#pragma once
+
+#include <cstring>
+
+#include <pipe/base/config.hpp>
+#include <pipe/base/error.hpp>
+#include <pipe/base/heap_array.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/runtime/actions.hpp>
+#include <pipe/runtime/host/core/backend_calls.hpp>
+#include <pipe/runtime/host/core/rank_setup.hpp>
+#include <pipe/runtime/host/core/replica_parts.hpp>
+#include <pipe/runtime/host/core/team.hpp>
+#include <pipe/runtime/leaf_pieces.hpp>
+#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/shards.hpp>
+#include <pipe/transport/transport.hpp>
+
+PIPE_OPTIMIZED_BEGIN
+namespace pp::detail {
+
+/// The leaves of one rank. Gradients are joined piece by piece as the last action of a run that
+/// writes to a chunk's completes them, so that replicas exchange them while the rank goes on.
+///
+/// needs: assemble() once; the team and the flag that it is given live as long; begin() before each
+///        run, whose job lives until its end
+/// law:   a mini-batch of one leaf, or a run that does not train, costs nothing
+template <class T, class Transport>
+class leaf_sums {
+  using parts = replica_parts<T, Transport>;
+
+ public:
+  [[gnu::cold]] void assemble(rank_setup<T, Transport> const& of,
+                              typename parts::shards const& shards) {
+    d_ = &of.d, calls_ = &of.calls, rank_ = of.rank, memory_ = of.memory, sums_ = of.end.sums;
+    all_ = &of.threads, failed_ = &of.failed, shards_ = &shards;
+    if (d_->leaves == 1 && of.place.replicas == 1 && d_->zero < 2) return;
+    left_ = heap_array<int>(d_->chunks);
+    pieces_ = pieces_of(*d_, sizeof(T), rank_);
+    if constexpr (may_divide) assemble_replicas(of);
+  }
+
+  /// Begins a run: counts the actions after which a chunk's gradients are complete.
+  void begin(job const& j) {
+    job_ = &j;
+    is_on_ = j.what == job::kind::train && (has_leaves(j) || d_->divides_gradients);
+    if (exchanges()) replicas_.begin({j.part.shares, j.part.replicas});
+    if constexpr (may_divide) windows_.clear();
+    if (!is_on_) return;
+    if constexpr (may_divide) ring_.clear();
+    // Other holders add to a chunk until the end.
+    for (int c = 0; c < d_->chunks; ++c) left_[c] = d_->chunk[c].holders > 1;
+    rank_description const& mine = d_->rank[rank_];
+    for (action const* a = mine.training; a < mine.training + mine.training_count; ++a)
+      if (makes_weight_gradient(a->kind) && samples_in(*d_, j, a->micro_batch) > 0)
+        ++left_[a->chunk];
+    next_ = 0;
+  }
+  /// The operands of launch i of a chunk's program: those of divided parameters where they come, or
+  /// where their gradients are until they are added up.
+  waited place([[maybe_unused]] int chunk, program_set const& set, program p, int i,
+               region_bases const& at, void** slot) {
+    program_view const& view = set.programs[int(p)];
+    launch const& l = view.launches[i];
+    placed_operand const* const from = view.operands + l.first;
+    for (int k = 0; k < l.count; ++k) slot[k] = at.at(from[k].at);
+    if constexpr (may_divide)
+      if (d_->zero > 1) return place_divided(divided_.program_number(*d_, chunk, set, p), i, slot);
+    return waited::done;
+  }
+  /// Takes part in what other replicas do in an action for which this one has no samples, launch by
+  /// launch: they may wait for its part of a gradient before they bring more parameters.
+  waited skip([[maybe_unused]] action const& a) {
+    waited w = waited::done;
+    if constexpr (may_divide) {
+      auto const nothing = [](auto const&...) {};
+      auto const bring = [&](program_set const& set, program p) {
+        program_view const& view = set.programs[int(p)];
+        int const number = divided_.program_number(*d_, a.chunk, set, p);
+        for (int i = 0; i < view.count && w == waited::done; ++i) {
+          w = windows_.bring(number, i);
+          join_after(0, a.chunk, set, view, i);
+        }
+      };
+      if (d_->zero > 2) run_action(*d_, *job_, a, bring, nothing, nothing, nothing);
+    }
+    return w;
+  }
+  typename parts::windows& windows() { return windows_; }
+  /// Goes on after a launch of a program that completes gradients, or after another one.
+  void after_launch(int chunk, program_set const& set, program_view const& view, int launch) {
+    join_after(1, chunk, set, view, launch);
+  }
+  /// Goes on after an action.
+  void after(action const& a) {
+    if (!is_on_) return;
+    if (makes_weight_gradient(a.kind)) --left_[a.chunk];
+    join_complete();
+    go_on();
+  }
+  /// Ends the run's actions: in the last run of a step, gradients are the sums over all leaves.
+  ///
+  /// needs: all holders of the rank's chunks are done
+  waited finish() {
+    if (!is_on_) return waited::done;
+    for (int& n : left_) n = 0;
+    join_complete();
+    return until_done(pieces_.size());
+  }
+  /// The sums of each loss over this run's micro-batches become those of the mini-batch, in the
+  /// last run of a step.
+  ///
+  /// needs: partial: room for the sums that stack_leaf keeps, of each loss
+  waited add_up_losses(double* sums, double* partial) {
+    waited all = waited::done;
+    for (int loss = 0; loss < d_->losses; ++loss, partial += levels_of(d_->leaves)) {
+      double& sum = sums[loss];
+      stack_leaf(
+          job_->part.leaf, job_->part.leaves, [&](int i) { sum += partial[i]; },
+          [&](int i) { partial[i] = sum; });
+      if (exchanges() && all == waited::done) all = replicas_.add_up(sum, partial, *failed_);
+    }
+    return all;
+  }
+  /// Gives all replicas what each has: see replica_sum::gather.
+  ///
+  /// needs: finish()
+  template <class RangeOf>
+  waited gather(RangeOf const& range_of) {
+    return exchanges() ? replicas_.gather(range_of, *failed_) : waited::done;
+  }
+
+ private:
+  static constexpr bool may_divide = replica_transport<Transport>;
+
+  bool exchanges() const { return detail::exchanges(*job_); }
+  void go_on() {
+    if (exchanges()) replicas_.advance(*all_, calls_->add);
+  }
+  /// Waits until a number of pieces are done: what they were joined from may be overwritten.
+  waited until_done(long number) {
+    if (!exchanges()) return waited::done;
+    return replicas_.until_done(number, *all_, calls_->add, *failed_, [&] {
+      if constexpr (may_divide) windows_.advance();
+    });
+  }
+  /// Joins the next pieces, as long as they are complete.
+  template <class Complete>
+  void join_while(Complete const& is_complete) {
+    for (; next_ < pieces_.size() && is_complete(pieces_[next_]); ++next_) join(pieces_[next_]);
+  }
+  /// Joins what a launch completes, if it is in the action after which `left` still add to it.
+  void join_after(int left, int chunk, program_set const& set, program_view const& view,
+                  int launch) {
+    if (!is_on_ || left_[chunk] != left || &view != &set.weight_program()) return;
+    int const which = &set == &d_->chunk[chunk].dropping;
+    join_while([&](leaf_piece const& p) { return p.chunk == chunk && p.launch[which] <= launch; });
+    go_on();
+  }
+  void join_complete() {
+    join_while([&](leaf_piece const& p) { return left_[p.chunk] == 0; });
+  }
+  /// The numbers of a piece. Those of a divided parameter come into the ring if they are not there:
+  /// no launch has written them.
+  T* data_of(leaf_piece const& p) {
+    if constexpr (may_divide)
+      if (p.parameter >= 0) {
+        char* const begin = take(p.parameter);
+        long const offset = divided_.parameters()[p.parameter].of->offset;
+        return begin == nullptr ? nullptr : reinterpret_cast<T*>(begin + p.begin - offset);
+      }
+    return reinterpret_cast<T*>(memory_ + d_->chunk[p.chunk].gradients + p.begin);
+  }
+  /// Memory in the ring for the gradient of a divided parameter, which may be there already; waits
+  /// until earlier ones are done. Null if the run has failed meanwhile.
+  char* take(int parameter) {
+    auto const& parameters = divided_.parameters();
+    char* at = ring_.find(parameter);
+    while (at == nullptr && (at = ring_.take(parameter, parameters[parameter].bytes)) == nullptr) {
+      long const last = last_piece_[ring_.first()];
+      if (last >= next_)
+        throw_error<error>({"ZeRO<", d_->zero, ">: layer ", parameters[parameter].of->layer,
+                            "'s gradients are computed before those of layer ",
+                            parameters[ring_.first()].of->layer, " are complete"});
+      if (until_done(last + 1) != waited::done) return nullptr;
+      ring_.drop_first();
+    }
+    return at;
+  }
+  /// The operands of divided parameters, in the rings. Waits for values that other replicas have,
+  /// and until there is room for gradients.
+  ///
+  /// throws: error if a launch needs more than a ring holds: see arena_facts::ring_bytes
+  waited place_divided(int program, int i, void** slot)
+    requires may_divide
+  {
+    if (d_->zero > 2)
+      if (waited const w = windows_.bring(program, i); w != waited::done) return w;
+    for (auto const& o : divided_.of_launch(program, i)) {
+      char* const begin = o.is_gradient ? take(o.parameter) : windows_.find(o.parameter);
+      if (begin == nullptr) return waited::failed;
+      slot[o.slot] = begin + o.offset;
+    }
+    return waited::done;
+  }
+  /// The part for replicas of assemble().
+  [[gnu::cold]] void assemble_replicas(rank_setup<T, Transport> const& of) {
+    pipeline_description const& d = of.d;
+    process_place const& place = of.place;
+    arena_end const& end = of.end;
+    divided_.assemble(d, sizeof(T), rank_);
+    windows_.assemble(of, replicas_, *shards_, divided_);
+    long const parameters = divided_.parameters().size();
+    ring_.assemble(memory_ + end.gradient_ring, end.gradient_ring_bytes, parameters);
+    last_piece_ = heap_array<long>(parameters);
+    for (long i = 0; i < pieces_.size(); ++i) {
+      leaf_piece& p = pieces_[i];
+      if (d.divides_gradients) p.parameter = divided_.parameter_of(p.chunk, p.bucket);
+      if (p.parameter < 0) continue;
+      last_piece_[p.parameter] = i;
+      shard_cuts const cuts{d.chunk[p.chunk], sizeof(T), place.replicas};
+      int const own = cuts.slice_of(p.bucket, place.replica);
+      p.keep =
+          reinterpret_cast<char*>(shards_->own_gradients(p.chunk, cuts.begin_of(p.bucket, own)));
+    }
+    if (place.replicas == 1) return;
+    rank_description const& mine = d.rank[rank_];
+    char* const room = memory_ + (d.zero > 0 ? end.room : mine.received_leaves);
+    long const room_bytes = d.zero > 0 ? end.room_bytes : mine.received_leaf_bytes;
+    int const most = most_leaves(d.leaves, place.replicas, d.leaf_room);
+    replicas_.assemble(of.transport, place, rank_, room, room_bytes, int(pieces_.size()),
+                       levels_of(most) + 1);
+    for (int i = 0; i < int(pieces_.size()); ++i) describe(place, i);
+  }
+  /// Says what replicas exchange of a piece. With ZeRO the slices are those that they own.
+  [[gnu::cold]] void describe(process_place const& place, int number) {
+    leaf_piece const& p = pieces_[number];
+    constexpr long width = sizeof(T);
+    if (d_->zero == 0) return replicas_.describe(number, (p.end - p.begin) / width);
+    shard_cuts const cuts{d_->chunk[p.chunk], width, place.replicas};
+    auto const slice_of = [&](int replica) {
+      auto const at = [&](int s) { return (cuts.begin_of(p.bucket, s) - p.begin) / width; };
+      int const s = cuts.slice_of(p.bucket, replica);
+      return host::share{at(s), at(s + 1)};
+    };
+    replicas_.describe(number, p.is_for_all, reinterpret_cast<T*>(p.keep), slice_of);
+  }
+  /// Joins a piece with the partial sums of the leaves before this one, and gives it to the
+  /// replicas if this is the last.
+  void join(leaf_piece const& p) {
+    job const& j = *job_;
+    chunk_description const& c = d_->chunk[p.chunk];
+    rank_description const& mine = d_->rank[rank_];
+    T* const own = data_of(p);
+    if (own == nullptr) return;  // the run has failed
+    long const n = (p.end - p.begin) / long(sizeof(T)), apart = mine.level_bytes / long(sizeof(T));
+    T* const sums = reinterpret_cast<T*>(memory_ + sums_ + c.in_level + p.begin);
+    all_->run([&](int part) {
+      host::share const s = host::share_of(n, host::columns_step<T>, part, all_->size());
+      auto const kept = [&](int i) { return sums + i * apart + s.begin; };
+      std::size_t const bytes = sizeof(T) * std::size_t(s.size());
+      if (j.batch.samples == 0)
+        std::memset(own + s.begin, 0, bytes);  // nothing has overwritten them
+      stack_leaf(
+          j.part.leaf, j.part.leaves, [&](int i) { calls_->add(s.size(), own + s.begin, kept(i)); },
+          [&](int i) { std::memcpy(kept(i), own + s.begin, bytes); });
+    });
+    if (exchanges()) return replicas_.give(own, sums, apart);
+    if constexpr (may_divide)
+      if (p.keep != nullptr && is_last_leaf(j))  // no other replica has a part of it
+        std::memcpy(p.keep, own, std::size_t(p.end - p.begin));
+  }
+
+  pipeline_description const* d_ = nullptr;
+  backend_calls<T> const* calls_ = nullptr;
+  job const* job_ = nullptr;
+  team* all_ = nullptr;
+  failure_flag const* failed_ = nullptr;
+  int rank_ = 0;
+  char* memory_ = nullptr;
+  typename parts::shards const* shards_ = nullptr;
+  heap_array<leaf_piece> pieces_;
+  typename parts::operands divided_;
+  typename parts::ring ring_;    // gradients of divided parameters
+  heap_array<long> last_piece_;  // of each
+  heap_array<int> left_;         // by chunk: actions of this run that still add to its gradients
+  long next_ = 0;                // the piece to be joined next
+  long sums_ = 0;                // offset of the partial sums
+  bool is_on_ = false;
+  typename parts::windows windows_;
+  typename parts::sum replicas_;
+};
+
+}  // namespace pp::detail
+PIPE_OPTIMIZED_END

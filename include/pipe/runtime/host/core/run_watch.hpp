@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Watch of a run by the thread that called it, which has nothing else to do: it fails a run without
+// progress, and reports one that takes much longer than those before it.
+#pragma once
+
+#include <exception>
+#include <mutex>  // has the durations of <chrono> without its calendar
+#include <string>
+#include <string_view>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/real_text.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/runtime/host/core/activity.hpp>
+#include <pipe/runtime/job.hpp>
+#include <pipe/transport/transport.hpp>
+#include <pipe/transport/waiting.hpp>
+
+namespace pp::detail {
+
+/// "12 s", or "1500 ms".
+[[gnu::cold]] inline std::string time_in_words(std::chrono::milliseconds t) {
+  long const ms = long(t.count());
+  bool const whole = ms % 1000 == 0;
+  return sentence({whole ? ms / 1000 : ms, whole ? " s" : " ms"}).begin();
+}
+
+/// One line for each rank of a process: what the rank does, and since when. Ranks: workers with an
+/// activity `doing`. at: now, in nanoseconds from the start of the run.
+template <class Ranks>
+[[gnu::cold]] std::string table_of_ranks(Ranks const& ranks, process_place const& place, long at) {
+  std::string text;
+  for (int r = place.first_rank; r < place.first_rank + place.ranks; ++r)
+    text += sentence({"\nrank ", r, ": ", std::string_view(ranks[r].doing.text()), ", for ",
+                      ranks[r].doing.seconds(at), " s"})
+                .begin();
+  return text;
+}
+
+/// The report of a run that makes no progress: a line that names the first rank stuck in a kernel,
+/// if any, and the table.
+template <class Ranks>
+[[gnu::cold]] std::string stall_report(Ranks const& ranks, process_place const& place,
+                                       std::chrono::milliseconds deadline, long at) {
+  int stuck = place.first_rank;
+  while (place.has(stuck) && !ranks[stuck].doing.is_running()) ++stuck;
+  std::string text = "timed out after " + time_in_words(deadline) + " waiting for ";
+  if (place.has(stuck))
+    text +=
+        sentence({"rank ", stuck, " (", std::string_view(ranks[stuck].doing.text()), ")"}).begin();
+  else
+    text += "any rank to make progress";
+  return text + table_of_ranks(ranks, place, at);
+}
+
+/// Durations of the last runs of one kind.
+class recent_times {
+ public:
+  static constexpr int most = 31, enough = 7;
+
+  void add(double seconds) { times_[count_++ % most] = seconds; }
+  /// Their median, in seconds; 0 before there are enough.
+  [[gnu::cold]] double median() const {
+    int const n = count_ < most ? int(count_) : most;
+    if (n < enough) return 0;
+    double sorted[most];
+    for (int i = 0; i < n; ++i) {
+      int at = i;
+      for (; at > 0 && sorted[at - 1] > times_[i]; --at) sorted[at] = sorted[at - 1];
+      sorted[at] = times_[i];
+    }
+    return sorted[n / 2];
+  }
+
+ private:
+  double times_[most]{};
+  long count_ = 0;
+};
+
+/// The watch of the ranks of this process. Time is counted in the slices for which the watching
+/// thread sleeps, so that time in which the process was stopped, or the machine suspended, does not
+/// count: of a stop one slice at most. Slices are long while ranks make progress, and short while
+/// they do not.
+///
+/// law: of a run that is neither slow nor at a standstill, nothing is computed here but one number
+class run_watch {
+  using milliseconds = std::chrono::milliseconds;
+
+ public:
+  explicit run_watch(executor_settings const& s)
+      : deadline_(s.waiting.deadline), on_timeout_(s.on_timeout), slow_(s.slow) {
+    // A sixteenth: the deadline, and a slow run, are seen so much too late.
+    milliseconds const longest(1000), shortest(1);
+    slice_ = longest;
+    if (deadline_.count() > 0 && deadline_ < 16 * longest) slice_ = deadline_ / 16;
+    if (reports_slow_runs() && slow_.at_least < 16 * longest && slow_.at_least / 16 < slice_)
+      slice_ = slow_.at_least / 16;
+    if (slice_ < shortest) slice_ = shortest;
+  }
+
+  /// Waits until a counter has reached `goal`, as the ranks of a process finish. Returns earlier,
+  /// and why, if none has made progress for the deadline, or if a callback throws. If all ranks
+  /// only wait for others, these have more time, to say by themselves what keeps them. now():
+  /// nanoseconds from the start of the run.
+  template <class Ranks, class Now>
+  std::exception_ptr wait(progress& finished, int goal, Ranks const& ranks,
+                          process_place const& place, job const& j, Now const& now) {
+    bool const has_deadline = deadline_.count() > 0;
+    bool is_slow_told = !reports_slow_runs();
+    if (!has_deadline && is_slow_told) return finished.wait(goal, {{}, no_deadline}), nullptr;
+    milliseconds running{}, still{};
+    for (long seen = -1;;) {
+      milliseconds const slice = still.count() > 0 && slice_ > short_slice ? short_slice : slice_;
+      if (finished.wait(goal, {{}, slice}) == waited::done) return nullptr;
+      running += slice;
+      long changes = 0;
+      bool runs = false;
+      for (auto const& r : ranks) changes += r.doing.changes(), runs |= r.doing.is_running();
+      still = changes == seen ? still + slice : milliseconds{};
+      seen = changes;
+      try {
+        if (has_deadline && still >= deadline_ + (runs ? milliseconds{} : 2 * slice_)) {
+          std::string const text = stall_report(ranks, place, deadline_, now());
+          if (on_timeout_ != nullptr) on_timeout_(text);
+          throw rank_error(text);
+        }
+        if (is_slow_told || running < slow_.at_least) continue;
+        double const median = times_[int(j.what)].median();
+        if (median <= 0 || double(running.count()) * 1e-3 < slow_.factor * median) continue;
+        is_slow_told = true;
+        slow_.report(slow_report(ranks, place, j, running, median, now()));
+      } catch (...) {
+        return std::current_exception();
+      }
+    }
+  }
+  /// A run has ended well. One without samples is no measure for others.
+  void note(job const& j, double seconds) {
+    if (j.batch.samples > 0) times_[int(j.what)].add(seconds);
+  }
+
+ private:
+  static constexpr milliseconds short_slice{20};
+
+  bool reports_slow_runs() const { return slow_.report != nullptr && slow_.factor > 0; }
+  template <class Ranks>
+  [[gnu::cold]] static std::string slow_report(Ranks const& ranks, process_place const& place,
+                                               job const& j, milliseconds running, double median,
+                                               long at) {
+    static constexpr char const* what[] = {"the run of step ", "an evaluation before step ",
+                                           "an inference before step "};
+    std::string text =
+        sentence({what[int(j.what)], j.step, " has not ended after ",
+                  std::string_view(time_in_words(running)), ": the median of those before is ",
+                  real_text(median, 3).view(), " s"})
+            .begin();
+    return text += table_of_ranks(ranks, place, at);
+  }
+
+  std::chrono::milliseconds deadline_;
+  void (*on_timeout_)(std::string_view);
+  slow_runs slow_;
+  milliseconds slice_{};
+  recent_times times_[3];  // of job::kind
+};
+
+}  // namespace pp::detail

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The order of ranks where steps overlap: that of one run for each leaf of a step, or the period of
+// a family without a flush, in which actions of later steps are among those of a step.
+#pragma once
+
+#include <pipe/base/view.hpp>
+#include <pipe/runtime/description.hpp>
+#include <pipe/schedule/action.hpp>
+
+namespace pp::detail {
+
+/// The order of actions of every rank in a period.
+class flow_order {
+ public:
+  /// leaves: runs of the schedule in a step
+  explicit flow_order(pipeline_description const& d, int leaves = 1) : d_(d), leaves_(leaves) {}
+
+  /// Whether updates are not taken back: see step_overlap.
+  bool is_free() const { return d_.rank[0].flow != nullptr; }
+  int leaves() const { return leaves_; }
+  /// The actions of rank r in the part of a period that ends with the last one of a leaf.
+  view<action> actions_of(int r, int leaf = 0) const {
+    rank_description const& plan = d_.rank[r];
+    int const count = plan.flow_count / leaves();
+    return is_free() ? view<action>{plan.flow + leaf * count, count}
+                     : view<action>{plan.training, plan.training_count};
+  }
+  /// A leaf among all steps.
+  struct place {
+    long step;
+    int leaf;
+  };
+  /// The leaf of an action of period n, found in the part of `leaf`.
+  place place_of(action const& a, long n, int leaf) const {
+    int const all = a.micro_batch / d_.micro_batches + (is_free() ? 0 : leaf);
+    return {n + all / leaves(), all % leaves()};
+  }
+  /// How many steps ahead of its period an action of rank r is at most.
+  int steps_ahead(int r) const {
+    long most = 0;
+    for (int leaf = 0; leaf < leaves(); ++leaf)
+      for (action const& a : actions_of(r, leaf))
+        if (long const n = place_of(a, 0, leaf).step; n > most) most = n;
+    return int(most);
+  }
+  int most_steps_ahead() const {
+    int most = 0;
+    for (int r = 0; r < d_.ranks; ++r)
+      if (int const n = steps_ahead(r); n > most) most = n;
+    return most;
+  }
+  /// The rank that judges confirmed steps: that of the last stage.
+  int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
+  /// use(number) for the chunks of rank r.
+  template <class Use>
+  void for_chunks_of(int r, Use use) const {
+    for (int c = 0; c < d_.chunks; ++c)
+      if (d_.chunk[c].rank == r) use(c);
+  }
+  /// use(rank) for each rank that has a later place of a parameter whose first place is on rank r:
+  /// the gradient at the first place takes in those at later places. for_first_places: use(rank)
+  /// for each rank that has the first place of a parameter with a later place on rank r, whose
+  /// values rank r copies.
+  template <class Use>
+  void for_later_places(int r, Use const& use) const {
+    for (tie const* t = d_.ties; t < d_.ties + d_.tie_count; ++t)
+      if (d_.chunk[t->owner_chunk].rank == r) use(d_.chunk[t->chunk].rank);
+  }
+  template <class Use>
+  void for_first_places(int r, Use const& use) const {
+    for (tie const* t = d_.ties; t < d_.ties + d_.tie_count; ++t)
+      if (d_.chunk[t->chunk].rank == r) use(d_.chunk[t->owner_chunk].rank);
+  }
+  /// The version that an action of rank r in period n reads; of a prediction, that before it.
+  /// newest: on the rank. oldest: where older ones would be, there are copies of it
+  long version_of(int r, action const& a, long n, long newest, long oldest) const {
+    long const planned = d_.rank[r].predicts ? newest : n + a.version;
+    long const kept = newest + 1 - d_.chunk[a.chunk].version_slots;
+    long const least = kept > oldest ? kept : oldest;
+    return planned > least ? planned : least;
+  }
+  /// The first chunk that rank r updates; -1 if there is none.
+  int first_chunk_of(int r) const {
+    int c = 0;
+    while (c < d_.chunks && d_.chunk[c].rank != r) ++c;
+    return c < d_.chunks ? c : -1;
+  }
+
+ private:
+  pipeline_description const& d_;
+  int leaves_;
+};
+
+}  // namespace pp::detail

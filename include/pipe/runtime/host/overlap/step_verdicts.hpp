@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The verdicts of a process on steps that overlap, in their order.
+#pragma once
+
+#include <atomic>
+
+#include <pipe/base/config.hpp>
+#include <pipe/transport/waiting.hpp>
+
+PIPE_OPTIMIZED_BEGIN
+namespace pp::detail {
+
+/// The verdicts on the steps of a segment. The first thread that claims a step judges it, and other
+/// threads wait for its verdict. Steps have numbers from 0; the segment ends with the first step
+/// that is not right.
+class step_verdicts {
+ public:
+  /// Begins a segment.
+  void reset() { judged_.reset(), claimed_.store(0), right_.store(0); }
+  /// Steps that are right: all before the first one that is not, or is not judged.
+  int right() const { return right_.load(std::memory_order_acquire); }
+  /// Whether the caller is to judge a step.
+  ///
+  /// needs: all before it are judged
+  bool claim(int step) { return claimed_.compare_exchange_strong(step, step + 1); }
+  /// What the caller has written of the step is visible to those that see the verdict.
+  void publish(int step, bool is_right) {
+    if (is_right) right_.store(step + 1, std::memory_order_release);
+    judged_.publish(step + 1);
+  }
+  /// Waits for the verdict on a step.
+  waited await(int step, patience const& limits, failure_flag const& failed) {
+    return judged_.wait(step + 1, limits, failed);
+  }
+
+ private:
+  progress judged_;
+  std::atomic<int> claimed_{0}, right_{0};
+};
+
+}  // namespace pp::detail
+PIPE_OPTIMIZED_END

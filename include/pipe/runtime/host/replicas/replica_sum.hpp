@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Sums over the replicas of a pipeline: of the gradients of a rank, bucket by bucket while other
+// actions run, and of a single number. Every replica owns a slice of a bucket: it gets that slice
+// of all others, adds them in the tree's order, and sends the sum back, unless with ZeRO it alone
+// needs it. That is a reduce-scatter and an all-gather of 2 (n - 1) / n times the bucket each way,
+// as a ring's, if each replica has one branch of the tree of leaves. One that has several sends
+// them all; the order of the sum is the tree's for every division.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+#include <pipe/base/bytes.hpp>
+#include <pipe/base/config.hpp>
+#include <pipe/base/error.hpp>
+#include <pipe/base/heap_array.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/runtime/host/core/backend_calls.hpp>
+#include <pipe/runtime/host/core/rank_updates.hpp>
+#include <pipe/runtime/host/core/team.hpp>
+#include <pipe/runtime/leaves.hpp>
+#include <pipe/transport/transport.hpp>
+
+PIPE_OPTIMIZED_BEGIN
+namespace pp::detail {
+
+/// A rank's sums with the same rank of all other replicas. T: element type of gradients.
+///
+/// needs: assemble() before anything else; all replicas give as large buckets in the same order
+/// law:   nothing is allocated after assemble()
+template <class T, replica_transport Transport>
+class replica_sum {
+ public:
+  /// room: bytes for two buckets' slices of all others. buckets: the most that are given in a step.
+  /// branches: the most of a replica
+  [[gnu::cold]] void assemble(Transport& transport, process_place const& place, int rank,
+                              char* room, long room_bytes, int buckets, int branches = 1) {
+    transport_ = &transport;
+    rank_ = rank;
+    me_ = place.replica;
+    replicas_ = place.replicas;
+    room_ = reinterpret_cast<T*>(room);
+    half_ = room_bytes / 2 / long(sizeof(T));
+    if (long(replicas_) * branches > half_)
+      throw_error<error>(
+          {replicas_, " replicas are more than the ", half_ / branches, " that are planned for"});
+    buckets_ = heap_array<bucket>(buckets);
+    slices_ = heap_array<host::share>(long(buckets) * replicas_);
+    before_ = heap_array<int>(replicas_ + 1);
+    transport.open_lanes(rank, branches);
+  }
+  /// Describes a bucket, of which all replicas need the sum. It is cut evenly.
+  [[gnu::cold]] void describe(int number, long elements) {
+    // Slices begin at lines, unless the room is too small for that.
+    long size = (elements + replicas_ - 1) / replicas_;
+    long const lines = (size + line - 1) / line * line;
+    if (lines * (replicas_ - 1) <= half_) size = lines;
+    describe(number, true, nullptr, [&](int replica) {
+      auto const at = [&](long s) { return s * size < elements ? s * size : elements; };
+      return host::share{at(replica), at(replica + 1)};
+    });
+  }
+  /// Describes a bucket by its slice_of(replica). is_for_all: whether all replicas need the sum.
+  /// keep: where this replica's slice is copied to, unless it is null.
+  template <class SliceOf>
+  [[gnu::cold]] void describe(int number, bool is_for_all, T* keep, SliceOf const& slice_of) {
+    bucket& b = buckets_[number];
+    b.slices = slices_.begin() + long(number) * replicas_;
+    b.is_for_all = is_for_all;
+    b.keep = keep;
+    for (int r = 0; r < replicas_; ++r) {
+      b.slices[r] = slice_of(r);
+      if (long const n = b.slices[r].size(); n > largest_) largest_ = n;
+    }
+  }
+
+  /// Begins a step, whose leaves are divided by `d`. Where there is no room for a slice of every
+  /// branch, buckets are exchanged in rounds: a part of each slice in each.
+  void begin(leaf_division const& d) {
+    given_ = begun_ = added_ = done_ = 0;
+    division_ = d;
+    int most = 0;  // received by a replica
+    for (int r = 0; r < replicas_; ++r) before_[r + 1] = before_[r] + branches_of(d.counts[r]);
+    for (int r = 0; r < replicas_; ++r)
+      if (int const n = before_[replicas_] - branches_of(d.counts[r]); n > most) most = n;
+    long const fits = half_ / most;
+    part_ = fits >= largest_ ? largest_ : fits >= line ? fits / line * line : fits;
+    rounds_ = part_ > 0 ? (largest_ + part_ - 1) / part_ : 1;
+  }
+  /// Gives the next bucket, which is complete here: the last branch in `data`, the others where
+  /// stack_leaf has kept them, `apart` elements from each other.
+  void give(T* data, T* partial, long apart) {
+    bucket& b = buckets_[given_++];
+    b.data = data, b.partial = partial, apart_ = apart;
+  }
+  /// Goes on as far as possible without waiting. Returns whether all that was given is done.
+  bool advance(team& all, void (*add)(std::ptrdiff_t, T*, T const*)) {
+    for (bool moves = true; moves;) {
+      moves = false;
+      if (done_ < added_ &&
+          (!bucket_of(done_).is_for_all || transport_->has_met(rank_, lane_of(done_, sums))))
+        ++done_, moves = true;
+      if (added_ < begun_ && transport_->has_met(rank_, lane_of(added_, leaves))) {
+        bucket const& b = bucket_of(added_);
+        add_slices(added_, all, add);
+        if (b.is_for_all) exchange_sums(added_);
+        if (b.keep != nullptr) {
+          host::share const own = slice_of(added_, me_);
+          std::memcpy(b.keep + (own.begin - b.slices[me_].begin), b.data + own.begin,
+                      std::size_t(own.size()) * sizeof(T));
+        }
+        ++added_, moves = true;
+      }
+      if (begun_ < given_ * rounds_ && begun_ - done_ < 2) {
+        exchange_leaves(begun_);
+        ++begun_, moves = true;
+      }
+    }
+    return done_ == given_ * rounds_;
+  }
+  /// Waits until a number of buckets are done, while also() goes on with other exchanges.
+  ///
+  /// needs: as many are given
+  template <class Also>
+  waited until_done(long number, team& all, void (*add)(std::ptrdiff_t, T*, T const*),
+                    failure_flag const& failed, Also const& also) {
+    return transport_->until([&] { return also(), advance(all, add) || done_ >= number * rounds_; },
+                             failed);
+  }
+  /// Adds a number up over the branches of all replicas. partial: that of each branch of this
+  /// replica but the last one
+  ///
+  /// needs: what was given is done
+  waited add_up(double& number, double const* partial, failure_flag const& failed) {
+    double* const numbers = reinterpret_cast<double*>(room_);
+    auto const at = [&](leaf_branch const& b) -> double& { return numbers[place_of(b)]; };
+    int const own = before_[me_], last = before_[me_ + 1] - 1;
+    for (int i = own; i < last; ++i) numbers[i] = partial[i - own];
+    numbers[last] = number;
+    waited const w = gather(
+        [&](int replica, long i) {
+          int const first = before_[replica], n = before_[replica + 1] - first;
+          return replica_range{reinterpret_cast<char*>(numbers + first),
+                               i == 0 ? n * long(sizeof(double)) : 0};
+        },
+        failed);
+    division_.join_into(
+        me_, [&](leaf_branch const& to, leaf_branch const& from) { at(to) += at(from); });
+    number = numbers[last];
+    return w;
+  }
+
+  /// Gives all replicas what each of them has: range_of(replica, i) is its range number i, in
+  /// place, of as many bytes in all replicas; empty after its last one.
+  ///
+  /// needs: what was given is done
+  template <class RangeOf>
+  waited gather(RangeOf const& range_of, failure_flag const& failed) {
+    long begun = 0, met = 0;
+    bool ends = false;
+    return transport_->until(
+        [&] {
+          for (;;) {
+            if (met < begun && transport_->has_met(rank_, int(met % 2)))
+              ++met;
+            else if (!ends && begun - met < 2)
+              ends = !begin_round(range_of, begun), begun += !ends;
+            else
+              return ends && met == begun;
+          }
+        },
+        failed);
+  }
+
+ private:
+  /// Elements of a cache line, at which slices begin.
+  static constexpr long line = host::columns_step<T>;
+  /// The two exchanges of a round: every branch's part of a slice, and the slice's sum.
+  enum phase : int { leaves, sums };
+  static_assert(Transport::lanes >= 4, "two rounds at a time, each with two phases");
+
+  /// Gradients that are given at once, in slices by replica; exchanged in one round or several.
+  struct bucket {
+    T *data = nullptr, *partial = nullptr, *keep = nullptr;
+    host::share* slices = nullptr;
+    bool is_for_all = true;
+  };
+
+  bucket const& bucket_of(long round) const { return buckets_[round / rounds_]; }
+  /// The part of a replica's slice that a round exchanges.
+  host::share slice_of(long round, int replica) const {
+    host::share const all = bucket_of(round).slices[replica];
+    auto const at = [&](long n) { return n < all.size() ? all.begin + n : all.end; };
+    long const before = round % rounds_ * part_;
+    return {at(before), at(before + part_)};
+  }
+  static int lane_of(long round, phase p) { return int(round % 2) * 2 + p; }
+  template <class Use>
+  void for_others(Use const& use) const {
+    detail::for_others(me_, replicas_, use);
+  }
+  bool is_last(leaf_branch const& b) const {
+    return b.level == last_level_of(division_.counts[b.replica]);
+  }
+  /// Number of a branch among those of all replicas.
+  int place_of(leaf_branch const& b) const {
+    return before_[b.replica] + branches_of(division_.counts[b.replica] >> (b.level + 1));
+  }
+  /// The part of a branch that a round adds up here, or of an own one that it sends to a replica.
+  ///
+  /// shape: room: [branches of the others, part_]
+  T* at(long round, leaf_branch const& b, int to) const {
+    if (b.replica != me_) {
+      int const first_after = b.replica > me_ ? branches_of(division_.counts[me_]) : 0;
+      return room_ + round % 2 * half_ + (place_of(b) - first_after) * part_;
+    }
+    bucket const& of = bucket_of(round);
+    return (is_last(b) ? of.data : of.partial + (place_of(b) - before_[me_]) * apart_) +
+           slice_of(round, to).begin;
+  }
+
+  /// Begins to receive the own slice of all others' branches, and to send theirs.
+  void exchange_leaves(long round) {
+    int const lane = lane_of(round, leaves);
+    for_others([&](int replica) {
+      for_levels_of(division_.counts[replica], [&](int level) {
+        receive(replica, lane, at(round, {replica, level}, me_), slice_of(round, me_).size());
+      });
+      for_levels_of(division_.counts[me_], [&](int level) {
+        send(replica, lane, at(round, {me_, level}, replica), slice_of(round, replica).size());
+      });
+    });
+  }
+  /// Begins to send the own slice's sum, and to receive those of the others into the bucket.
+  ///
+  /// needs: the round's first exchange is done, so that its slices are not read any more
+  void exchange_sums(long round) {
+    int const lane = lane_of(round, sums);
+    T* const data = bucket_of(round).data;
+    host::share const own = slice_of(round, me_);
+    for_others([&](int replica) {
+      host::share const s = slice_of(round, replica);
+      receive(replica, lane, data + s.begin, s.size());
+      send(replica, lane, data + own.begin, own.size());
+    });
+  }
+  void send(int replica, int lane, T const* data, long elements) {
+    send_bytes(replica, lane, reinterpret_cast<char const*>(data), elements * long(sizeof(T)));
+  }
+  void receive(int replica, int lane, T* data, long elements) {
+    receive_bytes(replica, lane, reinterpret_cast<char*>(data), elements * long(sizeof(T)));
+  }
+  void send_bytes(int replica, int lane, char const* data, long bytes) {
+    if (bytes > 0) transport_->send_to(rank_, replica, lane, data, bytes);
+  }
+  void receive_bytes(int replica, int lane, char* data, long bytes) {
+    if (bytes > 0) transport_->receive_from(rank_, replica, lane, data, bytes);
+  }
+  /// Begins to exchange the ranges of a number; false if no replica has one.
+  template <class RangeOf>
+  bool begin_round(RangeOf const& range_of, long number) {
+    replica_range const own = range_of(me_, number);
+    bool exists = own.bytes > 0;
+    for_others([&](int replica) {
+      replica_range const range = range_of(replica, number);
+      exists = exists || range.bytes > 0;
+      receive_bytes(replica, int(number % 2), range.data, range.bytes);
+      send_bytes(replica, int(number % 2), own.data, own.bytes);
+    });
+    return exists;
+  }
+
+  /// Adds the branches' parts of the own slice, in blocks that stay in the cache.
+  void add_slices(long round, team& all, void (*add)(std::ptrdiff_t, T*, T const*)) {
+    constexpr long block = 4096;
+    long const size = slice_of(round, me_).size();
+    all.run([&](int part) {
+      host::share const mine = host::share_of(size, line, part, all.size());
+      for (long from = mine.begin; from < mine.end; from += block) {
+        long const n = mine.end - from < block ? mine.end - from : block;
+        division_.join_into(me_, [&](leaf_branch const& to, leaf_branch const& added) {
+          add(n, at(round, to, me_) + from, at(round, added, me_) + from);
+        });
+      }
+    });
+  }
+
+  Transport* transport_ = nullptr;
+  int rank_ = 0, me_ = 0, replicas_ = 1;
+  T* room_ = nullptr;
+  long half_ = 0;     // elements of half the room
+  long largest_ = 0;  // elements of the largest slice
+  heap_array<bucket> buckets_;
+  heap_array<host::share> slices_;
+  leaf_division division_;      // of this step
+  heap_array<int> before_;      // branches of the replicas before one
+  long part_ = 0, rounds_ = 1;  // most elements of a slice in a round, and rounds of a bucket
+  long apart_ = 0;              // elements between partial sums
+  long given_ = 0;              // buckets of this step
+  long begun_ = 0, added_ = 0, done_ = 0;  // rounds
+};
+
+}  // namespace pp::detail
+PIPE_OPTIMIZED_END

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Parameters that replicas divide (ZeRO<3>): they are brought together in a ring for the launches
+// that read them, and those of the next launches meanwhile.
+#pragma once
+
+#include <cstring>
+
+#include <pipe/base/config.hpp>
+#include <pipe/base/heap_array.hpp>
+#include <pipe/runtime/actions.hpp>
+#include <pipe/runtime/host/core/backend_calls.hpp>
+#include <pipe/runtime/host/replicas/divided_operands.hpp>
+#include <pipe/runtime/host/replicas/parameter_ring.hpp>
+#include <pipe/runtime/host/core/rank_setup.hpp>
+#include <pipe/runtime/host/replicas/rank_shards.hpp>
+#include <pipe/runtime/host/replicas/replica_sum.hpp>
+#include <pipe/runtime/host/core/team.hpp>
+#include <pipe/transport/transport.hpp>
+
+PIPE_OPTIMIZED_BEGIN
+namespace pp::detail {
+
+/// The divided parameters of one rank. They come into a ring in the order in which launches read
+/// them, at most two buckets on the way; a parameter's transposed copy follows it there. What
+/// leaves for them is what came first and is not read by the launch that is about to run.
+///
+/// needs: all replicas ask for the same launches in the same order, also one that has no samples
+/// law:   what is in the ring follows from that order alone, so all replicas send and receive the
+///        same; nothing is on the way when a program has run
+template <class T, replica_transport Transport>
+class value_windows {
+ public:
+  [[gnu::cold]] void assemble(rank_setup<T, Transport> const& of, replica_sum<T, Transport>& sums,
+                              rank_shards<T> const& shards, divided_operands const& divided) {
+    calls_ = &of.calls, transport_ = &of.transport, sums_ = &sums, divided_ = &divided;
+    all_ = &of.threads, failed_ = &of.failed;
+    rank_ = of.rank, me_ = of.place.replica, replicas_ = of.place.replicas;
+    long const count = of.d.zero > 2 ? divided.parameters().size() : 0;
+    ring_.assemble(of.memory + of.end.value_ring, of.end.value_ring_bytes, count);
+    coming_ = heap_array<gathered>(count + 1);
+    if (count == 0) return;
+    slices_ = heap_array<host::share>(long(replicas_) * divided.buckets());
+    own_ = heap_array<char*>(divided.buckets());
+    for (divided_parameter const& p : divided.parameters())
+      list_slices(p, {of.d.chunk[p.chunk], sizeof(T), replicas_}, shards);
+  }
+  /// Forgets what is in the ring: parameters have changed.
+  void clear() { ring_.clear(), first_ = end_ = 0; }
+
+  /// Brings what launch i of a program reads, and begins to bring what the next ones do. Then
+  /// find() has them.
+  waited bring(int program, int i) {
+    advance();
+    view<divided_operand> const now = divided_->of_launch(program, i);
+    if (!make_room_for_all(now)) return waited::failed;
+    waited const w = until_here(now);
+    if (w == waited::done) begin_next(divided_->after_launch(program, i), now);
+    return w;
+  }
+  /// Goes on as far as possible without waiting.
+  void advance() {
+    while (first_ != end_) {
+      gathered& g = coming_[first_];
+      if (g.met < g.next && has_met(g.met)) {
+        ++g.met;
+      } else if (g.next < g.end && g.next - g.met < 2) {
+        begin_bucket(g, g.next++);
+      } else if (g.met == g.end) {
+        if (g.transposes) transpose(g);
+        first_ = after(first_);
+      } else {
+        return;
+      }
+    }
+  }
+  /// The memory of a parameter that the launch reads that was brought.
+  char* find(int parameter) const { return ring_.find(parameter); }
+  /// Between runs: copies all divided parameters of a chunk, one after the other as in its region.
+  waited collect(int chunk, char* values) {
+    waited w = waited::done;
+    auto const& all = divided_->parameters();
+    for (int i = 0; i < int(all.size()) && w == waited::done; ++i)
+      if (all[i].chunk == chunk) w = collect_one(i, values + all[i].of->offset);
+    return w;
+  }
+  /// The reverse: each replica takes its own parts.
+  void distribute(int chunk, char const* values) const {
+    auto const& all = divided_->parameters();
+    for (int i = 0; i < int(all.size()); ++i)
+      if (all[i].chunk == chunk) distribute_one(i, values + all[i].of->offset);
+  }
+  /// Between runs: memory in the ring for one parameter, until it or another one is asked for.
+  char* room_of(int chunk, parameter_place const& p) {
+    clear();
+    int const i = number_of(chunk, p);
+    return ring_.take(i, parameter(i).bytes);
+  }
+  /// The same, with the parameter's values; null if a replica does not take part.
+  char* bring_alone(int chunk, parameter_place const& p) {
+    char* const to = room_of(chunk, p);
+    return collect_one(number_of(chunk, p), to) == waited::done ? to : nullptr;
+  }
+  /// Takes the own parts of one parameter.
+  void distribute(int chunk, parameter_place const& p, char const* values) const {
+    distribute_one(number_of(chunk, p), values);
+  }
+  /// use(address, begin, bytes) for the own parts of one parameter, `begin` bytes from its start.
+  template <class Use>
+  void for_each_own(int chunk, parameter_place const& p, Use const& use) const {
+    range const buckets = parameter(number_of(chunk, p)).buckets;
+    for (int b = buckets.begin; b < buckets.end; ++b)
+      if (host::share const own = slice(b, me_); own.size() > 0)
+        use(own_[b], own.begin, own.size());
+  }
+
+ private:
+  /// Lanes of their own, as gradients may be on the way.
+  static constexpr int first_lane = 4;
+  static_assert(Transport::lanes >= first_lane + 2);
+
+  /// A parameter that comes, bucket by bucket, two at a time.
+  struct gathered {
+    int parameter = 0;
+    char* to = nullptr;
+    bool transposes = false;
+    int next = 0, end = 0, met = 0;  // buckets: to be begun next; the end; those that are here
+  };
+
+  /// Lists the slices of a parameter's buckets, and where this replica's are.
+  [[gnu::cold]] void list_slices(divided_parameter const& p, shard_cuts const& cuts,
+                                 rank_shards<T> const& shards) {
+    int const first = cuts.bucket_of(p.of->offset);
+    for (int b = 0; b < p.buckets.size(); ++b) {
+      int const number = p.buckets.begin + b;
+      for (int r = 0; r < replicas_; ++r) {
+        int const s = cuts.slice_of(first + b, r);
+        slices_[long(number) * replicas_ + r] = {cuts.begin_of(first + b, s) - p.of->offset,
+                                                 cuts.begin_of(first + b, s + 1) - p.of->offset};
+      }
+      own_[number] = reinterpret_cast<char*>(
+          shards.own_values(p.chunk, p.of->offset + slice(number, me_).begin));
+    }
+  }
+  /// The slice of a replica: bytes from the start of the bucket's parameter.
+  host::share slice(int bucket, int replica) const {
+    return slices_[long(bucket) * replicas_ + replica];
+  }
+  divided_parameter const& parameter(int i) const { return divided_->parameters()[i]; }
+  int number_of(int chunk, parameter_place const& p) const {
+    int i = 0;
+    while (parameter(i).chunk != chunk || parameter(i).of->offset != p.offset) ++i;
+    return i;
+  }
+  waited collect_one(int i, char* to) {
+    begin(i, to, false);
+    return until([&] { return first_ == end_; });
+  }
+  void distribute_one(int i, char const* values) const {
+    for (int b = parameter(i).buckets.begin; b < parameter(i).buckets.end; ++b)
+      if (host::share const own = slice(b, me_); own.size() > 0)
+        std::memcpy(own_[b], values + own.begin, std::size_t(own.size()));
+  }
+  static bool reads(view<divided_operand> launch, int parameter) {
+    for (divided_operand const& o : launch)
+      if (o.parameter == parameter && !o.is_gradient) return true;
+    return false;
+  }
+
+  bool make_room_for_all(view<divided_operand> now) {
+    for (divided_operand const& o : now)
+      if (!o.is_gradient && !make_room(o.parameter, now)) return false;
+    return true;
+  }
+  /// Takes memory for a parameter that launch `now` reads, from those that it does not read, and
+  /// begins to bring it. False if the run has failed.
+  bool make_room(int i, view<divided_operand> now) {
+    if (ring_.find(i) != nullptr) return true;
+    char* at = nullptr;
+    while ((at = ring_.take(i, parameter(i).bytes_with_copy())) == nullptr) {
+      // A launch's parameters are of two layers at most, so they fit if nothing is before them.
+      bool const in_the_way = ring_.is_empty() || reads(now, ring_.first());
+      if (until([&] { return first_ == end_; }) != waited::done) return false;
+      if (!in_the_way) {
+        ring_.drop_first();
+        continue;
+      }
+      if (ring_.is_empty())
+        throw_error<error>({"ZeRO<3>: a launch reads parameters of more than two layers, such as ",
+                            parameter(i).of->layer, ": give ZeRO<2>"});
+      ring_.clear();
+      return make_room(i, now) && make_room_for_all(now);
+    }
+    begin(i, at, parameter(i).of->transposed >= 0);
+    return true;
+  }
+  /// Begins to bring what the next launch reads of which something is not here, as far as there is
+  /// room beside what launch `now` reads. later: the operands of all launches after it
+  void begin_next(view<divided_operand> later, view<divided_operand> now) {
+    int launch = -1;
+    for (divided_operand const& o : later) {
+      if (launch >= 0 && o.launch != launch) break;
+      if (o.is_gradient || ring_.find(o.parameter) != nullptr) continue;
+      launch = o.launch;
+      char* at = nullptr;
+      // Parameters before those that are read now have been read: none of them still comes.
+      while ((at = ring_.take(o.parameter, parameter(o.parameter).bytes_with_copy())) == nullptr &&
+             !ring_.is_empty() && !reads(now, ring_.first()))
+        ring_.drop_first();
+      if (at == nullptr) break;
+      begin(o.parameter, at, parameter(o.parameter).of->transposed >= 0);
+    }
+  }
+  /// Lets a parameter come, after those that come already.
+  ///
+  /// transposes: whether there is room for its transposed copy behind it, which is made when it is
+  /// here
+  void begin(int i, char* to, bool transposes) {
+    range const buckets = parameter(i).buckets;
+    coming_[end_] = {i, to, transposes, buckets.begin, buckets.end, buckets.begin};
+    end_ = after(end_);
+    advance();
+  }
+  long after(long i) const { return i + 1 < coming_.size() ? i + 1 : 0; }
+  /// Waits, while sums of gradients go on.
+  template <class Condition>
+  waited until(Condition const& is_so) {
+    auto const is_now = [&] {
+      sums_->advance(*all_, calls_->add);
+      advance();
+      return is_so();
+    };
+    return transport_->until(is_now, *failed_);
+  }
+  /// Waits until all that a launch reads is here.
+  ///
+  /// law: costs nothing if it is
+  waited until_here(view<divided_operand> now) {
+    auto const is_here = [&] {
+      for (long i = first_; i != end_; i = after(i))
+        if (reads(now, coming_[i].parameter)) return false;
+      return true;
+    };
+    return is_here() ? waited::done : until(is_here);
+  }
+
+  bool has_met(int bucket) {
+    return replicas_ == 1 || transport_->has_met(rank_, first_lane + bucket % 2);
+  }
+  /// Begins to send the own slice of a bucket, and to receive the others.
+  void begin_bucket(gathered const& g, int bucket) {
+    int const lane = first_lane + bucket % 2;
+    if (host::share const own = slice(bucket, me_); own.size() > 0) {
+      std::memcpy(g.to + own.begin, own_[bucket], std::size_t(own.size()));
+      for_others(me_, replicas_, [&](int replica) {
+        transport_->send_to(rank_, replica, lane, own_[bucket], own.size());
+      });
+    }
+    for_others(me_, replicas_, [&](int replica) {
+      if (host::share const s = slice(bucket, replica); s.size() > 0)
+        transport_->receive_from(rank_, replica, lane, g.to + s.begin, s.size());
+    });
+  }
+  /// Makes the transposed copy of a parameter that is here, behind it.
+  void transpose(gathered const& g) {
+    divided_parameter const& p = parameter(g.parameter);
+    all_->run([&](int part) {
+      calls_->transpose_rows(*p.of, calls_->rows_of(*p.of, part, all_->size()),
+                             reinterpret_cast<T const*>(g.to),
+                             reinterpret_cast<T*>(g.to + p.bytes));
+    });
+  }
+
+  backend_calls<T> const* calls_ = nullptr;
+  Transport* transport_ = nullptr;
+  replica_sum<T, Transport>* sums_ = nullptr;
+  divided_operands const* divided_ = nullptr;
+  team* all_ = nullptr;
+  failure_flag const* failed_ = nullptr;
+  int rank_ = 0, me_ = 0, replicas_ = 1;
+  parameter_ring ring_;
+  heap_array<gathered> coming_;  // a queue, from first_ to end_
+  long first_ = 0, end_ = 0;
+  heap_array<host::share> slices_;  // by bucket and replica
+  heap_array<char*> own_;           // this replica's slice, by bucket
+};
+
+}  // namespace pp::detail
+PIPE_OPTIMIZED_END
