@@ -56,5 +56,5 @@ build tests "${targets[@]}"
   echo "left out: a program with NCCL itself: it needs nvcc and NCCL (Debian's libnccl-dev, or PyPI's nvidia-nccl-cu13)"
 code=0
 ctest --test-dir "$root/build/tests" --output-on-failure --no-label-summary --output-junit results.xml --parallel "$jobs" "$@" || code=$?
-[[ ! $costs ]] || python3 "$root/tests/costs.py" "$root/build/tests" --record "$root/tests/costs.txt"
+[[ ! $costs ]] || python3 "$root/tests/structure/costs.py" "$root" --of "$root/build/tests" --record
 exit $code
