@@ -471,8 +471,14 @@ TEST_CASE("tensors that cannot be a file are refused before there is one") {
   CHECK(said({{"a", f32, std::vector<long>(33, 1), bytes.first(4)}}) ==
         "tensor 'a': expected a shape of at most 32 extents, got 33");
   CHECK(said({}, {{"k", "\xFF"}}) == "metadata 'k': expected UTF-8, got '\\xff'");
-  CHECK(said({}, {{"k", std::string(100'000'000, 'x')}}) ==
-        "the header: expected at most 100000000 bytes, got 100000032");
+  CHECK(folder.names().empty());
+}
+
+TEST_CASE("a header of more than 100 MB is refused before there is a file", "[long]") {
+  temporary_folder const folder;
+  CHECK(sentence<pp::data_error>([&] {
+          pp::write_safetensors(folder.file("a"), {}, {{"k", std::string(100'000'000, 'x')}});
+        }) == "the header: expected at most 100000000 bytes, got 100000032");
   CHECK(folder.names().empty());
 }
 
