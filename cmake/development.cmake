@@ -59,10 +59,10 @@ check_include_file_cxx(boost/hana.hpp PIPE_HAS_HANA -std=c++20)
 
 include(${CMAKE_CURRENT_LIST_DIR}/costs.cmake)
 
-# A target from the sources matching the expressions in ARGN, but for those that are left out, unless it is an example; `out` is FALSE when there are none.
+# A target from the sources matching the expressions in ARGN; `out` is FALSE when there are none. Tests are without the sources that are left out.
 function(pipe_executable out name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${ARGN})
-  if(NOT name MATCHES "^example")
+  if(name MATCHES "^tests[.]")
     pipe_leave_out(sources ${name})
   endif()
   if(NOT PIPE_HAS_CUDA)
