@@ -31,7 +31,7 @@ constexpr int reserved_multiprocessors() {
 ///     has_own_memory                    whether inputs are copied to its memory, where the machine
 ///                                       also keeps its books
 ///     has_transposes                    whether it keeps transposed copies of the matrices that
-///                                       are read transposed; else kernels read those themselves
+///                                       are read transposed; else kernels transpose as they read
 ///     parts_for(group, samples, threads)    in how many parts the threads of a rank run a group
 ///     chains<Precision, Products>       which launches it runs as one (passes/chains.hpp)
 ///     contraction_elements<T>(m, n, k)  numbers of workspace of an optimizer's product c[m, n] =

@@ -123,7 +123,7 @@ class gradient_ops {
     if (g_.values.items[x.index].unit == reader) return;
     out_.crossings.push_back(crossing{x.index, reader, gradient_[x.index]});
   }
-  /// A new value, numbered after those of the forward graph.
+  /// A new value, numbered after the values of the forward graph.
   constexpr operand new_value(long elements, short unit) {
     out_.values.push_back(value{elements, unit});
     return value_operand(g_.values.count + out_.values.count - 1);

@@ -3,7 +3,7 @@
 // Matrix multiplication around the register tile: cuts C into tiles, B into panels and the shared
 // dimension into blocks, carries partial sums between blocks, and passes finished tiles to the
 // sink. Weights of usual layers fit in L2 and are read in place. At the right edge a vector of B
-// reaches into the next row, and the sums of those columns are dropped; only the last rows, where a
+// reaches into the next row, and the sums beyond the edge are dropped; only the last rows, where a
 // vector would leave the matrix, are read from a zero-padded copy.
 #pragma once
 

@@ -37,7 +37,7 @@ struct narrow_product {
            (grid.columns * grid.across == units_across || unit_across(thread, j) < units_across);
   }
   /// The first row of the small tiles in row i, and the first column of the small tiles in column
-  /// j; outside of the product, those of the last unit.
+  /// j; outside of the product, the row or column of the last unit.
   PIPE_HD PIPE_INLINE static int row(int thread, int i) {
     int const unit = unit_down(thread, i);
     return (grid.rows * down == units_down || unit < units_down ? unit : units_down - 1) * 16;

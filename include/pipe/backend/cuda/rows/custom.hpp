@@ -115,8 +115,8 @@ struct clear_sum_kernel {
   }
 };
 
-/// The kernels of group G, a user-defined layer or one of its gradients: first those that clear the
-/// sums to which the call adds, then the call.
+/// The kernels of group G, a user-defined layer or one of its gradients: first the kernels that
+/// clear the sums to which the call adds, then the call.
 template <class P, int G>
 constexpr auto lower_custom() {
   constexpr detail::group g = group_of<P, G>::value;

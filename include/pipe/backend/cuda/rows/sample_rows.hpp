@@ -74,10 +74,10 @@ PIPE_HD PIPE_INLINE std::uint32_t ordered(float logit) {
 /// law:   row r is a function of (logits, temperature, top-k, top-p, seed + r, place)
 /// law:   top-k and top-p keep the largest logits, and of equal logits the first
 /// needs: columns in [1, most_columns], settings in range
-/// work:  a block has a row. If `lengths` is given, a row is a text: of its logits (context,
-///        columns) the block reads those of the last position, lengths[r] - 1; the token is also
-///        written to ids[r][lengths[r]], if lengths[r] < context, and the length grows by one; a
-///        text of length 0 has no draw, and its token is -1
+/// work:  a block has a row. If `lengths` is given, a row is a text: of its (context, columns)
+///        logits the block reads the last position's, lengths[r] - 1; the token is also written to
+///        ids[r][lengths[r]], if lengths[r] < context, and the length grows by one; a text of
+///        length 0 has no draw, and its token is -1
 struct sample_rows_kernel {
   static constexpr int threads = 512, warps = threads / warp_size;
   static constexpr int digit_bits = 4, digits = 1 << digit_bits;
