@@ -57,12 +57,14 @@ include(${CMAKE_CURRENT_LIST_DIR}/mpi.cmake)
 include(CheckIncludeFileCXX)
 check_include_file_cxx(boost/hana.hpp PIPE_HAS_HANA -std=c++20)
 
-# A target from the sources matching the expressions in ARGN, but for those in left_out; `out` is FALSE when there are none.
+include(${CMAKE_CURRENT_LIST_DIR}/costs.cmake)
+
+# A target from the sources matching the expressions in ARGN; `out` is FALSE when there are none. Tests are without the sources that are left out.
 function(pipe_executable out name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${ARGN})
-  foreach(source IN LISTS left_out)
-    list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${source})
-  endforeach()
+  if(name MATCHES "^tests[.]")
+    pipe_leave_out(sources ${name})
+  endif()
   if(NOT PIPE_HAS_CUDA)
     list(FILTER sources EXCLUDE REGEX "\\.cu$")
   endif()

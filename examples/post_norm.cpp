@@ -11,14 +11,14 @@
 using namespace pp;
 
 // [post_norm]
-constexpr int layers = 32, width = 32, letters = 32, context = 24;
+constexpr int layers = 32, width = 32, letters = 32, positions = 24;
 
 template <class Added>  // the initial values of what is added
 using Block = Seq<Residual<Attention<2, OutputInit<Added>>>, LayerNorm,
                   Residual<Linear<2 * width>, GELUTanh, Linear<width, Init<Added>>>, LayerNorm>;
 
 template <class Added>
-struct Deep : Model<Tokens<letters, context>, Embedding<width>, Positions,
+struct Deep : Model<Tokens<letters, positions>, Embedding<width>, Positions,
                     Repeat<layers, Block<Added>>, Linear<letters>, CrossEntropy> {};
 
 using Plain = Deep<Normal<18, 100>>;
@@ -31,7 +31,7 @@ double train(char const* name) {
   using Trainer = Pipeline<M, MicroBatches<1>, MicroBatchSize<16>, AdamW>;
   constexpr int steps = 90, part = steps / 5;
   Trainer trainer({.seed = 1, .optimizer = {.learning_rate = 2e-3}});
-  std::vector<int> text(Trainer::samples * context), labels(text.size());
+  std::vector<int> text(Trainer::samples * positions), labels(text.size());
   unsigned state = 1;
   double sum = 0, last = 0;
   std::printf("%-22s", name);

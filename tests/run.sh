@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
 #
-# tests/run.sh [--all] [--target TARGET]... [CTEST ARGUMENT...]: sets up, builds everything or the targets named, and runs every test or those
-# that ctest is asked for: `tests/run.sh -L schedule`, `tests/run.sh --target tests.schedule -R '^schedule$'`. With --all also the tests that
-# repeat others under one more compiler or sanitizer or with one more model, which take twice as long again: PIPE_ALL_TESTS in tests/CMakeLists.txt.
+# tests/run.sh [--all] [--costs] [--target TARGET]... [CTEST ARGUMENT...]: sets up, builds everything or the targets named, and runs every test or
+# those that ctest is asked for: `tests/run.sh -L schedule`, `tests/run.sh --target tests.schedule -R '^schedule$'`. With --all also the tests that
+# repeat others under one more compiler or sanitizer, and what takes long (PIPE_ALL_TESTS in tests/CMakeLists.txt). With --costs everything is
+# compiled anew; what each source and test took is printed and written into tests/costs.txt, by which CMake knows what takes long.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
 
-targets=() all=OFF
+targets=() all=OFF costs=
 while true; do
   case ${1:-} in
     --all) all=ON; shift ;;
+    --costs) costs=yes; shift ;;
     --target) targets+=("${2:?--target takes a target}"); shift 2 ;;
-    -h | --help) sed -n '4,6s/^# //p' "${BASH_SOURCE[0]}"; exit ;;
+    -h | --help) sed -n '4,8s/^# //p' "${BASH_SOURCE[0]}"; exit ;;
     *) break ;;
   esac
 done
@@ -44,11 +46,15 @@ optional nvcc 12 99 "CUDA kernels and headers under nvcc" "CUDA Toolkit 12.4 or 
 "$root/cmake/python.sh" numpy safetensors >/dev/null 2>&1 || echo "left out: files of the safetensors package: it cannot be installed"
 
 [[ $all == ON ]] ||
-  echo "left out: what repeats tests under another sanitizer, clang++ or model, and builds for a GPU: tests/run.sh --all"
+  echo "left out: what repeats tests under another sanitizer or clang++, builds for a GPU, and what takes long: tests/run.sh --all"
+[[ ! $costs ]] || { export CCACHE_RECACHE=yes && rm -rf "$root/build/tests"; }
 echo "building the tests in build/tests"
 build tests "${targets[@]}"
 ! grep -q '^PIPE_HAS_CUDNN:INTERNAL=FALSE' "$root/build/tests/CMakeCache.txt" ||
   echo "left out: attention by cuDNN: it needs its headers 9.21 or newer (PyPI's nvidia-cudnn-cu13; cmake -DPIPE_CUDNN_HEADERS=FOLDER)"
 ! grep -q '^PIPE_HAS_NCCL:INTERNAL=FALSE' "$root/build/tests/CMakeCache.txt" ||
   echo "left out: a program with NCCL itself: it needs nvcc and NCCL (Debian's libnccl-dev, or PyPI's nvidia-nccl-cu13)"
-ctest --test-dir "$root/build/tests" --output-on-failure --no-label-summary --parallel "$jobs" "$@"
+code=0
+ctest --test-dir "$root/build/tests" --output-on-failure --no-label-summary --output-junit results.xml --parallel "$jobs" "$@" || code=$?
+[[ ! $costs ]] || python3 "$root/tests/structure/costs.py" "$root" --of "$root/build/tests" --record
+exit $code

@@ -123,7 +123,7 @@ void all() {
 
 }  // namespace
 
-TEST_CASE("gradients of a norm as one kernel have the bits of their launches", "[cuda]") {
+TEST_CASE("gradients of a norm as one kernel have the bits of their launches", "[cuda][long]") {
   all<float>();
   all<bf16>();
 }

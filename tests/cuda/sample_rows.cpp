@@ -88,7 +88,7 @@ TEST_CASE("weights of tokens are those of exp, rounded", "[cuda]") {
   CHECK(cuda::integer_exp(-3.25, 30) == std::uint64_t(std::llround(std::exp(-3.25) * 0x1p30)));
 }
 
-TEST_CASE("a kernel draws the tokens that the host draws", "[cuda]") {
+TEST_CASE("a kernel draws the tokens that the host draws", "[cuda][long]") {
   for (int const columns : {1, 2, 33, 256, 700})
     for (double const temperature : {0.0, 0.1, 1.0, 3.0})
       for (int const top_k : {0, 1, 5, 300})
@@ -121,7 +121,7 @@ TEST_CASE("of equal logits the first are kept", "[cuda]") {
   }
 }
 
-TEST_CASE("tokens are as frequent as they are likely", "[cuda]") {
+TEST_CASE("tokens are as frequent as they are likely", "[cuda][long]") {
   std::vector<float> const x{0.5f, -1, 2, 0, 1.5f, -3};
   detail::sampling_settings const s{0.7, 5, 0.97, 11};
   std::vector<double> p = sampling::probabilities(x, s.temperature);

@@ -94,7 +94,7 @@ TEST_CASE("a product by wgmma is that of the kernels for every GPU", "[cuda]") {
   agrees<weight<fp16, 72, 24, 264>, wide>();
 }
 
-TEST_CASE("blocks of a product by wgmma go from tile to tile", "[cuda]") {
+TEST_CASE("blocks of a product by wgmma go from tile to tile", "[cuda][long]") {
   using P = forward<bf16, 8, 8, 128 * 134>;  // two blocks have two tiles
   STATIC_REQUIRE(cuda::wgmma_tiles<P, 0, narrow>::tiles == 134);
   STATIC_REQUIRE(cuda::wgmma_tiles<P, 0, narrow>::resident_blocks == 132);

@@ -186,7 +186,7 @@ TEST_CASE("a wait that is left out shows, unless others imply it", "[cuda]") {
   CHECK(implied > 0);
 }
 
-TEST_CASE("every schedule in several processes", "[cuda]") {
+TEST_CASE("every schedule in several processes", "[cuda][long]") {
   fake_gpu::several_devices const machine(8);
   long runs = 0, groups = 0, operations = 0;
   for_every_schedule(8, {1, 2, 5, 17}, [&](pipeline_of_hashes const& made, int micro_batches) {
@@ -240,7 +240,7 @@ TEST_CASE("exchanges in another order are caught", "[cuda]") {
   CHECK(swaps > 40);
 }
 
-TEST_CASE("every schedule in replicas of several processes", "[cuda]") {
+TEST_CASE("every schedule in replicas of several processes", "[cuda][long]") {
   fake_gpu::several_devices const machine(9);
   long runs = 0, begun_by_launches = 0;
   for_every_schedule(3, {1, 5}, [&](pipeline_of_hashes const& made, int micro_batches) {

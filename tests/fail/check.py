@@ -16,6 +16,9 @@ The source begins with its expectations, each on a line of its own:
 
 With PIPE_EXPECT_OK defined the same source must compile; nvcc, which takes the longest, is not asked for what the others compile.
 
+--twins SOURCE... compiles the positive twins of many sources as one program, each in a namespace of its own; --without-twin leaves those out that can be
+compiled so. A source with flags of its own, or that begins otherwise than with <pipe/pipe.hpp>, or adds to the library's namespaces, is compiled by itself.
+
 --precompile makes FOLDER (see --precompiled) of <pipe/pipe.hpp>, which most sources begin with: parsing it is most of what g++ and clang++ do here.
 A source with flags of its own, or that begins otherwise, is compiled without; and one that fails with it is judged without.
 """
@@ -87,6 +90,40 @@ def use_of_precompiled(arguments):
     return [f"-I{arguments.precompiled}"]
 
 
+# A specialization belongs into the namespace of its template, a name may be that of the outermost one, and a macro may be meant for the library.
+STANDS_ALONE = re.compile(r"^\s*(template ?<>|namespace pp\b|#define|#undef)|(?<![\w>])::|^// (needs|compilers):", re.MULTILINE)
+INCLUDE = re.compile(r"^#include [<\"](.+)[>\"].*$", re.MULTILINE)
+
+
+def may_be_joined(source):
+    """Whether the positive twin of a source can be a part of one program with others: --twins."""
+    return bool(may_use_precompiled(source)) and not STANDS_ALONE.search(Path(source).read_text(encoding="utf-8"))
+
+
+def in_namespace(source, headers):
+    """The text of a source with what it includes of its folder, without the other headers, which are added to `headers`."""
+    def included(match):
+        beside = Path(source).parent / match[1]
+        if beside.exists():
+            return f'# 1 "{beside}"\n{in_namespace(beside, headers)}\n# {match.string[:match.end()].count(chr(10)) + 2} "{source}"'
+        headers.append(match[1])
+        return ""
+    return INCLUDE.sub(included, Path(source).read_text(encoding="utf-8").replace("#pragma once", ""))
+
+
+def check_twins(arguments):
+    headers, parts = [], []
+    for source in filter(may_be_joined, arguments.twins):
+        parts.append(f'namespace {Path(source).stem}_twin {{\n# 1 "{source}"\n{in_namespace(source, headers)}\n}}\n')
+    with tempfile.NamedTemporaryFile("w", suffix=".cpp", encoding="utf-8") as file:
+        file.write("".join(f"#include <{name}>\n" for name in dict.fromkeys(headers)) + "".join(parts))
+        file.flush()
+        arguments.source = file.name
+        code, output = compile_source(arguments, ["-DPIPE_EXPECT_OK"])
+    print(f"{len(parts)} positive twins compile" if code == 0 else f"a positive twin does not compile:\n{output}")
+    return code
+
+
 def compile_source(arguments, flags):
     if arguments.kind == "nvcc":
         command = [arguments.compiler, "-x", "cu", "-ptx", "-o", os.devnull]
@@ -116,7 +153,7 @@ def check(arguments):
         print("there is no positive twin: no PIPE_EXPECT_OK in the source")
         return 1
 
-    if arguments.kind != "nvcc" or kinds == ["nvcc"]:
+    if not (arguments.without_twin and may_be_joined(arguments.source)) and (arguments.kind != "nvcc" or kinds == ["nvcc"]):
         code, output = compile_source(arguments, [*flags, "-DPIPE_EXPECT_OK"])
         if code != 0:
             print(f"the positive twin does not compile:\n{output}")
@@ -149,6 +186,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", nargs="?")
     parser.add_argument("--precompile", action="store_true")
+    parser.add_argument("--twins", nargs="+", metavar="SOURCE")
+    parser.add_argument("--without-twin", action="store_true")
     parser.add_argument("--precompiled", type=Path, metavar="FOLDER")
     parser.add_argument("--kind", choices=["g++", "clang++", "nvcc"], required=True)
     parser.add_argument("--compiler", required=True)
@@ -156,6 +195,8 @@ def main():
     arguments = parser.parse_args()
     if arguments.precompile:
         return precompile(arguments)
+    if arguments.twins:
+        return check_twins(arguments)
     if arguments.precompiled and may_use_precompiled(arguments.source):
         with contextlib.redirect_stdout(io.StringIO()) as output:
             code = check(arguments)

@@ -72,6 +72,32 @@ class Check(unittest.TestCase):
             self.assertEqual(0, subprocess.run([*how, "--precompile"]).returncode)
             self.assertEqual([0, 1, 1, 1], [verdict(s) for s in sources])
 
+    def test_twins_are_compiled_as_one_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            header = Path(folder, "include", "pipe", "pipe.hpp")
+            header.parent.mkdir(parents=True)
+            header.write_text("#pragma once\nnamespace pp { constexpr int most = 4; }\n")
+            Path(folder, "part.hpp").write_text("#pragma once\n#include <cstddef>\nstatic_assert(n + 2 > pp::most);\n")
+            how = [sys.executable, Path(__file__).with_name("check.py"), "--kind", KIND, "--compiler", COMPILER, "--include", Path(folder, "include")]
+            source = GOOD.replace("\n", "\n#include <pipe/pipe.hpp>\n", 1) + '#include "part.hpp"\nstd::size_t size = n;\n'
+            alone = source + "static_assert(::n > 0);\n"
+            paths = [Path(folder, name) for name in ("a.cpp", "b.cpp", "c.cpp")]
+
+            def verdict(*texts):
+                for path, text in zip(paths, texts):
+                    path.write_text(text)
+                result = subprocess.run([*how, "--twins", *paths], capture_output=True, text=True)
+                return result.returncode, result.stdout
+
+            self.assertEqual((0, "2 positive twins compile\n"), verdict(source, source, alone))
+            code, output = verdict(source, source.replace("n = 5", "n = 2"), alone)
+            self.assertNotEqual(0, code)
+            self.assertIn(f"{paths[1]}:8", output)
+            broken = [source.replace("n = 5", "n = 2"), alone.replace("n = 5", "n = 2")]  # the one is for --twins, the other is not
+            for path, text, code in zip(paths, broken, (0, 1)):
+                path.write_text(text)
+                self.assertEqual(code, subprocess.run([*how, "--without-twin", "--", path], stdout=subprocess.DEVNULL).returncode)
+
     def test_a_flag_can_be_what_is_refused(self):
         source = GOOD.replace("\n", "\n// flags: -DSIZE=5\n// refused: -USIZE -DSIZE=3\n", 1).replace("n = 3", "n = SIZE")
         self.refused_because(source.replace("n = SIZE", "n = 7"), "it compiles, and must not")

@@ -22,7 +22,7 @@ namespace {
 void check_places(pp::detail::safetensors_header const& header, std::uint64_t data_bytes) {
   std::uint64_t end = 0;
   for (pp::detail::safetensors_place const& p : header.tensors) {
-    unsigned __int128 bytes = unsigned(pp::size_of(p.type));
+    unsigned __int128 bytes = unsigned(pp::files::size_of(p.type));
     for (long const extent : p.shape) {
       law(extent >= 0);
       if (p.type == pp::files::stored_type::other) continue;
@@ -43,7 +43,7 @@ void read_file(std::span<std::byte const> bytes) {
   for (pp::safetensors_entry const& t : file.tensors()) {
     law(file.find(t.name) == &t);
     if (!pp::files::is_real(t.type)) continue;
-    std::vector<float> numbers(t.bytes.size() / std::size_t(pp::size_of(t.type)));
+    std::vector<float> numbers(t.bytes.size() / std::size_t(pp::files::size_of(t.type)));
     pp::files::decode(t.type, t.bytes.data(), std::span(numbers));
     law(pp::detail::first_too_large<float>(t.type, t.bytes) < std::int64_t(numbers.size()));
   }

@@ -68,7 +68,7 @@ class record {
   std::vector<T> numbers(std::string const& what) const {
     pp::safetensors_entry const& tensor = find(what);
     REQUIRE(pp::files::is_real(tensor.type));
-    std::vector<T> all(tensor.bytes.size() / std::size_t(pp::size_of(tensor.type)));
+    std::vector<T> all(tensor.bytes.size() / std::size_t(pp::files::size_of(tensor.type)));
     pp::files::decode(tensor.type, tensor.bytes.data(), std::span<T>(all));
     return all;
   }

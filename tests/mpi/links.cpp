@@ -39,7 +39,7 @@ void moves_what_is_planned() {
     for (int to = 0; to < ranks; ++to) {
       INFO("from rank " << from << " to rank " << to);
       CHECK(in_all(counted::seen.sent[from][to]) ==
-            replicas * transports::planned_bytes<Trainer>(from, to, replicas));
+            replicas * test_transports::planned_bytes<Trainer>(from, to, replicas));
     }
     CHECK(in_all(counted::seen.exchanged[from]) ==
           Trainer::plan().exchange_bytes_of(from, replicas));

@@ -174,7 +174,7 @@ void try_many() {
   CHECK(unreadable > tries / 2);
 }
 
-TEST_CASE("schedules drawn by lot train like one stage, spoilt ones are refused", "[laws]") {
+TEST_CASE("schedules drawn by lot train like one stage, spoilt ones are refused", "[laws][long]") {
   try_many<schedules::placement::straight, 1>();
   try_many<schedules::placement::loop, 2>();
   try_many<schedules::placement::vee, 2>();

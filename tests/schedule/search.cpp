@@ -54,7 +54,7 @@ double stage_local_bubble(Problem const& problem) {
   return simulate(problem, table).bubble_by_stage_local_span();
 }
 
-TEST_CASE("every published bubble is reached or beaten", "[search]") {
+TEST_CASE("every published bubble is reached or beaten", "[search][long]") {
   for (published const& row : rows) {
     INFO("width " << row.width << ", m " << row.micro_batches);
     auto any_limit = row.question(0);
@@ -78,7 +78,7 @@ TEST_CASE("the bubble against the memory limit is never above the published curv
   }
 }
 
-TEST_CASE("the trade-off of the V placement between memory and idle time", "[search]") {
+TEST_CASE("the trade-off of the V placement between memory and idle time", "[search][long]") {
   auto const idle = [](int p, int m, int limit) {
     auto problem = equal_times(p, m, {}, 0, 2);
     problem.limit = limit;
@@ -102,7 +102,7 @@ TEST_CASE("the trade-off of the V placement between memory and idle time", "[sea
     }
 }
 
-TEST_CASE("more micro-batches do not make the idle time grow", "[search]") {
+TEST_CASE("more micro-batches do not make the idle time grow", "[search][long]") {
   auto const idle = [](auto problem, int m) {
     problem.micro_batches = m;
     auto const table = make_dynamic_table<Searched<>>(problem);

@@ -76,7 +76,7 @@ template <class T>
 std::vector<T> numbers_of(pp::safetensors_file const& file, char const* name) {
   pp::safetensors_entry const* const tensor = file.find(name);
   REQUIRE(tensor != nullptr);
-  std::vector<T> numbers(tensor->bytes.size() / std::size_t(pp::size_of(tensor->type)));
+  std::vector<T> numbers(tensor->bytes.size() / std::size_t(pp::files::size_of(tensor->type)));
   pp::files::decode(tensor->type, tensor->bytes.data(), std::span<T>(numbers));
   return numbers;
 }

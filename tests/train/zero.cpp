@@ -18,9 +18,9 @@ struct Replicas {
   using transport = silent::replicas;
 };
 
-/// 7.7 billion parameters, 36 layers of 4,096 columns.
+/// 2.2 billion parameters, 9 layers of 4,096 columns.
 struct Large : Model<Tokens<50257, 1024>, Embedding<4096>, Positions,
-                     Repeat<36, Residual<LayerNorm, Attention<32>>,
+                     Repeat<9, Residual<LayerNorm, Attention<32>>,
                             Residual<LayerNorm, Linear<16384>, GELUTanh, Linear<4096>>>,
                      LayerNorm, Linear<50257>, CrossEntropy> {};
 template <int Level>

@@ -34,7 +34,7 @@ void moves_what_is_planned() {
   for (int from = 0; from < Trainer::plan().rank_count; ++from)
     for (int to = 0; to < Trainer::plan().rank_count; ++to) {
       INFO("from rank " << from << " to rank " << to);
-      CHECK(counted::seen.sent[from][to] == transports::planned_bytes<Trainer>(from, to));
+      CHECK(counted::seen.sent[from][to] == test_transports::planned_bytes<Trainer>(from, to));
       all += counted::seen.sent[from][to];
     }
   CHECK(all > 0);

@@ -20,6 +20,7 @@
 #include <pipe/base/checked_index.hpp>
 #include <pipe/infer/generate.hpp>
 #include <pipe/infer/sampling_on_device.cuh>
+#include <pipe/plan/options/devices.hpp>
 #include <pipe/runtime/cuda/resources.cuh>
 
 namespace pp {

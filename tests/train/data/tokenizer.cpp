@@ -194,7 +194,7 @@ TEST_CASE("GPT-2's pair of files, and files that do something else") {
           }).find("t': ") != std::string::npos);
 }
 
-TEST_CASE("a long piece costs no square of its length") {
+TEST_CASE("a long piece costs no square of its length", "[long]") {
   byte_pair_tokenizer const t = read_tokenizer(here + "tokenizer.json");
   std::string const long_piece(1'000'000, 'a');
   CHECK(t.encode(long_piece).size() < 500'000);

@@ -164,10 +164,11 @@ template <class Settings>
 void begin_step(job& j, Settings const& s, long step, double learning_rate) {
   j.step = step;
   j.seed = s.seed;
-  j.update = {.learning_rate = learning_rate,
-              .clip_value = s.clip_value,
-              .clip_norm = s.clip_norm,
-              .samples = j.batch.samples};
+  j.update = {};  // nvcc forgets the names of an initialiser's members
+  j.update.learning_rate = learning_rate;
+  j.update.clip_value = s.clip_value;
+  j.update.clip_norm = s.clip_norm;
+  j.update.samples = j.batch.samples;
 }
 
 /// The weights of a batch's rows; empty if the loss has none.

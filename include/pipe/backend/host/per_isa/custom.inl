@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A user-defined layer, all of it at once. Its functions are compiled for this instruction set
-// where the compiler can inline them.
+// User-defined layers. Their functions are compiled for this instruction set where the compiler can
+// inline them.
 
 /// y = f(x), by the layer's own function.
 ///
 /// shape: x (B, in), parameters, buffers -> y (B, out), saved (B, saved_per_sample) if the layer
-///        has it
-/// work:  one part, as the function is called for a whole micro-batch
+///        saves any
+/// work:  one part, since the function is called for a whole micro-batch
 template <>
 struct kernel_of<op_kind::custom> : custom_facts {
   template <class P, int G>
@@ -24,7 +24,7 @@ struct kernel_of<op_kind::custom> : custom_facts {
   }
 };
 
-/// dx from dy, and from what the forward function read and saved.
+/// dx from dy and the operands and saved values of the forward function.
 ///
 /// shape: dy (B, out), x (B, in), saved, parameters, buffers -> dx (B, in), overwritten
 template <>
@@ -44,11 +44,10 @@ struct kernel_of<op_kind::custom_input_gradient> : custom_facts {
   }
 };
 
-/// Gradients of the parameters, to which the layer's function adds a micro-batch's share.
+/// Gradients of the parameters: the layer's function adds the gradient of a micro-batch.
 ///
-/// shape: dy (B, out), x (B, in), saved -> one gradient per parameter; none for a frozen one
-/// needs: sums of zero before the first micro-batch: they are cleared here, as the function only
-///        adds
+/// shape: dy (B, out), x (B, in), saved -> one gradient per trained parameter
+/// law: gradients are cleared before the first micro-batch, since the function only adds
 template <>
 struct kernel_of<op_kind::custom_weight_gradient> : custom_facts {
   template <class P, int G>
@@ -69,12 +68,11 @@ struct kernel_of<op_kind::custom_weight_gradient> : custom_facts {
   }
 };
 
-/// Sums of a layer's buffers, to which its function adds a micro-batch's share.
+/// Sums of a layer's buffers: the layer's function adds the sum of a micro-batch.
 ///
-/// shape: x (valid samples, in), saved -> one sum per buffer; none for a buffer that is never
-///        written
-/// law:   samples that only fill up the last micro-batch are not counted
-/// needs: sums of zero before the first micro-batch: they are cleared here
+/// shape: x (valid samples, in), saved -> one sum for each buffer that is written
+/// law:   samples that only fill up the last micro-batch are not counted; sums are cleared before
+///        the first micro-batch
 template <>
 struct kernel_of<op_kind::custom_statistics> : custom_facts {
   template <class P, int G>

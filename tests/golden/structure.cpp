@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What puts layers together against PyTorch: residuals, named values, further inputs, shared and
+// frozen parameters. The models are those of layer_cases() in write_golden.py.
+#include "golden/record.hpp"
+
+using namespace pp;
+
+namespace {
+
+template <class M>
+void check(char const* name) {
+  golden::check_model<Pipeline<M, PortableHost, MicroBatches<2>, MicroBatchSize<2>>>("layers",
+                                                                                     name);
+}
+
+struct Residuals
+    : Model<Input<3, 5>, Linear<6>, Residual<LayerNorm, Linear<9>, GELUTanh, Linear<6>>,
+            Residual<Residual<Tanh>, Linear<6>>, Linear<2>, MSE> {};
+struct Flat : Model<Input<2, 3, 2>, Linear<4>, Tanh, Flatten, Linear<3>, MSE> {};
+struct PartlyFrozen : Model<Input<5>, Linear<7>, Tanh, Frozen<Linear<6>>, Tanh, Linear<3>, MSE> {};
+struct Skips : Model<Input<4>, Linear<6>, Stash<"outer">, ReLU, Linear<5>, Stash<"inner">, GELUTanh,
+                     Linear<5>, Pop<"inner">, Linear<4>, Pop<"outer", Concat>, LayerNorm, Linear<5>,
+                     Pop<"inner">, Linear<3>, MSE> {};
+struct Inputs : Model<Input<4, 3>, Linear<5>, Tanh, Stash<"left">, Named<"second", Tokens<9, 4>>,
+                      Embedding<5>, Pop<"left">, Stash<"both">, Named<"third", Input<4, 5>>,
+                      Pop<"both">, Linear<2>, MSE> {};
+struct TiedTable : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions, Stash<"left">,
+                         Named<"right", Tokens<11, 4>>, Tied<"table">, Pop<"left">, LayerNorm,
+                         Tied<"table">, CrossEntropy> {};
+struct TiedBlock
+    : Model<Input<3, 6>, Named<"block", Seq<Residual<LayerNorm, Attention<2>>, Linear<6>>>, Tanh,
+            Repeat<2, Tied<"block">>, Linear<4>, MSE> {};
+
+}  // namespace
+
+TEST_CASE("what puts layers together gives PyTorch's numbers", "[golden]") {
+  check<Residuals>("residual");
+  check<Flat>("flatten");
+  check<PartlyFrozen>("frozen");
+}
+TEST_CASE("named values and further inputs give PyTorch's numbers", "[golden]") {
+  check<Skips>("skips");
+  check<Inputs>("inputs");
+}
+TEST_CASE("shared weights give PyTorch's numbers", "[golden]") {
+  check<TiedTable>("tied_table");
+  check<TiedBlock>("tied_block");
+}
