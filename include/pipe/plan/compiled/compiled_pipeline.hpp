@@ -69,13 +69,12 @@ struct compiled_pipeline : chosen_options<Options> {
   // ---- memory ----
 
   /// By kernel group: the number of parts that a launch is divided into among a rank's threads.
-  static constexpr auto parts = [](auto...) {
+  static constexpr auto parts = [](int count, auto...) {
     list<short, groups> p;
     for (int g = 0; g < groups; ++g)
-      p[g] =
-          static_cast<short>(threads == 1 ? 1 : backend::parts_for(group_at(g), samples, threads));
+      p[g] = static_cast<short>(count == 1 ? 1 : backend::parts_for(group_at(g), samples, count));
     return p;
-  }();
+  }(threads);  // g++ 14 calls no function template for the first time within this function
   /// Bytes of workspace for the most demanding optimizer update of all stages.
   template <int... S>
   static constexpr long update_workspace(std::integer_sequence<int, S...>) {

@@ -82,16 +82,17 @@ struct option_set {
       if (family_of[i] == family) return i;
     return -1;
   }
-  /// Position of a family's option in `all`.
-  template <class Family>
-  static constexpr int place() {
-    constexpr int family = leaf_index<Family>(option_families{});
-    int const i = find(family);
-    return i < 0 ? given + family : i;
-  }
+  /// Positions of the families' options in `all`: of the first that is given, or of the default.
+  static constexpr auto places = [] {
+    list<int, families> at{};
+    for (int f = 0; f < families; ++f) at[f] = given + f;
+    for (int i = given - 1; i >= 0; --i)
+      if (family_of[i] < families) at[family_of[i]] = i;
+    return at;
+  }();
   /// A family's option: the given one, or the default.
   template <class Family>
-  using get = leaf_at<place<Family>(), all>;
+  using get = leaf_at<places[leaf_index<Family>(option_families{})], all>;
 
   /// Position of an option that belongs to no family, and of the second option of one family; -1:
   /// none.

@@ -42,7 +42,8 @@ class attention_calls {
         cuda::prepare_kernels(cuda::before_attention<P, G>());
         cuda::prepare_kernels(cuda::after_attention<P, G>());
         launch = {&enqueue<P, G>, made.get(),
-                  2 * cuda::count_of(cuda::before_attention<P, G>()) +
+                  cuda::count_of(cuda::before_attention<P, G>()) +
+                      cuda::count_of(cuda::after_attention<P, G>()) +
                       2};  // the call: a kernel, and the clearing of its workspace
         made_.push_back(std::move(made));
       }

@@ -47,7 +47,7 @@ constexpr bool fit_every_device(kernel_list<Body...>) {
   bool fit = true;
   [[maybe_unused]] auto const look = [&]<class B>(B const*) {
     if constexpr (requires { typename B::shared; })
-      if (shared_bytes < B >> least_shared_bytes) fit = false;
+      fit = fit && shared_bytes<B> <= least_shared_bytes;
   };
   (look(static_cast<Body const*>(nullptr)), ...);
   return fit;

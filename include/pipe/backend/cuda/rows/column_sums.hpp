@@ -135,8 +135,9 @@ struct column_sums_kernel {
       kept_bytes +
       (chunks == 1 ? 0 : long(groups * chunks * Source::columns) * sums * long(sizeof(float)));
   static_assert(chunks == 1 || strips <= most_tickets);
-  /// The number of groups whose blocks share tickets.
-  static constexpr extent joint = (groups * strips + most_tickets - 1) / most_tickets;
+  /// The number of groups whose blocks share tickets, of which each share of groups has `strips`.
+  static constexpr extent most_shares = chunks == 1 ? groups : most_tickets / strips,
+                          joint = (groups + most_shares - 1) / most_shares;
   /// Whether the source has `take` in place of `target`.
   static constexpr bool takes =
       requires(arguments const& a, extent i, float const (&sum)[sums][each]) {
