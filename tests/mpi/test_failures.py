@@ -136,9 +136,9 @@ class Failures(unittest.TestCase):
         self.ends("hangs", *(rf"^process {p}: {hung}" for p in range(3)),
                   r"^rank 6: BW of chunk 7, micro-batch 2, being received from rank 7, for \d+ s$")
 
-    def test_a_process_that_does_not_come_fails_the_others(self):
+    def test_a_process_that_does_not_come_fails_the_others(self):  # which may wait for one that waits for it
         self.ends("is_elsewhere", r"^process 0: process [012] \(ranks . to .\): timed out after 1 s waiting for "
-                                  r"((another process|process 3), constructing a trainer|process \d, connecting to the other processes)$")
+                                  r"((another process|process \d), constructing a trainer|process \d, connecting to the other processes)$")
 
     def test_a_process_that_ends_early_fails_the_others(self):
         ended = "process 1 has ended its trainer, which this one still runs"
