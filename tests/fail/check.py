@@ -16,8 +16,8 @@ The source begins with its expectations, each on a line of its own:
 
 With PIPE_EXPECT_OK defined the same source must compile; nvcc, which takes the longest, is not asked for what the others compile.
 
---twins SOURCE... compiles the positive twins of many sources as one program, each in a namespace of its own; --without-twin leaves those out that can be
-compiled so. A source with flags of its own, or that begins otherwise than with <pipe/pipe.hpp>, or adds to the library's namespaces, is compiled by itself.
+--twins SOURCE... compiles the positive twins of many sources as one program, each in a namespace of its own, or with --part K N every Nth of them from
+number K on; --without-twin leaves those out that can be compiled so. A source with flags of its own, or that begins otherwise than with <pipe/pipe.hpp>, or adds to the library's namespaces, is compiled by itself.
 
 --precompile makes FOLDER (see --precompiled) of <pipe/pipe.hpp>, which most sources begin with: parsing it is most of what g++ and clang++ do here.
 A source with flags of its own, or that begins otherwise, is compiled without; and one that fails with it is judged without.
@@ -113,7 +113,8 @@ def in_namespace(source, headers):
 
 def check_twins(arguments):
     headers, parts = [], []
-    for source in filter(may_be_joined, arguments.twins):
+    first, step = arguments.part
+    for source in list(filter(may_be_joined, arguments.twins))[first::step]:
         parts.append(f'namespace {Path(source).stem}_twin {{\n# 1 "{source}"\n{in_namespace(source, headers)}\n}}\n')
     with tempfile.NamedTemporaryFile("w", suffix=".cpp", encoding="utf-8") as file:
         file.write("".join(f"#include <{name}>\n" for name in dict.fromkeys(headers)) + "".join(parts))
@@ -187,6 +188,7 @@ def main():
     parser.add_argument("source", nargs="?")
     parser.add_argument("--precompile", action="store_true")
     parser.add_argument("--twins", nargs="+", metavar="SOURCE")
+    parser.add_argument("--part", nargs=2, type=int, default=(0, 1), metavar=("K", "N"))
     parser.add_argument("--without-twin", action="store_true")
     parser.add_argument("--precompiled", type=Path, metavar="FOLDER")
     parser.add_argument("--kind", choices=["g++", "clang++", "nvcc"], required=True)

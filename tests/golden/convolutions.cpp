@@ -10,8 +10,7 @@ namespace {
 
 template <class M>
 void check(char const* name) {
-  golden::check_model<Pipeline<M, PortableHost, MicroBatches<2>, MicroBatchSize<2>>>("convolutions",
-                                                                                     name);
+  golden::check_in_two<M>("convolutions", name);
 }
 
 struct Images : Model<Input<7, 6, 4>,  //

@@ -226,4 +226,11 @@ void check_model(std::string const& of, std::string const& name, double most = t
       check_near(name + ": " + p.name, p.values, theirs.numbers<double>(what), most);
 }
 
+/// The same of model M in two micro-batches of two samples each.
+template <class M>
+void check_in_two(std::string const& of, std::string const& name) {
+  check_model<pp::Pipeline<M, pp::PortableHost, pp::MicroBatches<2>, pp::MicroBatchSize<2>>>(of,
+                                                                                             name);
+}
+
 }  // namespace golden

@@ -51,6 +51,10 @@ TEST_CASE("replicas that run leaves by their speeds give the bits of one process
   processes::trains_alike<OfWide<SumIn<8>>, OfWide<BySpeed, Between>>(speed_of(0));
   processes::trains_alike<OfWide<SumIn<8>>, OfWide<BySpeed, Between, ZeRO<2>>>(speed_of(2));
 }
+TEST_CASE("so do replicas with gradients of several buckets at any speed", "[any][long]") {
+  trains_alike_at_any_speed<OfWide<SumIn<8>>, OfWide<BySpeed, Between>>();
+  trains_alike_at_any_speed<OfWide<SumIn<8>>, OfWide<BySpeed, Between, ZeRO<2>>>();
+}
 TEST_CASE("so do replicas of several ranks") {
   using Staged = Trained<BySpeed, Between, Stages<2>, ZeroBubbleH1>;
   trains_alike_at_any_speed<Trained<SumIn<8>>, Staged>();

@@ -8,14 +8,14 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/once.hpp>
 #include <pipe/base/sentence.hpp>
+#include <pipe/plan/compiled/flow_schedule.hpp>
+#include <pipe/plan/options/options.hpp>
 #include <pipe/schedule/boundary_slots.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/period.hpp>
 #include <pipe/schedule/proved.hpp>
 #include <pipe/schedule/simulate.hpp>
-#include <pipe/plan/compiled/flow_schedule.hpp>
-#include <pipe/plan/options/options.hpp>
 
 namespace pp::detail {
 

@@ -14,13 +14,13 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/host/core/boundary_flow.hpp>
+#include <pipe/runtime/host/core/rank_context.hpp>
+#include <pipe/runtime/host/core/step_operations.hpp>
 #include <pipe/runtime/host/overlap/flow_order.hpp>
 #include <pipe/runtime/host/overlap/flow_records.hpp>
 #include <pipe/runtime/host/overlap/flow_step.hpp>
 #include <pipe/runtime/host/overlap/flow_steps.hpp>
 #include <pipe/runtime/host/overlap/flow_weights.hpp>
-#include <pipe/runtime/host/core/rank_context.hpp>
-#include <pipe/runtime/host/core/step_operations.hpp>
 #include <pipe/runtime/host/overlap/step_reports.hpp>
 #include <pipe/runtime/host/overlap/step_verdicts.hpp>
 #include <pipe/runtime/job.hpp>

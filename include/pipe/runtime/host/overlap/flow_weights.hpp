@@ -8,9 +8,9 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
-#include <pipe/runtime/host/overlap/flow_order.hpp>
 #include <pipe/runtime/host/core/rank_context.hpp>
 #include <pipe/runtime/host/core/step_operations.hpp>
+#include <pipe/runtime/host/overlap/flow_order.hpp>
 #include <pipe/runtime/job.hpp>
 
 PIPE_OPTIMIZED_BEGIN

@@ -24,11 +24,11 @@
 #include <utility>
 
 #include <pipe/base/config.hpp>
+#include <pipe/runtime/host/core/rank_context.hpp>
 #include <pipe/runtime/host/overlap/flow_order.hpp>
 #include <pipe/runtime/host/overlap/flow_ranks.hpp>
 #include <pipe/runtime/host/overlap/flow_step.hpp>
 #include <pipe/runtime/host/overlap/flow_steps.hpp>
-#include <pipe/runtime/host/core/rank_context.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/transport/waiting.hpp>
 

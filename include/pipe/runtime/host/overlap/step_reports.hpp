@@ -12,8 +12,8 @@
 #include <utility>
 
 #include <pipe/base/config.hpp>
-#include <pipe/runtime/host/overlap/flow_step.hpp>
 #include <pipe/runtime/host/core/rank_link.hpp>
+#include <pipe/runtime/host/overlap/flow_step.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/transfers.hpp>
 #include <pipe/transport/transport.hpp>

@@ -4,10 +4,10 @@
 // that each owns. For headers of transports between replicas; see replica_parts.hpp.
 #pragma once
 
+#include <pipe/runtime/host/core/replica_parts.hpp>
 #include <pipe/runtime/host/replicas/divided_operands.hpp>
 #include <pipe/runtime/host/replicas/parameter_ring.hpp>
 #include <pipe/runtime/host/replicas/rank_shards.hpp>
-#include <pipe/runtime/host/core/replica_parts.hpp>
 #include <pipe/runtime/host/replicas/replica_sum.hpp>
 #include <pipe/runtime/host/replicas/value_windows.hpp>
 #include <pipe/transport/transport.hpp>

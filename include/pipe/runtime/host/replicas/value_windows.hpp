@@ -10,12 +10,12 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/host/core/backend_calls.hpp>
+#include <pipe/runtime/host/core/rank_setup.hpp>
+#include <pipe/runtime/host/core/team.hpp>
 #include <pipe/runtime/host/replicas/divided_operands.hpp>
 #include <pipe/runtime/host/replicas/parameter_ring.hpp>
-#include <pipe/runtime/host/core/rank_setup.hpp>
 #include <pipe/runtime/host/replicas/rank_shards.hpp>
 #include <pipe/runtime/host/replicas/replica_sum.hpp>
-#include <pipe/runtime/host/core/team.hpp>
 #include <pipe/transport/transport.hpp>
 
 PIPE_OPTIMIZED_BEGIN
