@@ -361,6 +361,24 @@ TEST_CASE("no allocation that fails ends a run that is shown as a page", "[runti
           CHECK((content(path).find("\"step\":7") != std::string::npos));
         });
   }
+  // A record that had no memory while it was written, and has none again when the run ends.
+  bool waited = false;
+  for (long in_write = 0, done = 0; done == 0; ++in_write) {
+    INFO("allocation " << in_write << " of the record");
+    for (long in_end = 0;; ++in_end) {
+      INFO("allocation " << in_end << " of the end");
+      live_page page({.file = path});
+      outcome const record = starve(in_write, [&] { page.write(m); });
+      done = record == outcome::had_enough;
+      if (record == outcome::threw) break;
+      outcome const end = starve(in_end, [&] { page.end(); });
+      if (end == outcome::threw) page.end();
+      waited = waited || (record == outcome::succeeded && end == outcome::threw);
+      CHECK((content(path).find("\"step\":7") != std::string::npos));
+      if (end == outcome::had_enough) break;
+    }
+  }
+  CHECK(waited);
   // The thread that writes the file may fail at any time: it is told, and goes on.
   live_page page({.file = path, .every = std::chrono::milliseconds(1)});
   for (long n = 0; n < 300; ++n) starve(n % 150, [&] { page.write(m); });

@@ -176,9 +176,9 @@ class live_run {
   }
 
   /// Shows the records that are left, and writes the file for the last time. Later calls do
-  /// nothing.
+  /// nothing, unless a call threw.
   ///
-  /// throws: file_error if the file cannot be written
+  /// throws: file_error if the file cannot be written; std::bad_alloc
   void end() {
     if (has_ended_) return;
     hand_over(true);
@@ -196,25 +196,30 @@ class live_run {
 
   /// Gives readers the new records, unless a reader is copying at the moment and there is room for
   /// more records. Records for which there is no memory wait for the next call.
+  ///
+  /// throws: std::bad_alloc if no call follows
   void hand_over(bool ends) {
     std::unique_lock lock(mutex_, std::defer_lock);
     if (ends || news_.size() >= most_news)
       lock.lock();
     else if (!lock.try_lock())
       return;
-    state_.ended = ends;
     state_.seconds_left = pace_.seconds_left();
     state_.last = last_;
     std::size_t taken = 0;
+    bool has_all = false;
     try {
       for (; taken < news_.size(); ++taken) {
         state_.history.add(news_[taken]);
         state_.step = news_[taken].step;
       }
       state_.ranks = ranks_;
+      has_all = true;
     } catch (std::bad_alloc const&) {
     }
     news_.erase(news_.begin(), news_.begin() + std::ptrdiff_t(taken));
+    if (ends && !has_all) throw std::bad_alloc();
+    state_.ended = ends;
   }
   /// Throws the failure of the thread that writes the file. Without memory for that, or while a
   /// reader copies, the next call throws it.
@@ -319,9 +324,10 @@ class live_page {
   void write(step_metrics const& m) { run_->write(m); }
   /// Shows the load of ranks, from the next write() on. See rank_loads.
   void show_ranks(std::vector<rank_load> const& loads) { run_->show_ranks(loads); }
-  /// Says that no more steps follow, and writes the file for the last time.
+  /// Says that no more steps follow, and writes the file for the last time. May be called again
+  /// after it has thrown.
   ///
-  /// throws: file_error
+  /// throws: file_error; std::bad_alloc
   void end() { run_->end(); }
 
  private:
