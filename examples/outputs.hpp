@@ -17,7 +17,7 @@
 /// throws: pp::file_error if one of them cannot be written
 inline void require_writable(std::vector<std::string> const& paths) {
   for (std::string const& path : paths)
-    if (!path.empty()) pp::atomic_file{path};
+    if (!path.empty()) pp::files::atomic_file{path};
 }
 
 /// Makes a folder, and those it is in, unless it is there.

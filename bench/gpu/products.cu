@@ -16,7 +16,7 @@ enum class after { nothing, bias_and_gelu, bias_and_residual };
 /// slots: 0 x, 1 w, 2 y, 3 bias, 4 residual
 template <op_kind Kind, int Rows, int Columns, int Inner, after After, bool Is16Bit, bool IsTurned>
 struct product {
-  using leaves = detail::layers<GELU>;
+  using leaves = detail::layers<GELUTanh>;
   static constexpr detail::group make() {
     detail::group g;
     g.anchor = Kind;

@@ -94,10 +94,11 @@ void two_stages() {
 /// A GPT of 3.3 million parameters.
 struct GPT : Model<Tokens<256, 128>, Embedding<256>, Positions,
                    Repeat<4, Residual<LayerNorm, Attention<4>>,
-                          Residual<LayerNorm, Linear<1024>, GELU, Linear<256>>>,
+                          Residual<LayerNorm, Linear<1024>, GELUTanh, Linear<256>>>,
                    LayerNorm, Linear<256>, CrossEntropy> {};
 template <class... More>
-using Replica = Pipeline<GPT, MicroBatches<4>, MicroBatchSize<4>, AdamW, SumIn<2>, More...>;
+using Replica =
+    Pipeline<GPT, MicroBatches<4>, MicroBatchSize<4>, AdamW, GradientAccumulation<2>, More...>;
 
 void two_replicas() {
   Replica<> one;
@@ -116,12 +117,12 @@ struct Pause {
   static inline unsigned microseconds = 0;
   static constexpr shape result(shape in) { return in; }
   template <class T>
-  static void forward(custom_forward<T> const& a) {
+  static void forward(custom::forward<T> const& a) {
     for (int i = 0; i < a.samples * a.in.elements(); ++i) a.y[i] = a.x[i];
     usleep(microseconds);
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a) {
+  static void input_gradient(custom::input_gradient<T> const& a) {
     for (int i = 0; i < a.samples * a.in.elements(); ++i) a.dx[i] = a.dy[i];
   }
 };
@@ -131,8 +132,8 @@ using Shared = Pipeline<Pausing, MicroBatches<1>, MicroBatchSize<8>, AdamW, Sum,
 
 /// Two replicas, one of which takes twice as long for a leaf: as many leaves, and leaves by speed.
 void shares() {
-  using even_trainer = Shared<SumIn<16>>;
-  using trainer_by_speed = Shared<SumBySpeed<16>>;
+  using even_trainer = Shared<GradientAccumulation<16>>;
+  using trainer_by_speed = Shared<GradientAccumulationBySpeed<16>>;
   even_trainer even;
   trainer_by_speed balanced;
   numbers<even_trainer> const data;
@@ -151,7 +152,7 @@ void shares() {
 void allreduce() {
   constexpr long n = 124'439'808;
   detail::mpi transport(1, 1, {});
-  process_place const place = detail::mpi::place(1);
+  transports::process_place const place = detail::mpi::place(1);
   long const room_bytes = detail::room_for_replicas(n * long(sizeof(float)));
   std::vector<char> room(std::size_t(room_bytes) + 64);
   char* const aligned =
@@ -167,7 +168,7 @@ void allreduce() {
   auto const add = [](std::ptrdiff_t elements, float* to, float const* from) {
     for (std::ptrdiff_t i = 0; i < elements; ++i) to[i] += from[i];
   };
-  failure_flag const never{false};
+  transports::failure_flag const never{false};
   transport.reset();
   int const one_leaf[]{1, 1};
   auto const ours = [&] {
@@ -198,12 +199,12 @@ void hand_off(char const* name, long bytes) {
   int const rank = detail::mpi::place(2).first_rank;
   std::vector<char> memory(std::size_t(2 * bytes));
   transport.set_memory(rank, memory.data());
-  boundary_stream there{{0, 1, 0, 0, bytes}, 0, 0, 1, 1},
+  transports::boundary_stream there{{0, 1, 0, 0, bytes}, 0, 0, 1, 1},
       back{{1, 0, bytes, bytes, bytes}, 0, 0, 1, 1};
   transport.open(0, there);
   transport.open(1, back);
   transport.reset();
-  failure_flag const never{false};
+  transports::failure_flag const never{false};
   int const sends = rank, receives = 1 - rank;  // streams: 0 from rank 0, 1 from rank 1
   int next = 0;
   auto const round_trip = [&] {

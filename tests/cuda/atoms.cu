@@ -764,8 +764,8 @@ struct gelu_atom : atom<1, 2> {
   PIPE_HD static void run(Block& block, arguments const& args) {
     block.part([&](int thread, state&) {
       float const x = math::from_bits(in(args, block.position(), thread));
-      out(args, block.position(), thread, 0) = math::bits(GELU::forward(x));
-      out(args, block.position(), thread, 1) = math::bits(GELU::derivative(x));
+      out(args, block.position(), thread, 0) = math::bits(GELUTanh::forward(x));
+      out(args, block.position(), thread, 1) = math::bits(GELUTanh::derivative(x));
     });
   }
 };
@@ -825,7 +825,7 @@ TEST_CASE("functions of the device are within their stated bounds", "[gpu]") {
             .share <= 1);
 }
 
-TEST_CASE("functions of the device: GELU and its derivative", "[gpu]") {
+TEST_CASE("functions of the device: GELUTanh and its derivative", "[gpu]") {
   auto const phi = [](double x) {
     return 1 / (1 + std::exp(-1.5957691216057308 * (x + 0.044715 * x * x * x)));
   };

@@ -62,7 +62,7 @@ struct builder {
   }
 };
 
-/// Formulas of the chains below: ReLU, GELU, Tanh, DropQuarter.
+/// Formulas of the chains below: ReLU, GELUTanh, Tanh, DropQuarter.
 enum leaf : int { relu, gelu, hyperbolic, drops };
 
 #define PIPE_TEST_GROUP(name, ...)                            \
@@ -144,7 +144,7 @@ PIPE_TEST_GROUP(weight_of_many_rows,
 #undef PIPE_TEST_GROUP
 
 template <class T, class Described>
-using alone = on_host::one_group<T, Described, samples, ReLU, GELU, Tanh, DropQuarter>;
+using alone = on_host::one_group<T, Described, samples, ReLU, GELUTanh, Tanh, DropQuarter>;
 template <class Described>
 constexpr cuda::blas_product described = cuda::describe_blas_product<alone<float, Described>, 0>();
 
@@ -262,10 +262,10 @@ class reference {
         v *= kept(*a_.ids(s.slot), width, r, c);
       } else if (s.kind == op_kind::map) {
         v = s.leaf == relu   ? ReLU::forward(v)
-            : s.leaf == gelu ? GELU::forward(v)
+            : s.leaf == gelu ? GELUTanh::forward(v)
                              : Tanh::forward(v);
       } else {
-        v *= GELU::derivative(number(s.slot, at));
+        v *= GELUTanh::derivative(number(s.slot, at));
       }
       if (s.store >= 0) of[s.store][std::size_t(at)] = v;
     }

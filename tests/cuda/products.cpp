@@ -17,7 +17,7 @@ namespace {
 template <op_kind Anchor, int Columns, int Inner, bool Long>
 struct one_product {
   using element = bf16;
-  using leaves = detail::layers<GELU>;
+  using leaves = detail::layers<GELUTanh>;
   static constexpr int samples = 1;
   static constexpr detail::group group_at(int) {
     detail::group g;

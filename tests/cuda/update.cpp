@@ -49,7 +49,7 @@ struct Plain {
     T scale, rate;
   };
   template <class T>
-  coefficients<T> prepare(update_context const& c) const {
+  coefficients<T> prepare(custom::update_context const& c) const {
     return {T(c.gradient_scale), T(c.learning_rate)};
   }
   template <class T>
@@ -101,7 +101,7 @@ void steps_are_the_formula(Optimizer const& o) {
     for (long step = 1; step <= 3; ++step) {
       auto const g = numbers(10 + std::uint64_t(step), size);
       auto const judged = kept(cuda::step_outcome{.factor = 0.375f * float(step)});
-      update_context const contexts[2] = {{step, 0.01, 1, 0}, {step, 0.02, 1, 0.5}};
+      custom::update_context const contexts[2] = {{step, 0.01, 1, 0}, {step, 0.02, 1, 0.5}};
       cuda::optimizer_step<Optimizer, Copy> f;
       std::vector<typename decltype(f)::coefficients> of_group;
       for (auto const& c : contexts) of_group.push_back(o.template prepare<float>(c));
@@ -112,7 +112,7 @@ void steps_are_the_formula(Optimizer const& o) {
       on_host::run_kernel<cuda::flat_kernel<decltype(f)>>({{list.data(), 4, 0}, f}, order);
       for (cuda::flat_range const& p : list)
         for (std::size_t i = std::size_t(p.begin); i < std::size_t(p.begin + p.count); ++i) {
-          update_context c = contexts[p.group];
+          custom::update_context c = contexts[p.group];
           // The kernel reads the factor on the device, and rounds the gradient that it scales.
           expected_step<Optimizer, float>(o.template prepare<float>(c), expected_w[i],
                                           g[i] * judged->factor, expected_m[i], expected_v[i]);

@@ -22,21 +22,21 @@ using on_host::hashing_executor;
 using on_host::pipeline_of_hashes;
 
 /// Whether a trainer runs a family's tables: they end in a flush, and each chunk is on one rank.
-bool is_for_trainers(family const& f, run_time_problem const& p) {
+bool is_for_trainers(schedules::family const& f, schedules::run_time_problem const& p) {
   return f.trains && !f.searches && replicas(f.where) == 1 && f.refuses(p) == nullptr &&
-         detail::check_runs(make_dynamic_table(f, p)).ok();
+         detail::check_runs(schedules::make_dynamic_table(f, p)).ok();
 }
 
 /// use(pipeline, micro-batches) for each family on 1 to 8 ranks, of up to `most` devices.
 template <class Use>
 void for_every_schedule(int most, std::initializer_list<int> all_micro_batches, Use const& use) {
   int families = 0;
-  for (family const& f : catalog) {
+  for (schedules::family const& f : schedules::catalog) {
     bool is_one = false;
     for (int ranks = 1; ranks <= 8; ++ranks)
       for (int const micro_batches : all_micro_batches) {
         int const per_rank = f.chunks_per_rank == 0 ? 2 : f.chunks_per_rank;
-        run_time_problem p;
+        schedules::run_time_problem p;
         p.ranks = ranks, p.chunks = ranks * per_rank / replicas(f.where);
         p.micro_batches = micro_batches;
         p.costs.resize(std::size_t(p.chunks));
@@ -156,7 +156,7 @@ TEST_CASE("a wait that is left out shows, unless others imply it", "[cuda]") {
   long needed = 0, implied = 0;
   for (char const* name : {"1f1b", "zb-h1", "gpipe", "interleaved", "zb-v"}) {
     INFO(name);
-    family const* const f = find_family(name);
+    schedules::family const* const f = schedules::find_family(name);
     REQUIRE(f != nullptr);
     // Each rank is alone on its device: all waits are for other ranks, or for copies.
     int const micro_batches = 6, per_rank = f->chunks_per_rank == 0 ? 2 : f->chunks_per_rank;
@@ -210,7 +210,7 @@ TEST_CASE("exchanges in another order are caught", "[cuda]") {
   long swaps = 0;
   for (char const* name : {"1f1b", "gpipe", "zb-v"}) {
     INFO(name);
-    family const* const f = find_family(name);
+    schedules::family const* const f = schedules::find_family(name);
     pipeline_of_hashes const made(*f, 4, f->chunks_per_rank, 5, 4);
     auto const turns = made.order_in({made.d.devices, 1, 1}).training;
     for (std::size_t i = 0; i < turns.size(); ++i) {
@@ -280,7 +280,7 @@ TEST_CASE("sums of replicas at other places are caught", "[cuda]") {
   };
   for (char const* name : {"interleaved", "zb-v"}) {
     INFO(name);
-    family const* const f = find_family(name);
+    schedules::family const* const f = schedules::find_family(name);
     pipeline_of_hashes const made(*f, 2, 2, 4, 2);
     CHECK_FALSE(is_caught(made, &as_derived));
     // Two chunks of one process in the other order.

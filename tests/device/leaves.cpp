@@ -28,7 +28,7 @@ struct Random : Model<Input<3>, Linear<8>, Dropout<1, 4>, Tanh, Linear<2>, MSE> 
 template <class M, class... More>
 using Leaf = Pipeline<M, on_host::Device, MicroBatches<3>, MicroBatchSize<2>, More...>;
 template <class... More>
-using Four = Leaf<Net, SumIn<4>, AdamW, More...>;
+using Four = Leaf<Net, GradientAccumulation<4>, AdamW, More...>;
 
 /// A buffer that follows statistics, matrices that are updated whole, a loss that is scaled.
 struct Followed : Model<Input<2, 3>, Custom<on_host::Centered>, Linear<4>, Tanh,
@@ -38,27 +38,27 @@ struct Counted {
   static inline long enqueued = 0, done = 0, most_behind = 0;
   static constexpr shape result(shape in) { return in; }
   template <class T>
-  static void forward(custom_forward<T> const& a) {
+  static void forward(custom::forward<T> const& a) {
     std::copy(a.x, a.x + a.samples * a.in.elements(), a.y);
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a) {
+  static void input_gradient(custom::input_gradient<T> const& a) {
     std::copy(a.dy, a.dy + a.samples * a.in.elements(), a.dx);
   }
   template <class T>
-  static void forward(custom_forward<T> const& a, cudaStream_t on) {
+  static void forward(custom::forward<T> const& a, cudaStream_t on) {
     most_behind = std::max(most_behind, ++enqueued - done);
     on->put([a] { forward(a), ++done; });
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a, cudaStream_t on) {
+  static void input_gradient(custom::input_gradient<T> const& a, cudaStream_t on) {
     on->put([a] { input_gradient(a); });
   }
 };
 struct Delayed : Model<Input<3>, Linear<4>, Custom<Counted>, Linear<2>, MSE> {};
 
 template <class... More>
-using Scaled = Leaf<Followed, SumIn<4>, FP16, Muon, Averaging<9, 10>, More...>;
+using Scaled = Leaf<Followed, GradientAccumulation<4>, FP16, Muon, Averaging<9, 10>, More...>;
 
 }  // namespace
 
@@ -66,17 +66,17 @@ TEST_CASE("gradients and loss of leaves are added on a device in a balanced bina
           "[cuda]") {
   // The terms of a leaf must be a power of two.
   laws::leaves_are_added_in_a_tree<
-      Pipeline<Net, on_host::Device, MicroBatches<4>, MicroBatchSize<2>, SumIn<4>>,
+      Pipeline<Net, on_host::Device, MicroBatches<4>, MicroBatchSize<2>, GradientAccumulation<4>>,
       Pipeline<Net, on_host::Device, MicroBatches<4>, MicroBatchSize<2>>>();
 }
 TEST_CASE("a mini-batch with too few samples is one of fewer leaves on a device", "[cuda]") {
-  laws::leaves_without_samples_add_nothing<Four<>, Leaf<Net, SumIn<2>, AdamW>>();
+  laws::leaves_without_samples_add_nothing<Four<>, Leaf<Net, GradientAccumulation<2>, AdamW>>();
 }
 
 TEST_CASE("leaves on devices have the bits of one stage on one", "[cuda]") {
   several_devices const machine(4);
-  using one = Leaf<laws::Everything, BF16, AdamW, SumIn<2>>;
-  using many = Leaf<laws::Everything, BF16, AdamW, SumIn<2>, Stages<4>, ZeroBubbleH1,
+  using one = Leaf<laws::Everything, BF16, AdamW, GradientAccumulation<2>>;
+  using many = Leaf<laws::Everything, BF16, AdamW, GradientAccumulation<2>, Stages<4>, ZeroBubbleH1,
                     RecomputeAllButLast, Devices<3>>;
   for (preference p : {preference::awaited, preference::last, preference::first}) {
     gpu.prefers = p;
@@ -88,7 +88,7 @@ TEST_CASE("leaves on devices have the bits of one stage on one", "[cuda]") {
 
 TEST_CASE("buffers, whole matrices and averages follow the sum of leaves", "[cuda]") {
   several_devices const machine(2);
-  using one = Scaled<Graphs<false>>;
+  using one = Scaled<NoGraphs>;
   using many = Scaled<Stages<4>, ZeroBubbleV, Prefetching, Devices<2>>;  // two chunks for each rank
   one a({.seed = 5, .clip_value = 0.02, .clip_norm = 0.1});
   many b({.seed = 5, .clip_value = 0.02, .clip_norm = 0.1});
@@ -121,9 +121,10 @@ TEST_CASE("buffers, whole matrices and averages follow the sum of leaves", "[cud
 }
 
 TEST_CASE("leaves on a device have the numbers of the host", "[cuda]") {
-  using host = Pipeline<Random, PortableHost, AdamW, MicroBatches<3>, MicroBatchSize<2>, SumIn<4>>;
+  using host = Pipeline<Random, PortableHost, AdamW, MicroBatches<3>, MicroBatchSize<2>,
+                        GradientAccumulation<4>>;
   host expected({.seed = 3, .clip_norm = 0.1});
-  Leaf<Random, SumIn<4>, AdamW, Stages<2>> found({.seed = 3, .clip_norm = 0.1});
+  Leaf<Random, GradientAccumulation<4>, AdamW, Stages<2>> found({.seed = 3, .clip_norm = 0.1});
   laws::copy_parameters(expected, found);
   for (int i = 0; i < 3; ++i) {
     laws::sample_batch<host> const data(std::uint64_t(i) + 1);
@@ -156,7 +157,7 @@ TEST_CASE("arrays in device memory are cut into leaves", "[cuda]") {
 }
 
 TEST_CASE("leaves that are joined alike are one graph", "[cuda]") {
-  using trainer = Leaf<Net, SumIn<8>, Stages<2>>;
+  using trainer = Leaf<Net, GradientAccumulation<8>, Stages<2>>;
   trainer t({.seed = 3}), by_streams({.seed = 3, .runtime = {.timeline = true}});
   laws::sample_batch<trainer> const data(1);
   gpu.captures = gpu.graph_launches = 0;
@@ -173,7 +174,7 @@ TEST_CASE("leaves that are joined alike are one graph", "[cuda]") {
 }
 
 TEST_CASE("a leaf is enqueued while the one before it runs", "[cuda]") {
-  using trainer = Leaf<Delayed, SumIn<4>, Prefetching>;
+  using trainer = Leaf<Delayed, GradientAccumulation<4>, Prefetching>;
   laws::sample_batch<trainer> const data(1);
   for (bool const is_timed : {false, true}) {
     trainer t({.runtime = {.timeline = is_timed}});
@@ -187,7 +188,7 @@ TEST_CASE("a leaf is enqueued while the one before it runs", "[cuda]") {
 
 TEST_CASE("partial sums on a device are planned", "[cuda]") {
   REQUIRE(gpu.memory.empty());
-  using trainer = Leaf<Net, SumIn<8>, Stages<2>, Prefetching>;
+  using trainer = Leaf<Net, GradientAccumulation<8>, Stages<2>, Prefetching>;
   using one = Leaf<Net, Stages<2>>;
   trainer t;
   laws::sample_batch<trainer> const data(1);
@@ -232,7 +233,7 @@ TEST_CASE("a number that is not finite in one leaf rejects the step on a device"
 }
 
 TEST_CASE("whichever call of CUDA fails in a leaf, the step is whole or not", "[cuda]") {
-  using trainer = Four<Stages<2>, Graphs<false>>;
+  using trainer = Four<Stages<2>, NoGraphs>;
   laws::sample_batch<trainer> const data(1), other(2);
   trainer plain({.seed = 3});
   double const before = plain.evaluate(data.view());

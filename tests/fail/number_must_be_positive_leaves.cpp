@@ -1,4 +1,4 @@
-// error: wrong::number_must_be_positive, .*SumIn<0>
+// error: wrong::number_must_be_positive, .*GradientAccumulation<0>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A mini-batch has at least one leaf.
@@ -9,9 +9,9 @@ using namespace pp;
 struct Net : Model<Input<3>, Linear<4>, Linear<2>, MSE> {};
 
 #ifdef PIPE_EXPECT_OK
-using Trainer = Pipeline<Net, PortableHost, SumIn<1>>;
+using Trainer = Pipeline<Net, PortableHost, GradientAccumulation<1>>;
 #else
-using Trainer = Pipeline<Net, PortableHost, SumIn<0>>;
+using Trainer = Pipeline<Net, PortableHost, GradientAccumulation<0>>;
 #endif
 
 #include "program.hpp"

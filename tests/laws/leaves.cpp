@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A mini-batch that is a tree of leaves: SumIn.
+// A mini-batch that is a tree of leaves: GradientAccumulation.
 #include <algorithm>
 #include <string>
 
@@ -18,7 +18,7 @@ struct Net : Model<Input<3>, Linear<8>, Tanh, Linear<5>, Tanh, Linear<2>, MSE> {
 /// Leaves of eight samples.
 template <class M, class... More>
 using Leaf = Pipeline<M, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>, More...>;
-using Four = Leaf<Net, SumIn<4>>;
+using Four = Leaf<Net, GradientAccumulation<4>>;
 using One = Leaf<Net>;
 
 }  // namespace
@@ -27,11 +27,11 @@ TEST_CASE("gradients and loss of leaves are added in a balanced binary tree") {
   laws::leaves_are_added_in_a_tree<Four, One>();
 }
 TEST_CASE("a mini-batch with too few samples is one of fewer leaves") {
-  laws::leaves_without_samples_add_nothing<Four, Leaf<Net, SumIn<2>>>();
+  laws::leaves_without_samples_add_nothing<Four, Leaf<Net, GradientAccumulation<2>>>();
 }
 TEST_CASE("samples are numbered through the leaves, for random bits too") {
   // The same mini-batch as one leaf of as many micro-batches: equal but for the order of sums.
-  using Leaves = Leaf<laws::Everything, SumIn<4>>;
+  using Leaves = Leaf<laws::Everything, GradientAccumulation<4>>;
   using Whole =
       Pipeline<laws::Everything, PortableHost, AdamW, MicroBatches<16>, MicroBatchSize<2>>;
   static_assert(Leaves::samples == Whole::samples &&
@@ -50,15 +50,16 @@ TEST_CASE("samples are numbered through the leaves, for random bits too") {
   CHECK(leaves.evaluate(data.view()) == Approx(whole.evaluate(data.view<Whole>())).epsilon(1e-12));
 }
 TEST_CASE("leaves give the bits of one stage") {
-  using Trained = Leaf<laws::Everything, SumIn<4>>;
-  laws::same_as_one_stage<Trained, Leaf<laws::Everything, SumIn<4>, Stages<4>>>(1, 3, 7);
+  using Trained = Leaf<laws::Everything, GradientAccumulation<4>>;
+  laws::same_as_one_stage<Trained, Leaf<laws::Everything, GradientAccumulation<4>, Stages<4>>>(1, 3,
+                                                                                               7);
+  laws::same_as_one_stage<Trained, Leaf<laws::Everything, GradientAccumulation<4>, Stages<4>,
+                                        Interleaved<2>, HostThreads<2>>>(2, 2, 30);
   laws::same_as_one_stage<
-      Trained, Leaf<laws::Everything, SumIn<4>, Stages<4>, Interleaved<2>, HostThreads<2>>>(2, 2,
-                                                                                            30);
-  laws::same_as_one_stage<Trained, Leaf<laws::Everything, SumIn<4>, Stages<2>, ZeroBubbleH1>>();
+      Trained, Leaf<laws::Everything, GradientAccumulation<4>, Stages<2>, ZeroBubbleH1>>();
 }
 TEST_CASE("partial sums are planned") {
-  using Wide = Leaf<Net, SumIn<8>>;
+  using Wide = Leaf<Net, GradientAccumulation<8>>;
   auto const& plan = Wide::plan;
   CHECK(plan.gradient_sum_bytes[0] == 3 * One::plan.stages[0].gradient_bytes);
   CHECK(plan.rank_bytes_of(0, 1) == plan.rank_bytes[0]);
@@ -69,7 +70,8 @@ TEST_CASE("partial sums are planned") {
   CHECK(Wide().allocated_bytes(0) == plan.rank_bytes[0]);
   CHECK(explain<Wide>().find("sums") != std::string::npos);
   CHECK(explain<Wide>().find("8 x 4 x 2 samples per step") != std::string::npos);
-  using Large = Planned<Net, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>, SumIn<8>>;
+  using Large = Planned<Net, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>,
+                        GradientAccumulation<8>>;
   CHECK(Large::plan().rank_bytes[0] == plan.rank_bytes[0]);
 }
 TEST_CASE("a watcher and a message count micro-batches through the leaves") {

@@ -183,8 +183,9 @@ std::vector<weights> weights_of(Trainer& t) {
 /// Trains on a number of mini-batches in several calls, and compares losses and weights.
 template <class Family, int Ranks, int MiniBatch, int Leaves = 1>
 void as_the_oracle(int steps = 3 * Ranks) {
-  using Trainer = Pipeline<Chain<Ranks>, PortableHost, FP64, SGD, Stages<Ranks>, SumIn<Leaves>,
-                           MicroBatches<MiniBatch / Leaves>, MicroBatchSize<2>, Family>;
+  using Trainer =
+      Pipeline<Chain<Ranks>, PortableHost, FP64, SGD, Stages<Ranks>, GradientAccumulation<Leaves>,
+               MicroBatches<MiniBatch / Leaves>, MicroBatchSize<2>, Family>;
   INFO(Family::name << ", " << Ranks << " ranks, " << MiniBatch << " micro-batches");
   typename Trainer::settings s{.seed = 7};
   s.optimizer.learning_rate = 0.3, s.optimizer.momentum = 0.5;

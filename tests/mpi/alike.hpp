@@ -22,7 +22,7 @@ bool same_parameters(One& one, Many& many) {
   auto const all = one.parameters(), some = many.parameters();
   if (all.size() != some.size()) return false;
   auto const& plan = Many::plan();
-  pp::process_place const place = Between::transport::place(plan.rank_count);
+  pp::transports::process_place const place = Between::transport::place(plan.rank_count);
   bool const has_gradients = plan.zero == 0 || (plan.zero == 1 && place.replicas == 1);
   std::size_t here = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {

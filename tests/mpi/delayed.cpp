@@ -38,7 +38,7 @@ template <class Optimizer, class... More>
 using Replica = Pipeline<Net, PortableHost, Optimizer, MicroBatches<2>, MicroBatchSize<2>, More...>;
 /// Leaves that are not there are zeros.
 template <class Optimizer>
-using Whole = Replica<Optimizer, SumIn<8>>;
+using Whole = Replica<Optimizer, GradientAccumulation<8>>;
 template <class Optimizer>
 using Two = Replica<Optimizer, Stages<2>>;
 

@@ -12,14 +12,14 @@ using namespace pp;
 namespace {
 
 /// Parameters that replicas divide, some that they do not, a shared and a frozen one, and buffers.
-struct Mixed
-    : Model<Tokens<300, 3>, Named<"table", Embedding<128>>, Positions,
-            Residual<LayerNorm, Attention<2>>, Linear<260>, BatchNorm, GELU, Frozen<Linear<260>>,
-            GELU, Linear<260>, Tanh, Linear<128>, LayerNorm, Tied<"table">, CrossEntropy> {};
+struct Mixed : Model<Tokens<300, 3>, Named<"table", Embedding<128>>, Positions,
+                     Residual<LayerNorm, Attention<2>>, Linear<260>, BatchNorm, GELUTanh,
+                     Frozen<Linear<260>>, GELUTanh, Linear<260>, Tanh, Linear<128>, LayerNorm,
+                     Tied<"table">, CrossEntropy> {};
 /// Leaves of four micro-batches, four of which are a mini-batch of 16 samples.
 template <class... More>
-using Of =
-    Pipeline<Mixed, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<1>, SumIn<4>, More...>;
+using Of = Pipeline<Mixed, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<1>,
+                    GradientAccumulation<4>, More...>;
 template <class... More>
 void is_alike() {
   processes::trains_alike<Of<>, Of<Between, More...>>();

@@ -18,26 +18,26 @@ namespace {
 /// Leaves of four samples, eight of which are a mini-batch.
 template <class... More>
 using Trained = Pipeline<laws::Everything, PortableHost, AdamW, MicroBatches<2>, MicroBatchSize<2>,
-                         SumIn<8>, More...>;
+                         GradientAccumulation<8>, More...>;
 /// Gradients of two buckets, the second of which is not full: 8.8 MB. Two losses.
 struct Wide : Model<Input<1000>, Linear<2200>, Tanh, Stash<"late">, Linear<3>,
                     Losses<MSE, FurtherLoss<"kind", "late", Linear<2>, CrossEntropy>>> {};
 template <class... More>
-using OfWide =
-    Pipeline<Wide, PortableHost, SGD, MicroBatches<1>, MicroBatchSize<1>, SumIn<8>, More...>;
+using OfWide = Pipeline<Wide, PortableHost, SGD, MicroBatches<1>, MicroBatchSize<1>,
+                        GradientAccumulation<8>, More...>;
 
 /// Every layer has parameters that replicas divide, and some that they do not.
 struct Deep : Model<Tokens<300, 4>, Embedding<128>, Positions,
                     Repeat<3, Residual<LayerNorm, Attention<2>>,
-                           Residual<LayerNorm, Linear<260>, GELU, Linear<128>>>,
+                           Residual<LayerNorm, Linear<260>, GELUTanh, Linear<128>>>,
                     LayerNorm, Linear<300>, CrossEntropy> {};
 template <class... More>
-using OfDeep =
-    Pipeline<Deep, PortableHost, AdamW, MicroBatches<1>, MicroBatchSize<1>, SumIn<8>, More...>;
+using OfDeep = Pipeline<Deep, PortableHost, AdamW, MicroBatches<1>, MicroBatchSize<1>,
+                        GradientAccumulation<8>, More...>;
 /// As Trained, by an optimizer.
 template <class Optimizer, class... More>
 using By = Pipeline<laws::Everything, PortableHost, Optimizer, MicroBatches<2>, MicroBatchSize<2>,
-                    SumIn<8>, More...>;
+                    GradientAccumulation<8>, More...>;
 
 template <class One, class Replicas>
 void writes_alike() {
@@ -90,7 +90,7 @@ TEST_CASE("a tensor that is updated as a whole has one owner") {
   processes::trains_alike<By<Muon>, By<Muon, Between, ZeRO<1>>>();
   processes::trains_alike<By<LAMB>, By<LAMB, Between, Stages<2>, ZeRO<1>>>();
 }
-TEST_CASE("without SumIn each replica is a leaf") {
+TEST_CASE("without GradientAccumulation each replica is a leaf") {
   using Replica =
       Pipeline<laws::Everything, PortableHost, AdamW, MicroBatches<2>, MicroBatchSize<2>, Between>;
   Replica many({.seed = 3});

@@ -60,8 +60,10 @@ TEST_CASE("ranks of several processes add to one sum of a buffer") {
 }
 TEST_CASE("replicas of a pipeline whose stage has several ranks") {
   using Two = StageReplicas<2>;
-  processes::trains_alike<Of<Shared, SumIn<4>>, Of<Shared, Between, SumIn<4>, Two>>();
-  processes::trains_alike<Of<Shared, SumIn<4>>, Of<Shared, Between, SumIn<4>, Two, ZeRO<1>>>();
+  processes::trains_alike<Of<Shared, GradientAccumulation<4>>,
+                          Of<Shared, Between, GradientAccumulation<4>, Two>>();
+  processes::trains_alike<Of<Shared, GradientAccumulation<4>>,
+                          Of<Shared, Between, GradientAccumulation<4>, Two, ZeRO<1>>>();
 }
 TEST_CASE("a loss that is not finite is found in one of the copies, and changes nothing") {
   using Threads = Of<Buffered, StageReplicas<2, 2>>;

@@ -36,7 +36,7 @@ MUTANTS = [
     Mutant("a version is one too old", "weight_versions", "schedule/families/pipedream.hpp",
            "VerticalSync ? q.ranks - 1 : q.ahead;", "(VerticalSync ? q.ranks - 1 : q.ahead) + 1;"),
     Mutant("a backward of PACI reads the version of its forward", "weight_versions", "schedule/families/pipedream.hpp",
-           "q.kind == action_kind::forward ? q.ahead : 0", "q.ahead"),
+           "q.kind == schedules::action_kind::forward ? q.ahead : 0", "q.ahead"),
     Mutant("a ring of versions is one too short", "weight_versions", "plan/compiled/flow_schedule.hpp",
            "return peak_versions(run, rank) +", "return peak_versions(run, rank) - (peak_versions(run, rank) > 1) +"),
     Mutant("a ring of activations is one too short", "weight_versions", "plan/compiled/flow_schedule.hpp",

@@ -81,7 +81,8 @@ std::string trains_alike(preference p) {
     typename Many::settings b{.seed = 5, .clip_value = 0.05, .clip_norm = 0.1};
     One one(a);
     Many many(b);
-    pp::process_place const place = Many::compiled::transport::place(Many::compiled::ranks);
+    pp::transports::process_place const place =
+        Many::compiled::transport::place(Many::compiled::ranks);
     for (int r = place.first_rank; r < place.first_rank + place.ranks; ++r)
       found.expect(
           many.allocated_bytes(r) == Many::plan.rank_bytes_of(r, place.replicas, place.replica),

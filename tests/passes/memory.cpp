@@ -179,22 +179,23 @@ struct EndsInPositions : Model<Input<3>, Linear<5>, Tanh, Linear<4>, Positions, 
 /// Backward reads the statistics of a norm, not its result: where a stage ends with one, that
 /// result is made again for nobody.
 struct EndsInNorms : Model<Input<3>, Linear<5>, LayerNorm, Linear<4>, RMSNorm, Linear<2>, MSE> {};
-struct Skips : Model<Input<3>, Linear<5>, Stash<"a">, Tanh, Linear<5>, Stash<"b">, GELU, Pop<"a">,
-                     Linear<5>, Pop<"b">, Linear<2>, Pop<"a", Concat>, MSE> {};
+struct Skips : Model<Input<3>, Linear<5>, Stash<"a">, Tanh, Linear<5>, Stash<"b">, GELUTanh,
+                     Pop<"a">, Linear<5>, Pop<"b">, Linear<2>, Pop<"a", Concat>, MSE> {};
 /// Each kind of training in turn, and what is not trained at the start, in the middle and at the
 /// end.
 struct ManyGroups
     : Model<Tokens<11, 5>, Frozen<Embedding<6>, Positions, LayerNorm>, Linear<4>,
             Group<LearningRate<1, 2>, Residual<LayerNorm, Linear<4>>, Frozen<Attention<2>>,
                   Linear<7>>,
-            Tanh, Group<WeightDecay<0>, Linear<4>, Residual<Frozen<Linear<5>>, GELU, Linear<4>>>,
+            Tanh,
+            Group<WeightDecay<0>, Linear<4>, Residual<Frozen<Linear<5>>, GELUTanh, Linear<4>>>,
             Frozen<Linear<11>>, CrossEntropy> {};
 /// Buffers behind a stage's parameters, one of them a constant, and in a stage of their own.
 struct Buffers : Model<Input<2, 3>, Custom<laws::Centered>, Linear<4>,
                        Frozen<Custom<laws::Centered>>, Custom<laws::Centered>, Linear<2>, MSE> {};
 struct Gpt : Model<Tokens<11, 5>, Embedding<6>, Positions,
                    Repeat<3, Residual<LayerNorm, Attention<2>>,
-                          Residual<LayerNorm, Linear<24>, GELU, Linear<6>>>,
+                          Residual<LayerNorm, Linear<24>, GELUTanh, Linear<6>>>,
                    LayerNorm, Linear<11>, CrossEntropy> {};
 
 }  // namespace
@@ -212,7 +213,7 @@ TEST_CASE("every launch of models with special cuts finds its operands", "[passe
   check<compiled<ManyGroups, Stages<ManyGroups::graph.size.units>>>();
   check<compiled<Gpt, Stages<5>>>();
   check<compiled<Gpt, Stages<10>, GPipe>>();
-  check<compiled<Gpt, Stages<6>, laws::ManyChunks<placement::loop, 2>>>();
+  check<compiled<Gpt, Stages<6>, laws::ManyChunks<schedules::placement::loop, 2>>>();
   check<compiled<Skips, Stages<7>>>();
   check<compiled<Buffers, Stages<1>>>();
   check<compiled<Skips, Stages<4>, laws::LastWeights>>();

@@ -18,7 +18,7 @@ using compiled = compiled_pipeline<M, option_set<PortableHost, AdamW, Options...
 /// A transformer block as Korthikanti et al. count it: s positions, h wide, a heads.
 inline constexpr int s = 256, h = 512, a = 8;
 using Block =
-    Seq<Residual<LayerNorm, Attention<a>>, Residual<LayerNorm, Linear<4 * h>, GELU, Linear<h>>>;
+    Seq<Residual<LayerNorm, Attention<a>>, Residual<LayerNorm, Linear<4 * h>, GELUTanh, Linear<h>>>;
 template <int Layers>
 struct Gpt : Model<Tokens<1024, s>, Embedding<h>, Positions, Repeat<Layers, Block>, LayerNorm,
                    Linear<1024>, CrossEntropy> {};

@@ -13,12 +13,12 @@ using results = std::vector<std::string>;
 
 /// Runs an action of a leaf as the executor does; returns what is wrong.
 std::string run(replica& r, program p) {
-  pp::action const& a = r.of.training[p == program::backward];
+  pp::schedules::action const& a = r.of.training[p == program::backward];
   program_set const& set = r.of.chunk.keeping;
   program_view const& view = set.programs[int(p)];
   region_bases const at = arena_bases(
       r.of.d, 0, 0, [&](int) { return r.start(); },
-      [](pp::transfer const&) -> char* { return nullptr; });
+      [](pp::transports::transfer const&) -> char* { return nullptr; });
   for (int i = 0; i < view.count; ++i) {
     void* slot[group::max_slots];
     if (r.leaves.place(0, set, p, i, at, slot) != waited::done)

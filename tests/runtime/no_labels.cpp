@@ -67,7 +67,7 @@ TEST_CASE("steps that overlap are not made without a label, either", "[runtime]"
   CHECK(trainer.steps() == 2);
 }
 TEST_CASE("a leaf without a label changes nothing", "[runtime]") {
-  using Trainer = Of<SumIn<2>>;
+  using Trainer = Of<GradientAccumulation<2>>;
   Trainer trainer({.seed = 3});
   laws::sample_batch<Trainer> data(1);
   for (std::size_t i = data.labels.size() / 2; i < data.labels.size(); ++i) data.labels[i] = -1;

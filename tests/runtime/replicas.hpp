@@ -24,7 +24,7 @@
 namespace replicas {
 
 using namespace pp::detail;
-using pp::waited;
+using pp::transports::waited;
 
 /// Lanes as strict as MPI's: a message is taken where it lies when both sides have met, in order,
 /// and has the length that is expected. Waits end after 20 s.
@@ -71,7 +71,7 @@ class lanes_between : public silent::replicas {
     return true;
   }
   template <class Condition>
-  waited until(Condition const& is_so, pp::failure_flag const& failed) {
+  waited until(Condition const& is_so, pp::transports::failure_flag const& failed) {
     auto const end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!is_so()) {
       if (failed) return waited::failed;
@@ -92,7 +92,7 @@ class lanes_between : public silent::replicas {
   std::vector<std::shared_ptr<post>> sends_[lanes];
   std::vector<expected> receives_[lanes];
 };
-static_assert(pp::replica_transport<lanes_between>);
+static_assert(pp::transports::replica_transport<lanes_between>);
 
 /// One chunk of `count` matrices that replicas divide, each of three blocks, and a vector that they
 /// do not: forward reads one after the other, backward the transposed copies the other way round,
@@ -106,7 +106,8 @@ struct matrices {
   chunk_description chunk;
   rank_description rank;
   chunk_holder holder;
-  pp::action training[2]{{pp::action_kind::forward, 0, 0}, {pp::action_kind::backward, 0, 0}};
+  pp::schedules::action training[2]{{pp::schedules::action_kind::forward, 0, 0},
+                                    {pp::schedules::action_kind::backward, 0, 0}};
   pipeline_description d;
   long bytes = 0;  ///< of parameters
 
@@ -186,7 +187,7 @@ inline backend_calls<float> calls() {
 /// A rank of one replica, with its arena, whose divided values are there.
 struct replica {
   matrices const& of;
-  pp::process_place place;
+  pp::transports::process_place place;
   arena_end end;
   std::vector<double> memory;
   std::vector<gradient_block> blocks;
@@ -196,7 +197,7 @@ struct replica {
   std::vector<int> shares;  // leaves of each replica
   job now;
   team threads{1, std::chrono::nanoseconds(0), -1};
-  pp::failure_flag failed{false};
+  pp::transports::failure_flag failed{false};
   leaf_sums<float, lanes_between> leaves;
 
   replica(matrices const& model, lanes_between::office& office, int me, int all)

@@ -15,9 +15,10 @@
 namespace {
 
 using namespace pp;
+using namespace pp::schedules;
 using namespace pp::detail;
 using reference::dice;
-using enum pp::action_kind;
+using enum pp::schedules::action_kind;
 
 /// A second opinion on rendezvous: as long as any two ranks can meet, let them.
 bool reaches_the_end(dynamic_rows<rank_step> const& steps) {

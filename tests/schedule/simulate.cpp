@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// `simulate` and what is read off it, against the event-driven reference on random tables.
+// `simulate` and what is read off it, against the event-driven reference on random
+// tables.
 #include "catch.hpp"
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 namespace {
 
 using namespace pp;
+using namespace pp::schedules;
 using namespace pp::detail;
 using reference::dice;
 using reference::many_costs;

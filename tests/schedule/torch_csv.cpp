@@ -15,8 +15,9 @@
 namespace {
 
 using namespace pp;
+using namespace pp::schedules;
 using namespace pp::detail;
-using enum pp::action_kind;
+using enum pp::schedules::action_kind;
 
 TEST_CASE("actions have PyTorch's names", "[torch_csv]") {
   REQUIRE(torch_name(action{forward, 2, 0}) == "2F0");

@@ -54,8 +54,8 @@ namespace {
 struct Net : Model<Input<3>, Linear<4>, Tanh, Linear<2>, MSE> {};
 using Trainer = Pipeline<Net, SGD, Stages<2>, MicroBatches<2>, OneFOneB, PortableHost>;
 static_assert(Trainer::plan().stages[0].rank == 0);
-constexpr auto question = equal_times(2, 4);
-static_assert(validate(question, make_table<GPipe, 2, 4>(question)).ok());
+constexpr auto question = schedules::equal_times(2, 4);
+static_assert(schedules::validate(question, schedules::make_table<GPipe, 2, 4>(question)).ok());
 
 [[maybe_unused]] bool use(vector<int>& v) {
   mt19937 bits(1);

@@ -3,6 +3,7 @@
 """Tests of names.py: what it takes for a name, and which faults it sees."""
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import names
@@ -72,6 +73,19 @@ class Names(unittest.TestCase):
         header = "namespace {} {{\n\ninline void helper() {{}}\n\n}}  // namespace {}\n"
         self.assertEqual(1, len(self.make(header.format("pp", "pp"), "")[1]))
         self.assertEqual([], self.make(header.format("pp::detail", "pp::detail"), "")[1])
+
+    def test_a_namespace_of_one_declaration_ends_without_a_comment(self):
+        header = "namespace pp {\n\nnamespace inner {\nstruct later;\n}\n\n/// A layer.\nstruct Wide {};\n\n}  // namespace pp\n"
+        text, faults = self.make(header, "`Wide`")
+        self.assertEqual([], faults)
+        self.assertIn("| `Wide` | A layer |", text)
+        self.assertNotIn("later", text)
+
+    def test_more_names_than_are_meant_are_a_fault(self):
+        with unittest.mock.patch.object(names, "MOST_NAMES", 3):
+            _, faults = self.make(HEADER, "`Layer<3>`, `train(2)`, `helper()`, `Mute`")
+        self.assertIn("namespace pp has 4 names, and at most 3 are meant: give a new one an inner namespace, or drop another", faults)
+        self.assertEqual(380, names.MOST_NAMES)  # may only fall, but for what the CHANGELOG lists
 
     def test_what_an_example_takes_is_for_users(self):
         (self.root / "examples").mkdir()

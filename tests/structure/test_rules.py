@@ -201,13 +201,13 @@ class Rules(unittest.TestCase):
         for line in ("auto a = f < x && y >= 0, g < P, G, 1 >> (b);", "auto a = f < T, rest == 0 > (n);", "(f < int(I), int(I) == N > (a, b), ...);",
                      "setting < O, requires(O o) { o.beta; } > (n);", "auto a = f < P,\n     G > (x);", "auto a = n + f < T > (x);",
                      "using t = choose < a && b, c<d> >;", "choose < a && b > ::type x;", "bool b = is < T && U > {};", "std::vector < int > v;",
-                     "auto b = f<G>(i);\nauto a = f < a && b > (x);"):
+                     "auto b = f<G>(i);\nauto a = f < a && b > (x);", "auto b = f<G>(i);\nif (f < B >> least) x();"):
             found = self.problems({"tests/base/a.cpp": f"{LICENCE}{line}\n"})
             self.assertEqual(1, len(found), line)
             self.assertIn(f"a.cpp:{3 if line.startswith('auto b = f<G>') else 2}: a torn template argument list", found[0])
         whole = ("bool a = x < y && z > w;\nauto b = f<P, G>(i < n);  // row < R, C > (x)\nfor (int i = 0; i < n; ++i) j > (i);\n"
                  "template <class A, class B = t<A>>\nbool c = a < b && c > (d);\nint d = a < b ? c : d > (e);\nint d = a ? b < c : d > e;\nauto e = f(a < b, c > d);\n"
-                 "bool f = a < b || f<b, c>(d) > (e);\nbool g = 1 < x >> (y);\nauto h = \"a < b > (c)\";\nif (a < b) c = d > (e);\n")
+                 "bool f = a < b || f<b, c>(d) > (e);\nbool g = 1 < x >> (y);\nauto h = \"a < b > (c)\";\nif (a < b) c = d > (e);\nbool i = a < b >> c;\n")
         self.assertEqual([], self.problems({"tests/base/a.cpp": LICENCE + whole}))
 
     def test_licence_and_paths(self):

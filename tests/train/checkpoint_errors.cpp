@@ -170,7 +170,7 @@ TEST_CASE("a checkpoint that does not fit says why", "[train]") {
                     "tensor 'average/0.bias': not in the file"));
   }
   SECTION("with gradients that cannot be added to") {
-    CHECK(said_by<Of<Tiny, AdamW, SumIn<2>>>(i.path) ==
+    CHECK(said_by<Of<Tiny, AdamW, GradientAccumulation<2>>>(i.path) ==
           i.refused("it has accumulated gradients, to which a mini-batch of several leaves, or "
                     "with divided gradients, adds none"));
   }

@@ -19,11 +19,11 @@ using namespace pp::detail;
 
 namespace {
 
-using transports::Shared, transports::Small;
+using test_transports::Shared, test_transports::Small;
 using Four = Small<Shared, Messages, Stages<4>, laws::LastWeights, RecomputeAll>;
 
 /// Its first stages hand on no gradient, its last one hands on the loss's own.
-struct Ends : Model<Input<2, 3>, GELU, Flatten, Linear<5>, Tanh, Linear<4>, Positions, MSE> {};
+struct Ends : Model<Input<2, 3>, GELUTanh, Flatten, Linear<5>, Tanh, Linear<4>, Positions, MSE> {};
 
 }  // namespace
 

@@ -32,7 +32,6 @@ enum diagnosis : unsigned char {
   layers_are_nested_too_deep,
   // expected: most_ops
   model_has_too_many_layers,
-  there_is_no_such_layer,
   item_is_not_a_layer,
   element_is_not_a_hana_type,
   sequence_of_hana_is_expected,
@@ -135,7 +134,6 @@ enum diagnosis : unsigned char {
   partition_is_incomplete,
   precision_is_incomplete,
   recompute_needs_kinds_of_op,
-  there_is_no_such_option,
   option_is_given_twice,
   number_must_be_positive,
   number_is_too_large,

@@ -46,7 +46,7 @@ struct run_state {
 /// elements. `begin` counts from the start of the update's state.
 struct placed_state {
   std::string name;
-  state_extent extent = state_extent::elements;
+  custom::state_extent extent = custom::state_extent::elements;
   long begin = 0, count = 0;
 };
 
@@ -56,28 +56,28 @@ struct placed_state {
 /// law: an optimizer by tensor that has no list of states and is no two_pass_optimizer has one
 ///      array of all its numbers
 template <class O>
-std::vector<placed_state> placed_states(bool whole, tensor_shape const& of) {
+std::vector<placed_state> placed_states(bool whole, custom::tensor_shape const& of) {
   std::vector<placed_state> placed;
   long end = 0;
-  auto const add = [&](std::string name, state_extent extent) {
-    long const count = extent == state_extent::elements ? of.elements()
-                       : extent == state_extent::rows   ? of.rows
-                                                        : of.columns;
+  auto const add = [&](std::string name, custom::state_extent extent) {
+    long const count = extent == custom::state_extent::elements ? of.elements()
+                       : extent == custom::state_extent::rows   ? of.rows
+                                                                : of.columns;
     placed.push_back({std::move(name), extent, end, count});
-    end += whole && extent == state_extent::elements ? moment_stride(count) : count;
+    end += whole && extent == custom::state_extent::elements ? moment_stride(count) : count;
   };
   if constexpr (requires { O::states_of(of.kind); }) {
-    named_states const all = O::states_of(of.kind);
+    custom::named_states const all = O::states_of(of.kind);
     for (int i = 0; i < all.count; ++i) add(all.items[i].name, all.items[i].extent);
   } else {
     int numbered = 0;
-    if constexpr (element_optimizer<O>)
+    if constexpr (custom::element_optimizer<O>)
       if (!whole) numbered = O::states;
-    if constexpr (two_pass_optimizer<O>)
+    if constexpr (custom::two_pass_optimizer<O>)
       if (whole) numbered = O::moments;
-    for (int i = 0; i < numbered; ++i) add(std::to_string(i), state_extent::elements);
-    long const all = state_elements<O>(whole, of);
-    if (numbered == 0 && all > 0) placed.push_back({"0", state_extent::rows, 0, all});
+    for (int i = 0; i < numbered; ++i) add(std::to_string(i), custom::state_extent::elements);
+    long const all = custom::state_elements<O>(whole, of);
+    if (numbered == 0 && all > 0) placed.push_back({"0", custom::state_extent::rows, 0, all});
   }
   return placed;
 }
@@ -235,12 +235,13 @@ class run_state_table {
   /// range.
   void add_optimizer(chunk const& c, parameter_place const& p) {
     bool const whole = updates_whole<O>(record_of(p).kind);
-    tensor_shape const shape{record_of(p).kind, p.rows, p.columns};
+    custom::tensor_shape const shape{record_of(p).kind, p.rows, p.columns};
     std::vector<placed_state> const arrays = placed_states<O>(whole, shape);
     std::size_t const first = rows_.size();
     for (placed_state const& a : arrays) {
       named_parameter<T> of = named("optimizer/" + a.name + "/", p);
-      if (a.extent != state_extent::elements) of = {of.name, {a.count}, false, 1, int(a.count), {}};
+      if (a.extent != custom::state_extent::elements)
+        of = {of.name, {a.count}, false, 1, int(a.count), {}};
       rows_.push_back({std::move(of), false, false, {}});
     }
     long const begin = p.offset / width, end = begin + p.elements();

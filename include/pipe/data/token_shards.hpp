@@ -58,7 +58,8 @@ constexpr std::uint64_t element_of_order(std::uint64_t i, std::uint64_t n, std::
   do
     for (std::uint64_t round = 0; round < 6; ++round) {
       std::uint64_t const right = i & mask,
-                          bits = random_block(seed, stream | epoch, round << 32 | right).word[0];
+                          bits =
+                              math::random_block(seed, stream | epoch, round << 32 | right).word[0];
       i = right << half | ((i >> half ^ bits) & mask);
     }
   while (i >= n);

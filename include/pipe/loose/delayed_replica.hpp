@@ -146,7 +146,8 @@ struct training_of<Trainer>::halves {
 /// law: step n, from 0 on, reads the weights after the updates of the steps before n - 1, so those
 ///      after clock().waves_of_others(n): one update is missing, clock().staleness() = 1, but for
 ///      the first step and one after settle(), which miss none
-/// law: gradients and losses of n replicas have the bits of SumIn<n> at these weights, if n is a
+/// law: gradients and losses of n replicas have the bits of GradientAccumulation<n> at these
+/// weights, if n is a
 ///      power of two. In one process the run has the bits of PipeDream2BW up to the first settle()
 /// law: a call waits for the exchange of the step before, which has had the time of this step's run
 ///      of the schedule, and for nothing else
@@ -165,7 +166,7 @@ class delayed_replica {
   static_assert(compiled::overlap == detail::step_overlap::none,
                 "a delayed replica has a schedule with a flush: its steps do not overlap");
   static_assert(compiled::sum::leaves == 1,
-                "a delayed replica is one leaf of a mini-batch: it has no SumIn");
+                "a delayed replica is one leaf of a mini-batch: it has no GradientAccumulation");
 
  public:
   /// In all processes. waiting: for gradients of other replicas; a deadline of 0: there is none
@@ -173,7 +174,7 @@ class delayed_replica {
   /// throws: error if replicas differ in the pipeline, the arithmetic of their kernels, the weights
   ///         or the number of steps;
   ///         rank_error if a process has failed
-  explicit delayed_replica(Trainer& trainer, patience const& waiting = {})
+  explicit delayed_replica(Trainer& trainer, transports::patience const& waiting = {})
       : of_{trainer},
         exchange_(detail::fingerprint(compiled::description()), bytes_of_slot(), 1, waiting,
                   {"waiting for the gradients of other replicas", "step", "replica",
@@ -236,7 +237,7 @@ class delayed_replica {
   /// The most samples of a mini-batch.
   int batch_samples() const { return share_.leaves * share_.samples; }
   /// Which updates a step reads.
-  static constexpr wave_clock clock() { return {1}; }
+  static constexpr schedules::wave_clock clock() { return {1}; }
   /// Bytes beside the trainer's: for n replicas n times the gradients, and 88 bytes each; twice the
   /// running means of batch norms.
   long allocated_bytes() const {

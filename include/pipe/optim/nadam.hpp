@@ -32,7 +32,7 @@ struct NAdam {
 
   static constexpr char const* name = "NAdam";
   static constexpr int states = 2;
-  static constexpr named_states states_of(tensor_kind) {
+  static constexpr custom::named_states states_of(custom::tensor_kind) {
     return detail::adam_formula<true>::states_of();
   }
   template <class Use>
@@ -46,7 +46,7 @@ struct NAdam {
     use("mu_product", product(step));
   }
   /// throws: as adam_formula::check(), and data_error for a momentum decay outside [0, 1e30]
-  void check(setting_check const& is) const {
+  void check(custom::setting_check const& is) const {
     detail::adam_formula<true>::check(*this, is);
     is.amount("momentum_decay", momentum_decay);
   }
@@ -77,7 +77,7 @@ struct NAdam {
   };
   /// law: computed in double and rounded once to T
   template <class T>
-  coefficients<T> prepare(update_context const& c) const {
+  coefficients<T> prepare(custom::update_context const& c) const {
     double const now = momentum_in(c.step), next = momentum_in(c.step + 1);
     double const of_all = product(c.step);
     return {T(c.gradient_scale),

@@ -21,6 +21,8 @@
 
 namespace pp {
 
+namespace custom {
+
 /// The numbers of an array of optimizer state: one for each element of the parameter, in the order
 /// of the elements; or one for each row, or for each column.
 enum class state_extent : unsigned char { elements, rows, columns };
@@ -40,5 +42,7 @@ struct named_states {
     for (named_state const& each : all) items[count++] = each;
   }
 };
+
+}  // namespace custom
 
 }  // namespace pp

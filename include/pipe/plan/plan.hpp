@@ -93,7 +93,7 @@ enum class memory_use : unsigned char {
   boundary_slots,
   buffers,
   weight_versions,  ///< all but one, and the optimizer's state before an update: see Steady
-  gradient_sums,    ///< partial sums over the leaves of a mini-batch: see SumIn
+  gradient_sums,    ///< partial sums over the leaves of a mini-batch: see GradientAccumulation
   input_staging,    ///< on the host the partly filled micro-batch, on a device the mini-batch
   bookkeeping,      ///< losses, gradient norms, records of executed actions
   scratch           ///< values of a running program, and workspaces of kernels
@@ -128,7 +128,7 @@ struct plan_of {
   list<long, Ranks> norm_bytes;
   /// Gradients of a rank that replicas add up, and sums of buffers: see exchange_bytes_of.
   list<long, Ranks> summed_bytes;
-  int leaves = 1;                               ///< of a mini-batch: see SumIn
+  int leaves = 1;                               ///< of a mini-batch: see GradientAccumulation
   int zero = 0;                                 ///< see ZeRO
   int micro_batches = 0, micro_batch_size = 0;  ///< of a leaf; samples of a micro-batch
   int threads = 1;                              ///< per rank

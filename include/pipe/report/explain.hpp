@@ -27,10 +27,14 @@ inline constexpr int explain_width = 100;
 
 }  // namespace detail
 
+namespace console {
+
 /// 1, "stage" -> "1 stage"; 4, "stage" -> "4 stages"
 inline std::string counted(long n, char const* what) {
   return readable_count(n) + " " + what + (n == 1 ? "" : "s");
 }
+
+}  // namespace console
 
 namespace detail {
 
@@ -215,7 +219,7 @@ std::string explain_ranks() {
   if (plan.zero == 0) return text;
   std::string numbers, bytes;
   for (int const n : {2, 8, 64}) {
-    if (plan.leaves > 1 && n > plan.leaves) break;  // SumIn has leaves for no more
+    if (plan.leaves > 1 && n > plan.leaves) break;  // GradientAccumulation has leaves for no more
     numbers += (n > 2 ? ", " : "") + std::to_string(n);
     bytes += (n > 2 ? ", " : "") + readable_bytes(plan.rank_bytes_of(0, n));
   }

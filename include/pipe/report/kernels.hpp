@@ -99,7 +99,7 @@ std::string explain_kernels() {
   for (int s = 0; s < d.chunks; ++s)
     for (detail::program_view const& p : d.chunk[s].set_for(0).programs)
       for (int i = 0; i < p.count; ++i) ++launches[std::size_t(p.launches[i].group)];
-  text_table table({"kernel", "pass", "launches", "what"}, {1, 3});
+  console::text_table table({"kernel", "pass", "launches", "what"}, {1, 3});
   for (int i = 0; i < kernels; ++i) {
     // A chain is listed under the pass of its first group that is not recomputed.
     auto const first_of = [](detail::chain_kernel const& chain) {

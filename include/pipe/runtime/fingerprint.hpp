@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A number for a compiled pipeline, by which processes find out that they run different ones.
+// A number for a compiled pipeline, by which processes find out that they run different pipelines.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@
 
 namespace pp::detail {
 
-/// A number that is different, almost surely, for pipelines that do not fit together: by version,
-/// model, cut, schedule and layout of memory. Settings of a trainer are not in it.
+/// A hash of the library's version, and of a pipeline's model, cuts, schedule and layout of memory:
+/// almost surely different for pipelines that do not fit together. Settings of a trainer are not in
+/// it.
 [[gnu::cold]] inline std::uint64_t fingerprint(pipeline_description const& d) {
   fnv_hash hash;
   auto const mix = [&](long number) {

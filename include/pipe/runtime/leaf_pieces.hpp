@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The pieces in which a rank's gradients are joined over leaves and added up over replicas, each as
-// soon as a run has completed it.
+// The pieces in which a rank's gradients are joined over leaves and added up over replicas, each
+// piece as soon as a run has completed it.
 #pragma once
 
 #include <pipe/base/heap_array.hpp>
@@ -10,26 +10,26 @@
 
 namespace pp::detail {
 
-/// A part of a chunk's gradients and sums that is joined at once: a bucket of shard_cuts, which
-/// replicas exchange.
+/// A part of a chunk's gradients and of its buffers' sums that is joined at once: a bucket of
+/// shard_cuts, as replicas exchange it.
 ///
 /// units: bytes from the start of the chunk's gradients
 struct leaf_piece {
   int chunk = 0, bucket = 0;
   long begin = 0, end = 0;
-  /// Whether every replica needs its sum: all are, unless ZeRO divides the updates.
+  /// Whether every replica needs the piece's sum: true unless ZeRO divides the updates.
   bool is_for_all = true;
-  /// Of a divided parameter: its number in divided_operands. Its gradient is in a ring, and the own
-  /// part of the sum is copied to `keep`.
+  /// If the piece is of a divided parameter: the parameter's number in divided_operands. The
+  /// gradient is then in a ring, and this replica's part of the sum is copied to `keep`.
   int parameter = -1;
   char* keep = nullptr;
-  /// The last launch that writes to it, by set of programs: `keeping`, `dropping`.
+  /// The last launch that writes to the piece, by set of programs: `keeping`, `dropping`.
   int launch[2]{-1, -1};
 };
 
 /// The pieces of a rank's chunks, in the order in which backward completes them: the last chunk
-/// first, and each by launches. The order does not depend on a run, as all replicas exchange pieces
-/// in the same one.
+/// first, and the pieces of a chunk by their last launches. The order is the same in every run, as
+/// all replicas must exchange pieces in one order.
 [[gnu::cold]] inline heap_array<leaf_piece> pieces_of(pipeline_description const& d, long width,
                                                       int rank) {
   auto const cuts_of = [&](int c) { return shard_cuts{d.chunk[c], width, 1}; };
@@ -60,7 +60,7 @@ struct leaf_piece {
               p->launch[set == &chunk.dropping] = l;
         }
     }
-    // Insertion sort. The last micro-batch keeps values, if any does.
+    // Insertion sort. If some micro-batches keep all values, the last one does.
     int const which = chunk.keeping.weight_program().count == 0;
     for (leaf_piece* last = first; last < next; ++last)
       for (leaf_piece* p = last; p > first && p->launch[which] < p[-1].launch[which]; --p) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The order in which the leaves of a mini-batch are added: a binary tree over their numbers, in
-// which neighbours are joined, then neighbouring pairs, and so on. Leaves of a rank come one after
-// the other; those of replicas are there at once. And which replica runs which leaves: of any
-// number of them whole branches of the tree, so that the order is the same for every division.
+// The order in which the leaves of a mini-batch are added: a binary tree over the numbers of the
+// leaves, in which neighbours are joined, then neighbouring pairs, and so on. Leaves of one rank
+// come one after the other; leaves of replicas are there at once. Each replica runs whole branches
+// of the tree, so the order of the sum is the same for every division among replicas.
 #pragma once
 
 #include <bit>
@@ -14,24 +14,24 @@
 
 namespace pp::detail {
 
-/// Levels of the tree over a power of two of leaves, and so the partial sums that are kept while
-/// they come one by one: log2.
+/// The number of levels of the tree, log2 of the leaves, rounded down: the partial sums that are
+/// kept at most while leaves come one by one.
 constexpr int levels_of(int leaves) {
   int n = 0;
   while (leaves >> (n + 1) > 0) ++n;
   return n;
 }
 
-/// Number of partial sums that leaf number `leaf` is joined with, of levels 0, 1, ...
+/// The number of partial sums, of levels 0, 1, ..., with which leaf number `leaf` is joined.
 constexpr int levels_before(int leaf) {
   int n = 0;
   while (leaf >> n & 1) ++n;
   return n;
 }
 
-/// Joins leaf number `leaf`, which has just come, with the partial sums of those before it:
-/// join(level) adds the partial sum of a level to it; then, unless it is the last of the tree,
-/// keep(level) makes the result the partial sum of a level.
+/// Joins leaf number `leaf`, which has just come, with the partial sums of earlier leaves:
+/// join(level) adds the partial sum of a level to the leaf; then, unless the leaf is the last of
+/// the tree, keep(level) makes the result the partial sum of a level.
 ///
 /// law: the partial sum of level k is over 2^k leaves; join and keep are called for k = 0, 1, ...
 template <class Join, class Keep>
@@ -41,19 +41,19 @@ constexpr void join_leaf(int leaf, int leaves, Join const& join, Keep const& kee
   if (leaf + 1 < leaves) keep(levels);
 }
 
-/// Adds leaves that are all there: join(to, from) adds that of number `from` to that of number
-/// `to`, until all are in number 0. For any number of leaves; one without a neighbour is joined on
-/// a higher level.
+/// Adds leaves that are all there: join(to, from) adds leaf `from` to leaf `to`, until leaf 0 is
+/// the sum of all. For any number of leaves: a leaf without a neighbour is joined on a higher
+/// level.
 ///
-/// law: for a power of two the order is that of join_leaf
+/// law: for a power of two of leaves the order is that of join_leaf
 template <class Join>
 constexpr void join_leaves(int leaves, Join const& join) {
   for (int apart = 1; apart < leaves; apart *= 2)
     for (int to = 0; to + apart < leaves; to += 2 * apart) join(to, to + apart);
 }
 
-/// As join_leaves, but leaves the sum in number `own`: a partial sum is kept where either addend
-/// is, in number `own` if that is one of them, because addition commutes.
+/// As join_leaves, but the sum is in leaf `own` at the end: since addition commutes, a partial sum
+/// may be in the place of either addend, and it is in leaf `own` if that is one of the two.
 ///
 /// law: add(to, from) is called for the same pairs of partial sums, whatever `own` is
 template <class Add>
@@ -73,20 +73,20 @@ constexpr void join_leaves_into(int own, int leaves, Add const& add) {
 struct leaf_branch {
   int replica = 0, level = 0;
 };
-/// use(level) for the branches of a replica that runs `count` leaves, the largest first: one for
-/// each bit of the number, the fewest that there can be.
+/// use(level) for the branches of a replica that runs `count` leaves, the largest first: a branch
+/// for each bit of the number, the fewest possible.
 template <class Use>
 constexpr void for_levels_of(int count, Use const& use) {
   for (int level = levels_of(count); level >= 0; --level)
     if (count >> level & 1) use(level);
 }
-/// Number of these branches.
+/// The number of branches of `count` leaves.
 constexpr int branches_of(int count) { return std::popcount(unsigned(count)); }
-/// The level of the last one.
+/// The level of the last branch of `count` leaves.
 constexpr int last_level_of(int count) { return std::countr_zero(unsigned(count)); }
 
 /// As join_leaf, with partial sums in places 0, 1, ... of a stack, the largest first. For any
-/// number of leaves: at the end the sums of all branches but the last one are in their places.
+/// number of leaves: at the end the stack has the sums of all branches but the last.
 ///
 /// law: places < levels_of(leaves)
 template <class Join, class Keep>
@@ -96,11 +96,12 @@ constexpr void stack_leaf(int leaf, int leaves, Join const& join, Keep const& ke
       [&](int) { keep(branches_of(leaf + 1) - 1); });
 }
 
-/// How replicas divide the leaves of a mini-batch: by the number of leaves that each of them runs.
+/// The division of the leaves of a mini-batch among replicas: the number of leaves that each runs.
 ///
 /// needs: positive numbers
-/// law:   larger branches come first, equal ones by replica, so each begins at a multiple of its
-///        size; a replica of several that run as many leaves, a power of two, has consecutive ones
+/// law:   larger branches come first, equal branches by replica, so each branch begins at a
+///        multiple of its size. If all replicas run the same number of leaves, a power of two, each
+///        runs consecutive leaves
 struct leaf_division {
   int const* counts = nullptr;  ///< [replicas]
   int replicas = 0;
@@ -124,7 +125,7 @@ struct leaf_division {
     return before;
   }
   /// Adds the branches, which are all there: add(to, from) adds the partial sum of branch `from` to
-  /// that of branch `to`, until all is in the last branch of replica `own`.
+  /// that of branch `to`, until the last branch of replica `own` is the sum of all.
   ///
   /// law: the order of the sums is that of join_leaves over the leaves, up to the order of two
   ///      addends
@@ -134,7 +135,7 @@ struct leaf_division {
       leaf_branch at;
       int level;
     };
-    sum waiting[32]{};  // of ever smaller branches
+    sum waiting[32]{};  // a stack of ever smaller branches
     int count = 0;
     auto const join_last = [&] {
       sum &a = waiting[count - 2], &b = waiting[count - 1];
@@ -150,52 +151,56 @@ struct leaf_division {
     while (count > 1) join_last();
   }
 };
-/// The leaves of a mini-batch that run in this process, of all.
+/// The leaves of a mini-batch that run in this process: `count` of `all`.
 struct own_leaves {
   int count = 1, all = 1;
   int replica = 0, replicas = 1;
-  int const* shares = nullptr;  ///< how many each of several replicas runs
+  int const* shares = nullptr;  ///< of several replicas: the leaves of each
 
-  /// The number in the mini-batch of the i-th of them.
+  /// The number in the mini-batch of the i-th leaf that runs here.
   constexpr int leaf_of(int i) const {
     return replicas > 1 ? leaf_division{shares, replicas}.leaf_of(replica, i) : i;
   }
 };
-/// The leaves of a replica, of `leaves` that are divided evenly; one for each of more replicas.
+/// The number of leaves of a replica if `leaves` are divided evenly; 1 if there are more replicas
+/// than leaves.
 constexpr int even_share(int leaves, int replicas, int replica) {
   if (leaves <= replicas) return 1;
   return int((replica + 1L) * leaves / replicas - long(replica) * leaves / replicas);
 }
-/// The most leaves of a replica that has room for `room` even shares; each of the others has one.
+/// The most leaves that a replica with room for `room` even shares runs, if every other replica
+/// runs at least one.
 constexpr int most_leaves(int leaves, int replicas, int room) {
   if (leaves <= replicas) return 1;
   long const most = long(room) * ((leaves - 1) / replicas + 1);
   return most < leaves - replicas + 1 ? int(most) : leaves - replicas + 1;
 }
 
-/// use(replica) for all but number `me`, the next one first, so that not all send to the same.
+/// use(replica) for all replicas but number `me`, from the next one on, so that replicas do not all
+/// send to the same one.
 template <class Use>
 constexpr void for_others(int me, int replicas, Use const& use) {
   for (int i = 1; i < replicas; ++i) use((me + i) % replicas);
 }
 
-/// Bytes of gradients that are joined, and exchanged between replicas, at once.
+/// The most bytes of gradients that are joined, and exchanged between replicas, at once.
 inline constexpr long most_leaf_bucket = 8L << 20;
-/// Bytes for what replicas send to a rank whose largest chunk has `summed` bytes to add up: two
-/// buckets, so that one travels while the other is added.
+/// Bytes of the room for gradients that replicas send to a rank whose largest chunk has `summed`
+/// bytes to add up: two buckets, so that one bucket travels while the other is added.
 constexpr long room_for_replicas(long summed) {
   constexpr long least = 64L << 10;  // for small models with many replicas
   long const bucket = align_up(summed < least ? least : summed);
   return 2 * (bucket < most_leaf_bucket ? bucket : most_leaf_bucket);
 }
-/// Rooms for prefetched mini-batches on a device. One of several leaves stays in its room until the
-/// step is judged, as only the last leaf stays where runs read; the next one comes into the other.
+/// The number of rooms for prefetched mini-batches on a device. A mini-batch of several leaves
+/// stays in its room until the step is judged, as only its last leaf stays where runs read; the
+/// next mini-batch comes into the other room.
 constexpr int prefetch_rooms(int leaves) { return leaves > 1 ? 2 : 1; }
 /// Whether a job's mini-batch is a sum of several runs, here or in replicas.
 constexpr bool has_leaves(job const& j) { return j.part.leaves > 1 || j.part.replicas > 1; }
 /// Whether a job is the last run of its step.
 constexpr bool is_last_leaf(job const& j) { return j.part.leaf + 1 == j.part.leaves; }
-/// Whether replicas add up what a job has computed.
+/// Whether replicas add up the gradients and losses of a job.
 constexpr bool exchanges(job const& j) { return j.part.replicas > 1 && is_last_leaf(j); }
 
 }  // namespace pp::detail

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The division of a chunk's gradients among replicas: into buckets, which are exchanged one by one,
-// and of each bucket into one slice for every replica. With ZeRO a replica updates what its slices
-// cover, and only it has the optimizer state of that.
+// and of each bucket into one slice for every replica. With ZeRO a replica updates the parameters
+// that its slices cover, and no other replica has the optimizer state of these.
 #pragma once
 
 #include <pipe/base/bytes.hpp>
@@ -19,15 +19,15 @@ constexpr bool is_divided(chunk_description const& c, parameter_place const& p) 
 /// The cuts of chunk c, whose elements have `width` bytes, for a number of replicas. Positions are
 /// in the range of gradients and sums: bytes from the start of the chunk's gradients.
 ///
-/// law: a cut is at the start of a gradient_block, so that one replica measures all of a block
-/// law: buckets, and the slices of a bucket, are consecutive and cover all; some may be empty
+/// law: every cut is at the start of a gradient_block, so that one replica measures a whole block
+/// law: buckets are consecutive and cover the chunk, and slices their bucket; some may be empty
 struct shard_cuts {
   chunk_description const& c;
   long width = 4;
   int replicas = 1;
 
-  /// use(place) for the parameters of which a replica has only its part of the gradient, in the
-  /// order of their offsets. In front of its uses: in constants clang++ takes no later template.
+  /// use(place) for the parameters that replicas divide, in the order of their offsets. Defined
+  /// before its uses: in a constant clang++ does not see a later template.
   template <class Use>
   constexpr void for_each_divided(Use const& use) const {
     if (c.divided_bytes == 0) return;
@@ -35,13 +35,14 @@ struct shard_cuts {
       if (is_divided(c, c.parameters[i])) use(c.parameters[i]);
   }
   constexpr int buckets() const { return divided_buckets() + count_in(rest()); }
-  /// Those of divided parameters, which come first: each has buckets of its own.
+  /// The number of buckets of divided parameters, which come first: each such parameter has buckets
+  /// of its own.
   constexpr int divided_buckets() const {
     int count = 0;
     for_each_divided([&](parameter_place const& p) { count += buckets_of(p); });
     return count;
   }
-  /// The start of a bucket; of the number after the last one: the end.
+  /// The start of a bucket; for the number behind the last bucket, the end of all.
   constexpr long begin_of(int bucket) const {
     long begin = -1;
     for_each_divided([&](parameter_place const& p) {
@@ -53,19 +54,20 @@ struct shard_cuts {
     });
     return begin >= 0 ? begin : block_before(c.divided_bytes + bucket * most_leaf_bucket);
   }
-  /// The start of slice s of a bucket; of the number after the last one: the end.
+  /// The start of slice s of a bucket; for s = replicas, the end of the bucket.
   constexpr long begin_of(int bucket, int s) const {
     long const begin = begin_of(bucket), end = begin_of(bucket + 1);
     if (s == 0 || s == replicas) return s == 0 ? begin : end;
     long const at = block_before(begin + (end - begin) / replicas * s);
     return at < begin ? begin : at;
   }
-  /// The slice of a replica. Buckets begin with different ones, as some slices are smaller.
+  /// The number of a replica's slice of a bucket. It differs from bucket to bucket, since the last
+  /// slices may be smaller.
   constexpr int slice_of(int bucket, int replica) const {
     return int((replica + long(replicas - 1) * bucket) % replicas);
   }
   constexpr int replica_of(int bucket, int slice) const { return (slice + bucket) % replicas; }
-  /// The bucket that has this byte.
+  /// The bucket that has the byte at position `at`.
   ///
   /// needs: at < c.summed_bytes()
   constexpr int bucket_of(long at) const {
@@ -82,7 +84,7 @@ struct shard_cuts {
     });
     return bucket;
   }
-  /// The replica whose slice has this byte.
+  /// The replica whose slice has the byte at position `at`.
   ///
   /// needs: at < c.summed_bytes()
   constexpr int owner_of(long at) const {
@@ -99,7 +101,7 @@ struct shard_cuts {
         if (long const n = begin_of(b, s + 1) - begin_of(b, s); n > most) most = n;
     return most;
   }
-  /// Where the gradient or the sum of a parameter lies, or -1: it has none.
+  /// The position of a parameter's gradient or of a buffer's sum; -1 if there is none.
   constexpr long place_of(parameter_place const& p) const {
     if (p.is_buffer) return p.is_committed() ? c.sums - c.gradients + p.offset : -1;
     return p.trained ? p.offset : -1;
@@ -107,7 +109,7 @@ struct shard_cuts {
   constexpr long block_bytes() const { return gradient_block::most_elements * width; }
   /// Bytes of a parameter, padded.
   constexpr long bytes_of(parameter_place const& p) const { return align_up(p.elements() * width); }
-  /// Buckets of a divided parameter.
+  /// The number of buckets of a divided parameter.
   constexpr int buckets_of(parameter_place const& p) const { return count_in(bytes_of(p)); }
   /// use(bucket, begin, end) for a replica's slices of divided parameters.
   template <class Use>
@@ -123,7 +125,7 @@ struct shard_cuts {
   static constexpr int count_in(long bytes) {
     return int((bytes + most_leaf_bucket - 1) / most_leaf_bucket);
   }
-  /// The start of the last block that begins at or before a position; at the end: the end.
+  /// The start of the last block that begins at or before a position; at the end of all, the end.
   constexpr long block_before(long at) const {
     if (at >= c.summed_bytes()) return c.summed_bytes();
     long last = 0;
@@ -139,9 +141,9 @@ struct shard_cuts {
   }
 };
 
-/// Whether all replicas need the sum of a bucket of a chunk, though each updates only what it owns:
-/// there are sums of buffers in it, gradients that are added to those of another place, or those of
-/// a tensor that is updated as a whole.
+/// Whether all replicas need the sum of a bucket of a chunk, though each updates only its slices.
+/// They do if the bucket has sums of buffers, gradients of a shared parameter, which are added up
+/// over its places, or gradients of a tensor that is updated as a whole.
 constexpr bool is_for_all(pipeline_description const& d, shard_cuts const& cuts, int bucket) {
   chunk_description const& c = cuts.c;
   long const begin = cuts.begin_of(bucket), end = cuts.begin_of(bucket + 1);
@@ -162,12 +164,12 @@ constexpr bool is_for_all(pipeline_description const& d, shard_cuts const& cuts,
 }
 
 /// use(range) for the parts of a chunk's update ranges that a replica updates. A range that is one
-/// whole tensor is updated by the owner of its first byte. The state of a part follows that of the
-/// part before it; returns the elements of state after the last one, which begins at `state`.
+/// whole tensor is updated by the owner of its first byte. The state of the first part begins at
+/// `state`, and each further part's state follows the one before; returns the end of all, in
+/// elements.
 ///
-/// law: the parts of all replicas are disjoint and cover the ranges; a single replica has each
-/// range
-///      as one part, or two: divided parameters, and the others
+/// law: the parts of all replicas are disjoint and cover the ranges. A single replica has each
+///      range as one part, or as two parts if only the first elements are of divided parameters
 template <class Use>
 constexpr long for_each_owned(shard_cuts const& cuts, int replica, long state, Use const& use) {
   for (int i = 0; i < cuts.c.update_count; ++i) {
@@ -182,7 +184,7 @@ constexpr long for_each_owned(shard_cuts const& cuts, int replica, long state, U
       if (cuts.owner_of(begin * cuts.width) == replica) take(part.state_size);
       continue;
     }
-    // Slices that meet are one part, unless only the first is of a divided parameter.
+    // Slices that meet are one part, except where divided parameters end.
     long const divided = cuts.c.divided_bytes / cuts.width;
     auto const end_part = [&] {
       if (part.begin == part.end) return;
@@ -207,9 +209,10 @@ constexpr long for_each_owned(shard_cuts const& cuts, int replica, long state, U
 }
 
 /// The end of a rank's arena, whose size depends on the number of replicas: partial sums over the
-/// leaves; with ZeRO the state of what this replica updates, and its parts of divided gradients and
-/// values; then rings for each of the two, in which those that a layer needs are whole, and room
-/// for what other replicas send, in two halves.
+/// leaves; with ZeRO the optimizer state of what this replica updates, and this replica's parts of
+/// divided gradients and values; then a ring for divided gradients and a ring for divided values,
+/// in which the parameters that a layer needs are whole; and room for what other replicas send, in
+/// two halves.
 ///
 /// units: bytes, offsets from the start of the arena
 struct arena_end {
@@ -218,11 +221,11 @@ struct arena_end {
   long gradient_ring = 0, gradient_ring_bytes = 0, value_ring = 0, value_ring_bytes = 0;
   long room = 0, room_bytes = 0, end = 0;
 };
-/// What an arena's end depends on, besides the replica.
+/// The facts of a pipeline on which the end of an arena depends.
 struct arena_facts {
   chunk_description const* chunk = nullptr;
   int chunks = 1;
-  int leaves = 1, zero = 0;        ///< see SumIn and ZeRO
+  int leaves = 1, zero = 0;        ///< see GradientAccumulation and ZeRO
   long width = 4;                  ///< bytes of an element
   int leaf_room = 1;               ///< see pipeline_description
   bool divides_gradients = false;  ///< see pipeline_description
@@ -233,8 +236,8 @@ struct arena_facts {
     for (int c = 0; c < chunks; ++c)
       if (chunk[c].rank == rank) use(shard_cuts{chunk[c], width, replicas});
   }
-  /// A ring holds the divided parameters of any two layers, so those of one while others come or
-  /// go. copies: with their transposed copies
+  /// Bytes of a ring: twice those of the largest layer's divided parameters, so that the parameters
+  /// of one layer are in the ring while those of another come or go. copies: with transposed copies
   constexpr long ring_bytes(int rank, bool copies) const {
     long most = 0;
     for_each_cuts(rank, 1, [&](shard_cuts const& cuts) {
@@ -277,7 +280,7 @@ constexpr arena_end end_of_arena(arena_facts const& of, rank_description const& 
   e.gradient_ring = take(e.gradient_ring_bytes);
   e.value_ring_bytes = of.zero > 2 ? of.ring_bytes(number, true) : 0;
   e.value_ring = take(e.value_ring_bytes);
-  // The same room is for the squared norms of all blocks, and for a number of each branch.
+  // The room is also for the squared norms of all blocks, and for one number of each branch.
   long half = (replicas - 1) * slice;
   for (long const least : {rank.block_count * 2 * long(sizeof(double)),
                            replicas * (levels + 1) * long(sizeof(double))})

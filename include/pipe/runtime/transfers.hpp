@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The transfers between ranks: every range of memory that one rank reads of another, with the
+// The transfers between ranks: every range of a rank's memory that another rank reads, with the
 // reader's slot for it if the transport copies. Executors share no other memory between ranks.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace pp::detail {
 
 /// The output of chunk c - 1 for a micro-batch, to chunk c > 0.
 ///
-/// Where nothing is copied, `received` is empty and the `to` of a transfer is not read.
+/// Where the transport does not copy, `received` is empty and transfer::to is not read.
 inline transfer values_into(pipeline_description const& d, int c, int micro_batch) {
   chunk_holder const &maker = d.holder[d.holder_of(c - 1, micro_batch)],
                      &reader = d.holder[d.holder_of(c, micro_batch)];
@@ -40,7 +40,8 @@ inline transfer result_of(pipeline_description const& d, action const& a) {
                                         : gradients_into(d, a.chunk - 1, a.micro_batch);
 }
 
-/// The numbers of the streams into a chunk: of the first micro-batch, and of any.
+/// The numbers of the streams of values and of gradients into a chunk: of the first pair of holders
+/// and, with a micro-batch, of the pair that hands it on.
 constexpr int values_stream(int chunk) { return 2 * chunk; }
 constexpr int gradients_stream(int chunk) { return 2 * chunk + 1; }
 inline int values_stream(pipeline_description const& d, int c, int micro_batch) {
@@ -52,7 +53,7 @@ inline int gradients_stream(pipeline_description const& d, int c, int micro_batc
   return gradients_stream(c) + 2 * d.chunks * (micro_batch % turns);
 }
 /// Calls use(number, stream) for the streams between ranks at boundaries: for each pair of holders
-/// that hand on values, one each way.
+/// of neighbouring chunks that meet, one stream in each direction.
 template <class Use>
 void for_each_stream(pipeline_description const& d, Use const& use) {
   auto const from = [&](int number, transfer first, ring const& made, ring const& received,
@@ -74,7 +75,8 @@ void for_each_stream(pipeline_description const& d, Use const& use) {
     }
   }
 }
-/// The number of the stream of an action's result.
+/// The number of the stream of an action's result; without a description, where each chunk has one
+/// holder.
 ///
 /// needs: F of a chunk before the last, or B or BW of a chunk after the first
 inline int stream_of(action const& a) {
@@ -86,8 +88,8 @@ inline int stream_of(pipeline_description const& d, action const& a) {
                                         : gradients_stream(d, a.chunk - 1, a.micro_batch);
 }
 
-/// The number of the stream of a sum, a gradient or a buffer's, from the holder of a micro-batch to
-/// that of the next one.
+/// The number of the stream of a gradient or of a buffer's sum, from the holder of a micro-batch to
+/// the holder of the next micro-batch.
 inline int sum_stream(pipeline_description const& d, chunk_description const& c, int micro_batch,
                       parameter_place const& p) {
   return 2 * d.chunks * d.turns + micro_batch % c.holders * d.parameter_count + p.index;
@@ -100,10 +102,10 @@ inline int report_stream(pipeline_description const& d, int c, int reader) {
 inline int count_rank_streams(pipeline_description const& d) {
   return report_stream(d, d.report_slots > 0 ? d.chunks : 0, 0);
 }
-/// Calls use(number, stream) for the streams of reports to rank `reader`. Micro-batch n is the n-th
-/// step of a segment.
+/// Calls use(number, stream) for the streams of reports to rank `reader`. These streams carry a
+/// report in place of a micro-batch: number n is the n-th step of a segment.
 ///
-/// shape: doubles [parameters of the chunk, 2], and the losses behind those of the last chunk
+/// shape: doubles [parameters of the chunk, 2]; for the last chunk the losses follow
 template <class Use>
 void for_each_report_stream(pipeline_description const& d, int reader, Use const& use) {
   for (int c = 0; c < d.chunks && d.report_slots > 0; ++c) {
@@ -120,8 +122,8 @@ void for_each_report_stream(pipeline_description const& d, int reader, Use const
                         d.report_slots});
   }
 }
-/// A range of the sums of a chunk whose holders have copies, from one of them to another: `begin`
-/// bytes from the start of its gradients.
+/// A range of the gradients and sums of a chunk, from holder `from` to holder `to`, which have
+/// copies: `bytes` bytes, `begin` bytes from the start of the chunk's gradients.
 inline transfer sums_of(pipeline_description const& d, chunk_description const& c, int from, int to,
                         long begin, long bytes) {
   chunk_holder const &maker = d.holder[c.first_holder + from],
@@ -129,8 +131,8 @@ inline transfer sums_of(pipeline_description const& d, chunk_description const& 
   return {maker.rank, reader.rank, c.gradients + begin + d.weights_shift(maker),
           c.gradients + begin + d.weights_shift(reader), bytes};
 }
-/// Calls use(number, stream) for the streams of sums: of each parameter, from each holder of its
-/// chunk to the next, and from the last to the first. They have one slot, the sum itself.
+/// Calls use(number, stream) for the streams of sums: for each parameter from each holder of its
+/// chunk to the next, and from the last to the first. Such a stream has one slot, the sum itself.
 template <class Use>
 void for_each_sum_stream(pipeline_description const& d, Use const& use) {
   for (int i = 0; i < d.chunks; ++i) {
@@ -147,7 +149,8 @@ void for_each_sum_stream(pipeline_description const& d, Use const& use) {
       }
   }
 }
-/// Calls use(parameter) for those to whose gradient or sum a launch of a chunk's program adds.
+/// Calls use(parameter) for each parameter or buffer to whose gradient or sum a launch of a chunk's
+/// program adds.
 template <class Use>
 void for_each_sum(chunk_description const& c, program_view const& view, launch const& l,
                   Use const& use) {
@@ -160,29 +163,29 @@ void for_each_sum(chunk_description const& c, program_view const& view, launch c
       if (p->has_sum() && p->is_buffer == is_buffer && p->offset == o->at.offset) use(*p);
   }
 }
-/// Calls use(chunk, holder) for those that have a copy of a chunk's weights.
+/// Calls use(chunk, holder) for each holder that has a copy of its chunk's weights.
 template <class Use>
 void for_each_copy(pipeline_description const& d, Use const& use) {
   for (int n = 0; n < d.holders(); ++n)
     if (d.is_copy(d.holder[n])) use(d.chunk[d.holder[n].chunk], d.holder[n]);
 }
-/// The values of a chunk's parameters and buffers, from the owner to a copy. They are the first
-/// regions of both; the transposed copies that follow are made from them.
+/// The values of a chunk's parameters and buffers, from the owner to a copy. These regions come
+/// first in both; the transposed copies behind them are made from the values.
 inline transfer weights_of(pipeline_description const& d, chunk_description const& c,
                            chunk_holder const& copy) {
   return {c.rank, copy.rank, c.values, c.values + d.weights_shift(copy), c.transposed - c.values};
 }
-/// The losses of one of the holders of the last chunk.
+/// The number of losses that one holder of the last chunk has room for.
 inline int losses_of_holder(pipeline_description const& d) {
   return d.losses * losses_of_holder(d.micro_batches, d.chunk[d.chunks - 1].holders);
 }
-/// The place of a micro-batch's first loss: those of a micro-batch, and of a holder of the last
-/// chunk, lie together.
+/// The place of a micro-batch's first loss. The losses of a micro-batch lie together, and so do the
+/// losses of all micro-batches of a holder of the last chunk.
 inline int loss_place(pipeline_description const& d, int micro_batch) {
   int const holders = d.chunk[d.chunks - 1].holders;
   return micro_batch % holders * losses_of_holder(d) + micro_batch / holders * d.losses;
 }
-/// The losses of another holder of the last chunk, to the first.
+/// The losses of holder h of the last chunk, to the first holder.
 ///
 /// shape: doubles [losses_of_holder]
 inline transfer losses_of(pipeline_description const& d, chunk_holder const& h) {
@@ -210,7 +213,7 @@ inline transfer loss_of(pipeline_description const& d, int reader) {
           d.losses * long(sizeof(double))};
 }
 
-/// The gradient of a shared parameter's later place, to the first one. T: element type.
+/// The gradient of a shared parameter's later place, to the first place. T: element type.
 template <class T>
 transfer gradient_of(pipeline_description const& d, tie const& t) {
   chunk_description const &place = d.chunk[t.chunk], &owner = d.chunk[t.owner_chunk];

@@ -32,6 +32,8 @@ constexpr int receiver_of(Problem const& problem, Table const& table, int rank, 
 
 }  // namespace detail
 
+namespace schedules {
+
 /// The list of steps of every rank.
 ///
 /// law:   on each directed pair of ranks, sends and receives are the same transfers in the same
@@ -95,5 +97,7 @@ constexpr auto communicate(Problem const& problem, Table const& table, Slots con
   for (int rank = 0; rank < problem.ranks; ++rank) compute_until(rank, LONG_MAX, INT_MAX);
   return steps;
 }
+
+}  // namespace schedules
 
 }  // namespace pp

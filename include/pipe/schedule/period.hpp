@@ -353,6 +353,8 @@ constexpr auto repeated_step_of(Problem const& problem, Table const& table, Slot
 
 }  // namespace detail
 
+namespace schedules {
+
 /// The period of a table over channels of `slots[boundary]` slots; without `slots` no rank waits
 /// for a slot.
 ///
@@ -389,6 +391,8 @@ constexpr step_period period_of(Problem const& problem, int mini_batch,
   return detail::in_lowest_terms(mini_batch * one.time, one.steps);
 }
 
+}  // namespace schedules
+
 namespace detail {
 
 /// The period of Policy's steps, which overlap: the period of the table, or of a family without a
@@ -415,6 +419,8 @@ constexpr bool period_fits_a_constant(int ranks, int micro_batches) {
 
 }  // namespace detail
 
+namespace schedules {
+
 /// Calls use(rank, position) for the actions on a slowest cycle: only speeding up an action on a
 /// slowest cycle makes steps faster. A cycle may pass an action several times, in different steps.
 /// Returns the period.
@@ -429,5 +435,7 @@ constexpr step_period for_each_critical_of_period(Problem const& problem, Table 
   step.for_each_critical(use);
   return period;
 }
+
+}  // namespace schedules
 
 }  // namespace pp

@@ -39,9 +39,9 @@
 namespace pp {
 
 /// A pipeline-parallel trainer of a model. Options, in any order: Stages, MicroBatches,
-/// MicroBatchSize, SumIn, a schedule (GPipe, OneFOneB ...), a precision, an optimizer, a backend, a
-/// partition (ByCost, ByCount, ByProfile, Cut), a recompute policy, Averaging, HostThreads,
-/// MemoryLimit.
+/// MicroBatchSize, GradientAccumulation, a schedule (GPipe, OneFOneB ...), a precision, an
+/// optimizer, a backend, a partition (ByCost, ByCount, ByProfile, Cut), a recompute policy,
+/// Averaging, HostThreads, MemoryLimit.
 ///
 /// law: loss, gradients and updated parameters do not depend on stages, schedule, partition or
 ///      threads, bit for bit
@@ -63,6 +63,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   using made = detail::made_from<Given, Options...>;
   using M = typename made::model;
   using diagnosis = typename made::diagnosis;
+  using prefetched_batch = detail::prefetched_batch;
   using accumulation = detail::accumulation<detail::losses_in<typename M::loss>>;
   // The name of the diagnosis is a heading in docs/reference/errors.md.
   static_assert(decltype(detail::diagnosed(diagnosis{}))::ok);
@@ -188,7 +189,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   step_result accumulate(device_batch const& b) {
     return accumulate_on(enter_with_device_data(), b);
   }
-  /// The leaves of a mini-batch (see SumIn), and its most samples.
+  /// The leaves of a mini-batch (see GradientAccumulation), and its most samples.
   int leaves() const { return leaves_.leaves; }
   int batch_samples() const { return leaves_.leaves * leaves_.samples; }
   /// Those that run in this process: how many, and the number in the mini-batch of one of them.
@@ -367,7 +368,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// needs: the engine has been entered
   template <class Batch>
   step_result step_by(Batch const& b, double learning_rate) {
-    setting_check().amount("learning_rate", learning_rate);
+    custom::setting_check().amount("learning_rate", learning_rate);
     averages_.require_out(steps_ + 1);
     detail::job j = prepare(b, detail::job::kind::train);
     detail::begin_step(j, settings_, steps_ + 1, learning_rate);

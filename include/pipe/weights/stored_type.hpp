@@ -19,6 +19,8 @@
 
 namespace pp {
 
+namespace files {
+
 /// Number types of safetensors files.
 enum class stored_type : unsigned char {
   f64,
@@ -43,7 +45,11 @@ enum class stored_type : unsigned char {
   other  ///< an unknown type, known by its name in the file only
 };
 
+}  // namespace files
+
 namespace detail {
+
+using namespace files;
 
 inline constexpr int stored_types = 19;  ///< number of known types
 
@@ -54,6 +60,8 @@ struct stored_type_properties {
 };
 
 }  // namespace detail
+
+namespace files {
 
 /// Name and size of each type, by stored_type; the last entry is that of `other`, whose size is
 /// unknown.
@@ -69,6 +77,8 @@ constexpr int size_of(stored_type t) { return properties_of_types[int(t)].bytes;
 
 /// Whether `decode` and `encode` support a type.
 constexpr bool is_real(stored_type t) { return t <= stored_type::bf16; }
+
+}  // namespace files
 
 namespace detail {
 
@@ -125,6 +135,8 @@ auto with_reader_of(stored_type t, Work work) {
 
 }  // namespace detail
 
+namespace files {
+
 /// Converts numbers of a real stored type to T.
 ///
 /// shape: from[to.size() * size_of(t)] -> to[]
@@ -134,6 +146,8 @@ void decode(stored_type t, std::byte const* from, std::span<T> to) {
     for (std::size_t i = 0; i < to.size(); ++i) to[i] = T(number_at(from + i * size));
   });
 }
+
+}  // namespace files
 
 namespace detail {
 

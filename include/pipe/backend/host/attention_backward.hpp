@@ -16,7 +16,8 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
-/// The end of a gradient by queries or keys: rotated back, as the forward pass rotated them first.
+/// Writes a gradient by queries, keys or values. If the forward pass has rotated these rows, the
+/// gradient is rotated back.
 ///
 /// shape: from (rows, padded) -> to (rows, d), row stride `stride`
 template <class T>
@@ -26,20 +27,20 @@ void write_rows(attention_set<T> const& set, T const* from, extent padded, exten
   set.tiles.copy_rows(from, padded, rows, d, d, to, stride);
 }
 
-/// dq, dk, dv (overwritten; dq alone, or dk with dv, may be absent) from dout and what the forward
-/// pass read and wrote.
+/// dq, dk, dv (overwritten; dq alone, or dk with dv, may be absent) from dout and the operands and
+/// results of the forward pass.
 ///
 /// shape:     q, out, dout, dq: [B * T, H * d]; k, v, dk, dv: [B * S, KV * d]; lse: [B * T, H],
 ///            dense. scale > 0
-/// law:       a fixed order: heads of a group ascending, then queries ascending; does not depend on
-///            B
-/// own:       those of the B * KV heads of keys to work on
+/// law:       the order of additions is fixed: heads of a group ascending, then queries ascending,
+///            for any B
+/// own:       the heads of keys to compute, of the B * KV
 /// workspace: attention_backward_workspace<T>(shape) bytes
 ///
 /// With p = e^(scale * q k^T - lse), dp = dout v^T and mean = dot(out, dout) per query:
 ///   ds = p * (dp - mean) * scale,  dq = ds k,  dk = ds^T q,  dv = p^T dout.
 /// The loops run over heads, then blocks of queries, then blocks of keys: the gradients of one head
-/// of keys stay in cache, also over the query heads that share it.
+/// of keys stay in cache, for all query heads that share this head.
 template <class T>
 PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_shape const& shape,
                                       T scale, positions<T const> q, positions<T const> k,
@@ -99,12 +100,12 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
       set.tiles.copy_rows(dout.data + first_row * dout.stride + h * d, dout.stride, rows, d, padded,
                           slope_out, padded);
       for (extent r = 0; r < rows; ++r) {
-        // The mean slope of a row of probabilities: sum of p * dp, which is out * dout.
+        // The mean of dp over a row's probabilities: the sum of p * dp, which is dot(out, dout).
         mean[r] =
             set.dot(out.data + (first_row + r) * out.stride + h * d, slope_out + r * padded, d);
       }
       extent const seen = visible_keys(shape, present, t0 + rows - 1, 0);
-      bool begun = false;  // whether there are sums
+      bool begun = false;  // whether query_sums has sums
       for (extent s0 = shape.first_key(t0) / key_block * key_block; s0 < seen; s0 += key_block) {
         extent const count = shape.keys - s0 < key_block ? shape.keys - s0 : key_block;
         if (shape.mask != nullptr && !mask_shows(shape, t0, rows, s0, count)) continue;

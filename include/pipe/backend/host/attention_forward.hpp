@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Attention without the score matrix: blocks of queries meet blocks of keys, each row keeps its
-// running maximum and sum, and earlier output is rescaled when the maximum grows. Milakov,
-// Gimelshein, 2018; Dao et al., FlashAttention, 2022.
+// Attention without the score matrix: each block of queries goes through the blocks of keys, each
+// row keeps a running maximum and sum, and earlier output is rescaled when the maximum grows.
+// Milakov, Gimelshein, 2018; Dao et al., FlashAttention, 2022.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
-/// The state of rows that may see no key of the first blocks, or none at all: nothing is summed.
+/// Sets the state of rows that may see no key of the first blocks, or no key at all: empty sums.
 template <class T>
 void begin_rows(softmax_rows<T> const& state, extent rows) {
   std::memset(state.out, 0, sizeof(T) * static_cast<std::size_t>(rows * state.ldo));
@@ -25,7 +25,7 @@ void begin_rows(softmax_rows<T> const& state, extent rows) {
     state.sum[r] = T(0);
   }
 }
-/// Gives a row that saw no key the state from which finish_rows makes zeros.
+/// Gives rows that have seen no key the state from which finish_rows makes zeros.
 template <class T>
 void end_rows(softmax_rows<T> const& state, extent rows) {
   for (extent r = 0; r < rows; ++r)
@@ -35,13 +35,14 @@ void end_rows(softmax_rows<T> const& state, extent rows) {
     }
 }
 
-/// Online softmax over blocks of keys for a block of queries of one head: afterwards state holds
-/// sums of e^(score - largest) * value and of e^(score - largest), which set.finish divides.
+/// Online softmax over blocks of keys for a block of queries of one head. Afterwards `state` has
+/// the sums of e^(score - largest) * value and of e^(score - largest); set.finish divides the first
+/// by the second.
 ///
 /// shape: query (rows <= query_block, d) from query t0 on, keys (blocks, d, key_block) as
 ///        transpose_blocks makes them, values (S, state.ldo) -> state
 /// law:   the sums of a row do not depend on the rows beside it
-/// cost:  blocks that no query sees are skipped; within one, tiles end at the last visible key
+/// cost:  blocks that no query sees are skipped; within a block, tiles end at the last visible key
 template <class T>
 PIPE_ONE_COPY void attend(attention_set<T> const& set, attention_shape const& shape, extent present,
                           extent head, extent t0, extent rows, T scale, T const* query,
@@ -49,7 +50,7 @@ PIPE_ONE_COPY void attend(attention_set<T> const& set, attention_shape const& sh
                           softmax_rows<T> const& state) {
   extent const d = shape.head_size, padded = state.ldo;
   extent const seen = visible_keys(shape, present, t0 + rows - 1, 0);
-  bool begun = set.begin != nullptr;  // whether there are sums
+  bool begun = set.begin != nullptr;  // whether `state` has sums
   if (begun) set.begin(state, rows);
   double const slope = slope_of(shape, head);
   for (extent s0 = shape.first_key(t0) / key_block * key_block; s0 < seen; s0 += key_block) {
@@ -84,9 +85,9 @@ PIPE_ONE_COPY void attend(attention_set<T> const& set, attention_shape const& sh
 /// the backward pass.
 ///
 /// shape:     q, out: [B * T, H * d]; k, v: [B * S, KV * d]; lse: [B * T, H], dense. scale > 0
-/// law:       a sample's and head's result does not depend on B or the other heads. A NaN score
+/// law:       the result for a sample and head does not depend on B or on other heads. A NaN score
 ///            makes its row NaN. A sample without keys gives out = 0 and lse = 0.
-/// own:       those of the B * KV heads of keys to work on
+/// own:       the heads of keys to compute, of the B * KV
 /// workspace: attention_forward_workspace<T>(shape) bytes
 template <class T>
 PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shape const& shape,

@@ -42,8 +42,8 @@ struct compiled_pipeline : chosen_options<Options> {
       typename chosen::template option<option_family::transport>>();
   using model = M;
   using leaves = typename M::leaves;
-  using context = update_context;
-  using tensor = tensor_update<element>;
+  using context = custom::update_context;
+  using tensor = custom::tensor_update<element>;
 
   using work = pipeline_schedule<M, Options>;
   using passes = typename work::passes;
@@ -103,7 +103,7 @@ struct compiled_pipeline : chosen_options<Options> {
     return all;
   }
   static constexpr auto ties = list_ties(std::make_integer_sequence<int, stages>{});
-  /// Whether a mini-batch may be several leaves: of SumIn, or one for each replica.
+  /// Whether a mini-batch may be several leaves: of GradientAccumulation, or one for each replica.
   static constexpr bool may_have_leaves =
       sum::leaves > 1 || connects_replicas<typename chosen::transport>;
   /// Whether gradients are added outside of kernels: of shared parameters, or of leaves.

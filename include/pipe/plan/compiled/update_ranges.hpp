@@ -34,8 +34,9 @@ constexpr long find_update_ranges(view<parameter> parameters, int const* by_offs
       last->shape.columns += n;
     } else {
       long const begin = last == nullptr ? 0 : last->end;
-      tensor_shape const shape = whole ? tensor_shape{p.kind, p.rows(), p.columns()}
-                                       : tensor_shape{tensor_kind::vector, 1, n};
+      custom::tensor_shape const shape =
+          whole ? custom::tensor_shape{p.kind, p.rows(), p.columns()}
+                : custom::tensor_shape{custom::tensor_kind::vector, 1, n};
       ranges.push_back(
           update_range{begin, begin + n, 0, whole, shape, p.rate_scale, p.decay_scale});
       last = ranges.items + ranges.count - 1;
@@ -46,7 +47,7 @@ constexpr long find_update_ranges(view<parameter> parameters, int const* by_offs
   for (int i = 0; i < ranges.count; ++i) {
     update_range& u = ranges.items[i];
     u.state = state;
-    u.state_size = padded<Element>(state_elements<Optimizer>(u.whole, u.shape));
+    u.state_size = padded<Element>(custom::state_elements<Optimizer>(u.whole, u.shape));
     state += u.state_size;
   }
   return state;
@@ -59,7 +60,8 @@ constexpr long most_workspace_elements([[maybe_unused]] view<update_range> range
   long most = 0;
   if constexpr (!Backend::has_own_memory)
     for (update_range const& each : ranges) {
-      long const needed = workspace_elements<Optimizer, Backend, Element>(each.whole, each.shape);
+      long const needed =
+          custom::workspace_elements<Optimizer, Backend, Element>(each.whole, each.shape);
       if (needed > most) most = needed;
     }
   return most;

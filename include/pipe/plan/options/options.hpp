@@ -27,7 +27,7 @@
 #include <pipe/plan/options/schedule.hpp>
 #include <pipe/plan/options/sorts.hpp>
 #include <pipe/plan/options/stages.hpp>
-#include <pipe/plan/options/sum_in.hpp>
+#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/threads.hpp>
 #include <pipe/plan/options/transport.hpp>
 #include <pipe/plan/options/zero.hpp>
@@ -48,13 +48,11 @@ using option_families =
            option_family::backend, option_family::transport, option_family::devices,
            option_family::memory_limit>;
 
-}  // namespace detail
-
 /// Index of an option's family; the number of families if it belongs to none.
 template <class O, class... Family>
-constexpr int find_family(detail::layers<Family...> all) {
+constexpr int find_family(layers<Family...> all) {
   if constexpr (requires { typename O::family; }) {
-    return detail::leaf_index<typename O::family>(all);
+    return leaf_index<typename O::family>(all);
   } else {
     // The last entry ends the search: no family holds O.
     bool const holds[] = {Family::template holds<O>()..., true};
@@ -63,8 +61,6 @@ constexpr int find_family(detail::layers<Family...> all) {
     return i;
   }
 }
-
-namespace detail {
 
 /// The options of a pipeline, with the default of each family that is not given.
 template <class... O>

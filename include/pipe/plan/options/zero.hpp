@@ -11,7 +11,7 @@
 #include <pipe/plan/options/optimizer.hpp>
 #include <pipe/plan/options/schedule.hpp>
 #include <pipe/plan/options/stages.hpp>
-#include <pipe/plan/options/sum_in.hpp>
+#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/transport.hpp>
 
 namespace pp {
@@ -32,11 +32,11 @@ struct zero;
 ///    in forward and again in backward of each micro-batch: a leaf of M sends 1 + 2 M times the
 ///    parameters, in place of twice.
 ///
-/// With several micro-batches in a leaf (see SumIn) a replica adds up their gradients where they
-/// are whole, and gives the others their parts after the last backward of each stage: they cannot
-/// be divided sooner, since each replica's sum is another one until the leaf ends, and the order of
-/// additions is that of ZeRO<0>. So level 2 then has the memory of level 1, and level 3 that of
-/// level 2. From level 2 on the optimizer works by element.
+/// With several micro-batches in a leaf (see GradientAccumulation) a replica adds up their
+/// gradients where they are whole, and gives the others their parts after the last backward of each
+/// stage: they cannot be divided sooner, since each replica's sum is another one until the leaf
+/// ends, and the order of additions is that of ZeRO<0>. So level 2 then has the memory of level 1,
+/// and level 3 that of level 2. From level 2 on the optimizer works by element.
 ///
 /// law: loss, gradient norm and parameters have the bits of ZeRO<0>
 template <int Level>
@@ -74,7 +74,7 @@ struct option_family::zero : detail::any_family {
     else if constexpr (option::level > 1 && !std::is_void_v<by> &&
                        detail::connects_replicas<typename connection::transport>)
       return detail::diagnosis_of<wrong::divided_gradients_are_of_one_rank, option, by>();
-    else if constexpr (option::level > 1 && tensor_optimizer<optimizer>)
+    else if constexpr (option::level > 1 && custom::tensor_optimizer<optimizer>)
       return detail::diagnosis_of<wrong::divided_gradients_are_updated_by_element, option,
                                   optimizer>();
     else if constexpr (sum::room > 1 && detail::device_transport<typename connection::transport>)
@@ -88,6 +88,8 @@ struct option_family::zero : detail::any_family {
   }
 };
 
+namespace detail {
+
 /// The diagnosis of a call that accumulates mini-batches in a pipeline with these options.
 template <class Sum, class Zero, class MicroBatches>
 constexpr auto diagnose_accumulation_of() {
@@ -99,5 +101,7 @@ constexpr auto diagnose_accumulation_of() {
   else
     return std::type_identity<detail::nothing_wrong>{};
 }
+
+}  // namespace detail
 
 }  // namespace pp

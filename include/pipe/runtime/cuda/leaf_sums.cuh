@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The leaves of a mini-batch on GPUs: what a run has computed is joined with the partial sums of
-// the runs before it, rank by rank, each on its own stream.
+// The leaves of a mini-batch on GPUs: gradients and losses of a run are joined with the partial
+// sums of the runs before it, rank by rank, each on the rank's own stream.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,8 @@
 
 namespace pp::detail {
 
-/// Of compiled pipeline P. Where a mini-batch is never several leaves: nothing, and no kernel.
+/// The leaf sums of compiled pipeline P. If a mini-batch never has several leaves, there are no
+/// sums and no kernels.
 template <class P, bool MayHaveLeaves = P::may_have_leaves>
 class cuda_leaf_sums {
  public:
@@ -26,6 +27,8 @@ class cuda_leaf_sums {
   void run_ahead() const {}
 };
 
+/// The leaf sums of a pipeline whose mini-batches may have several leaves.
+///
 /// law: work is enqueued only; the order of all sums is that of join_leaf
 template <class P>
 class cuda_leaf_sums<P, true> {
@@ -39,7 +42,7 @@ class cuda_leaf_sums<P, true> {
     });
   }
 
-  /// To be called when the upload of a run's numbers is enqueued, and nothing behind it.
+  /// Must be called right after the upload of a run's numbers is enqueued.
   void begin() {
     cuda::event const* next = begun_.data();
     executor_.for_each_device([&](int first) {
@@ -47,11 +50,11 @@ class cuda_leaf_sums<P, true> {
     });
   }
 
-  /// Joins the gradients and the loss of a run that is a leaf of several: gradients that replicas
-  /// add up have been joined before, piece by piece.
+  /// Joins the gradients and the losses of a run that is one of several leaves. Gradients that
+  /// replicas add up have been joined before, piece by piece.
   ///
-  /// post: after the last leaf gradients are the sums of all leaves of this process, where those of
-  ///       a run are, and the first of each loss is the sum of theirs
+  /// post: after the last leaf, the gradients in the place of a run's gradients, and the first
+  ///       value of each loss, are the sums over all leaves of this process
   void add(job const& j) {
     if (!has_leaves(j)) return;
     if (j.what == job::kind::train && !exchanges(j))
@@ -66,14 +69,16 @@ class cuda_leaf_sums<P, true> {
           executor_.stream_of(d_.chunk[d_.chunks - 1].rank));
   }
 
-  /// In place of a wait for the end of a run that is not the last: orders the next one behind it,
-  /// and waits until the host may write the numbers of the next one, which is when this one begins.
+  /// Takes the place of the wait for the end of a run that is not the last: orders the next run
+  /// behind this run, and waits until this run begins on the devices, when the host may write the
+  /// numbers of the next run.
   void run_ahead() {
     executor_.streams().meet();
     for (cuda::event const& begun : begun_) begun.wait();
   }
 
-  /// Joins a part of a chunk's gradients, and of the sums of its buffers behind them.
+  /// Joins a part of a chunk's gradients, and of the buffers' sums behind them, with the partial
+  /// sums.
   ///
   /// units: bytes from the start of the gradients
   void join(chunk_description const& c, long begin, long end, job const& j) {
@@ -84,7 +89,7 @@ class cuda_leaf_sums<P, true> {
     long const apart = rank.level_bytes / width, count = (end - begin) / width;
     int const joined = levels_before(j.part.leaf);
     bool const is_there =
-        j.batch.samples > 0;  // else nothing has overwritten those of the leaf before
+        j.batch.samples > 0;  // else no launch has overwritten the gradients of the leaf before
     if (count == 0 || (is_last_leaf(j) && joined == 0 && is_there)) return;
     cuda::join_elements const sum{is_last_leaf(j) ? own : levels + joined * apart,
                                   is_there ? own : nullptr, levels, apart, joined};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The operations of runtime/step_end.hpp on GPUs. Each rank's stream works on its own chunks. One
-// kernel, on the device of rank 0, decides whether the step is sound; later kernels read its
+// kernel, on the device of rank 0, decides whether the step is sound. Later kernels read the
 // decision in the memory of their own device, and the host reads it once all work is done.
 #pragma once
 
@@ -26,7 +26,7 @@ namespace pp::detail {
 
 /// The end-of-step operations of compiled pipeline P.
 ///
-/// law:   work is enqueued only; renew_copies() waits for it
+/// law:   work is enqueued only; the public renew_copies() also waits for it
 /// needs: the executor and the optimizer outlive this object
 template <class P>
 class cuda_parameters {
@@ -34,7 +34,7 @@ class cuda_parameters {
   using optimizer = typename P::optimizer;
   using value = typename P::value;
 
-  /// Takes the memory of its lists from the bookkeeping of the ranks, and uploads them.
+  /// Makes the work lists, in memory from the bookkeeping of the ranks, and uploads them.
   [[gnu::cold]] cuda_parameters(cuda_executor& executor, optimizer const& o)
       : executor_(executor), d_(executor.description()), optimizer_(o),
         read_(long(sizeof(cuda::step_outcome))), leaves_(executor), replicas_(executor),
@@ -55,43 +55,43 @@ class cuda_parameters {
 
   cuda_rank_updates<P> const& own() const { return own_; }
   cuda_optimizer_states<P> const& states() const { return states_; }
-  /// Writes the optimizer's coefficients for job j where the executor uploads them from.
+  /// Writes the optimizer's coefficients for job j to coefficients_to_send().
   void prepare(job const& j) {
     if (j.what != job::kind::train || !j.update.applies) return;
     long number = 0;
     for (int c = 0; c < d_.chunks; ++c)
       for (int i = 0; i < d_.chunk[c].update_count; ++i, ++number) {
         update_range const& u = d_.chunk[c].updates[i];
-        // The kernel multiplies gradients by the factor of the outcome: the context has none.
-        update_context const context{j.step, j.update.learning_rate * u.rate_scale, 1,
-                                     u.decay_scale};
-        if constexpr (two_pass_optimizer<optimizer>)
+        // Factor 1: the kernel multiplies gradients by the factor of the outcome.
+        custom::update_context const context{j.step, j.update.learning_rate * u.rate_scale, 1,
+                                             u.decay_scale};
+        if constexpr (custom::two_pass_optimizer<optimizer>)
           if (u.whole) send(number, optimizer_.template prepare_tensor<float>(context));
         if constexpr (spectral_optimizer<optimizer>)
           if (u.whole) send(number, optimizer_.template prepare_matrix<float>(context, u.shape));
-        if constexpr (element_optimizer<optimizer>)
+        if constexpr (custom::element_optimizer<optimizer>)
           if (!u.whole) send(number, optimizer_.template prepare<float>(context));
       }
   }
 
-  /// Adds the gradients of a chunk that are complete here (see cuda_executor::enqueue) to those of
-  /// the other replicas, if job j is the last run of a step.
+  /// Adds gradients of a chunk that are complete in this process (see cuda_executor::enqueue) to
+  /// those of the other replicas, if job j is the last run of a step.
   void complete(int chunk, bool drops, int launch, job const& j) {
     if (!exchanges(j)) return;
     replicas_.add_up(chunk, drops, launch, [&](leaf_piece const& p) {
       leaves_.join(d_.chunk[chunk], p.begin, p.end, j);
     });
   }
-  /// Enqueues the end of job j. To be called after all actions were enqueued. A step that is not
-  /// sound changes no parameter. Sets `failed_update` to the step's number before the first launch
-  /// that writes state of the next step.
+  /// Enqueues the end of job j, after all actions of the job. A step that is not sound changes no
+  /// parameter. Sets `failed_update` to the step's number before the first launch that writes state
+  /// of the next step.
   void enqueue_end(job const& j, long& failed_update) {
     bool const clamps = j.what == job::kind::train && j.update.applies && j.update.clip_value > 0;
     unsigned const known = run_lines(step_end, facts_of(d_, j), [&](step_op op, unsigned facts) {
-      // The judgement counts the step, and may change the loss scale of the next.
+      // step_op::judge counts the step, and may change the loss scale of the next step.
       if (op == step_op::judge && (facts & run_fact::updates)) failed_update = j.step;
       execute(op, j, clamps);
-      // Soundness is known on the device only; every update kernel checks it there.
+      // Only the device knows whether the step is sound: every update kernel checks this there.
       return op == step_op::judge ? facts | run_fact::is_sound : facts;
     });
     if (known & run_fact::updates) renew_copies(known, j);
@@ -102,10 +102,10 @@ class cuda_parameters {
                 "download of the outcome");
   }
   cuda_leaf_sums<P>& leaves() { return leaves_; }
-  /// The outcome of a step. needs: its last run has ended
+  /// The outcome of a step whose last run has ended.
   cuda::step_outcome const& outcome() const { return *read_.as<cuda::step_outcome>(); }
 
-  /// Renews all copies of parameters after they were written from outside. Waits for the end.
+  /// Renews all copies of parameters after a write from outside, and waits for the end.
   void renew_copies() {
     shorten();
     renew_copies(facts_of(d_, job{}) | run_fact::was_written, job{});
@@ -115,25 +115,26 @@ class cuda_parameters {
  private:
   using whole_updates = std::conditional_t<spectral_optimizer<optimizer>, cuda_spectral_updates<P>,
                                            cuda_whole_updates<P>>;
-  /// Where the optimizer has a formula for single elements.
+  /// The update of an optimizer that has a formula for single elements.
   using step_type =
       cuda::optimizer_step<optimizer, std::conditional_t<P::passes::has_copies, value, void>>;
   template <class F>
   using over_flat = cuda::flat_kernel<F>;
-  /// The kernels of every pipeline. Those of 16-bit copies and of buffers are added if needed.
+  /// The kernels of every pipeline. Kernels of 16-bit copies and of buffers are added if needed.
   using always =
       cuda::kernel_list<cuda::judge_kernel, cuda::sum_squares_kernel, cuda::add_up_kernel,
                         over_flat<cuda::clamp_elements>, over_flat<cuda::add_elements<float>>,
                         over_flat<cuda::approach_elements>>;
-  /// The kernels that pipeline P launches here: those of every pipeline, and what its optimizer,
-  /// buffers and 16-bit copies need. Those of whole tensors are in whole_updates.
+  /// The kernels that pipeline P launches here: the kernels of every pipeline, and those that its
+  /// optimizer, buffers and 16-bit copies need. The kernels of whole tensors are in whole_updates.
   static constexpr auto all_kernels() {
     constexpr auto with_buffers =
         cuda::maybe_before<P::has_buffers, over_flat<cuda::commit_elements>>(always{});
     constexpr auto with_copies =
         cuda::maybe_before<P::passes::has_copies, over_flat<cuda::convert_elements<value>>>(
             with_buffers);
-    return cuda::maybe_before<element_optimizer<optimizer>, over_flat<step_type>>(with_copies);
+    return cuda::maybe_before<custom::element_optimizer<optimizer>, over_flat<step_type>>(
+        with_copies);
   }
   using kernels = decltype(all_kernels());
   static_assert(cuda::fit_every_device(kernels{}));
@@ -144,15 +145,15 @@ class cuda_parameters {
   /// units: elements from the start of the rank's arena
   struct lists {
     cuda::flat_range const* ranges = nullptr;
-    /// By parameter: its first range in `ranges`; one item more, the end.
+    /// By parameter, the number of its first range in `ranges`; one item more, the end.
     cuda::extent const* first_ranges = nullptr;
-    /// By range: its sum of squares, written in every step.
+    /// By range, the sum of its squares, written in every step.
     double* sums = nullptr;
-    cuda::flat_range const* buffers = nullptr;  // elements count from the start of the region
-    /// By number of the buffer in the chunk, which is the group of its ranges.
+    cuda::flat_range const* buffers = nullptr;  // counted from the start of the region of buffers
+    /// By number of the committed buffer in the chunk, which is the group of the buffer's ranges.
     cuda::buffer_rule const* rules = nullptr;
     long range_count = 0, buffer_count = 0;
-    long first_update = 0;  // number of its first range among those of all chunks
+    long first_update = 0;  // number of the chunk's first update range among all chunks
   };
 
   /// `count` zeros in the rank's bookkeeping.
@@ -160,13 +161,13 @@ class cuda_parameters {
   T* kept(int rank, long count) {
     return executor_.kept<T>(rank, nullptr, count);
   }
-  /// Writes the coefficients of range `number` of all chunks where they are uploaded from.
+  /// Writes the coefficients of update range `number` of all chunks to coefficients_to_send().
   template <class Set>
   void send(long number, Set const& set) {
     cuda::coefficients_at<optimizer, Set>(executor_.coefficients_to_send<unsigned char>(), number) =
         set;
   }
-  /// Bytes as a number of floats, the type of parameters.
+  /// A number of bytes as a number of floats, the type of parameters.
   static long element(long bytes) { return bytes / long(sizeof(float)); }
   /// Whether the norm counts a parameter: trained, at its first place.
   static bool is_measured(parameter_place const& p) { return p.trained && !p.shared; }
@@ -179,7 +180,7 @@ class cuda_parameters {
   value* values(int rank) const { return reinterpret_cast<value*>(executor_.memory_of(rank)); }
   value* copies(chunk_description const& c) const { return values(c.rank) + read_at(c); }
 
-  /// Builds the work lists of a chunk and uploads them, once, at construction.
+  /// Makes the work lists of a chunk and uploads them, once, at construction.
   [[gnu::cold]] lists lists_of(chunk_description const& c) {
     std::vector<cuda::flat_range> ranges, buffers;
     std::vector<cuda::buffer_rule> rules;
@@ -222,7 +223,7 @@ class cuda_parameters {
       case step_op::share:
         if constexpr (P::zero::level > 0) own_.share(), shorten();
         return;
-      // All ranks before rank 0, then rank 0 before all: the barrier.
+      // A barrier: the root after all ranks, then all ranks after the root.
       case step_op::barrier: return streams_.join(), streams_.fork();
       case step_op::sum_ties: return sum_ties();
       case step_op::measure: return each([&](int c) { measure(c, clamps); });
@@ -245,7 +246,7 @@ class cuda_parameters {
             {cuda::flat_ranges::over(element(c.parameter_bytes)), shorten}, streams_.of(c.rank));
       }
   }
-  /// Enqueues what follows a change of parameters.
+  /// Enqueues the operations of copies_follow, after a change of parameters.
   void renew_copies(unsigned facts, job const& j) {
     run_lines(copies_follow, facts, [&](step_op op, unsigned known) {
       execute(op, j, false);
@@ -253,11 +254,11 @@ class cuda_parameters {
     });
   }
 
-  /// Number of values of a loss that are judged: of micro-batches, or that of leaves that have been
-  /// added up.
+  /// The number of values of a loss that are judged: one for each micro-batch, or one if leaves
+  /// have been added up.
   long losses_of(job const& j) const { return has_leaves(j) ? 1 : d_.micro_batches; }
-  /// Copies what is judged to rank 0, in the order of the model: losses and squared norms of chunks
-  /// on other devices.
+  /// Copies what rank 0 judges to its device, in the order of the model: losses and squared norms
+  /// of chunks on other devices.
   void gather(job const& j, bool clamps) {
     int const last = d_.chunk[d_.chunks - 1].rank;
     if (!d_.devices.share(last, 0))
@@ -274,7 +275,7 @@ class cuda_parameters {
                0);
     }
   }
-  /// Copies what rank 0 has judged to the other devices.
+  /// Copies the outcome, and the state of loss scaling, from rank 0's device to the other devices.
   void spread() {
     for (int k = 1; k < d_.devices.devices; ++k) {
       int const other = d_.devices.first_rank(k);
@@ -287,15 +288,15 @@ class cuda_parameters {
   void move(int from_rank, T const* from, int to_rank, T* to, long count, int on) {
     executor_.copies().move(from_rank, from, to_rank, to, count * long(sizeof(T)), on);
   }
-  /// The square of a parameter on the device of a rank; null in another process.
+  /// The squared norms on a rank's device, from a parameter on; null in another process.
   double* squares_at(std::vector<double*> const& of, int rank, int parameter) const {
     local_devices const& local = streams_.local();
     return local.has(rank) ? of[std::size_t(local.number(rank))] + parameter : nullptr;
   }
 
-  /// One kernel on rank 0 computes loss, norm and clipping factor, and decides whether the step is
-  /// sound. It takes the place of the host's decision, so that the host need not wait before it
-  /// enqueues the updates.
+  /// Enqueues the kernel on rank 0 that computes loss, norm and clipping factor, and decides
+  /// whether the step is sound. Since the host does not decide, it need not wait before it enqueues
+  /// the updates.
   void judge(job const& j, bool clamps) {
     if (!streams_.local().has(0)) return;
     bool const trains = j.what == job::kind::train;
@@ -306,8 +307,8 @@ class cuda_parameters {
         streams_.of(0));
   }
 
-  /// Enqueues the squared norms of all gradients and, with clipping by value, the clamping and the
-  /// norms after it.
+  /// Enqueues the squared norms of chunk c's gradients and, with clipping by value, the clipping
+  /// and the squared norms after it.
   void measure(int c, bool clamps) {
     add_squares(c, squares_);
     if (!clamps) return;
@@ -317,12 +318,12 @@ class cuda_parameters {
         streams_.of(rank));
     add_squares(c, clamped_);
   }
-  /// The ranges of a chunk's gradients, and of the sums of its buffers, which are group 1.
+  /// The ranges of a chunk's gradients (group 0), and of the sums of its buffers (group 1).
   cuda::flat_ranges where(int c) const {
     lists const& l = lists_[std::size_t(c)];
     return {l.ranges, l.range_count, 0};
   }
-  /// Enqueues the squared norms of chunk c's gradients: to[device][parameter index].
+  /// Enqueues the squared norms of chunk c's gradients: of[device][number of the parameter].
   void add_squares(int c, std::vector<double*> const& of) {
     chunk_description const& chunk = d_.chunk[c];
     if (chunk.parameter_count == 0) return;
@@ -334,12 +335,12 @@ class cuda_parameters {
                                            on);
   }
 
-  /// Optimizer step on a chunk's parameters, if the step is sound.
+  /// Enqueues the optimizer step on a chunk's parameters, which does nothing if it is not sound.
   void update(int chunk) {
-    if constexpr (element_optimizer<optimizer>) update_elements(chunk);
+    if constexpr (custom::element_optimizer<optimizer>) update_elements(chunk);
     whole_.update(chunk);
   }
-  /// Its ranges of single elements that are updated here.
+  /// Enqueues the update of the chunk's ranges of single elements that this replica updates.
   void update_elements(int chunk) {
     using coefficients = typename optimizer::template coefficients<float>;
     chunk_description const& c = d_.chunk[chunk];
@@ -353,7 +354,7 @@ class cuda_parameters {
           lists_[std::size_t(chunk)].first_update + i);
       step.weights = memory + element(c.values) + u.begin;
       step.gradients = memory + element(c.gradients) + u.begin;
-      // Its states, one after the other; the second is read only if the optimizer has two.
+      // The states of the range. The second is read only if the optimizer has two.
       step.first = states_.of(c) + u.state;
       step.second = step.first + (u.end - u.begin);
       step.judged = executor_.outcome(c.rank);
@@ -433,7 +434,8 @@ class cuda_parameters {
   cuda_rank_updates<P> own_{executor_};
   cuda_optimizer_states<P> states_{executor_, own_};
   std::vector<lists> lists_;  // by chunk
-  // By device, then parameter, in device memory; those of its chunks, and on the first of all.
+  // By device, then by parameter, in device memory: of the device's chunks and, on the first
+  // device, of all chunks.
   std::vector<double*> squares_, clamped_;
   cuda::pinned_buffer read_;
   cuda_leaf_sums<P> leaves_;

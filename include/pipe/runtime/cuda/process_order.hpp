@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // One order of all actions, transfers and sums over replicas of a pipeline, from which each process
-// takes its own. Every process derives the same one, so that the exchanges of any two are in the
-// same order.
+// takes its own. Every process derives the same order, so that the exchanges of any two processes
+// are in the same order.
 #pragma once
 
 #include <vector>
@@ -15,14 +15,16 @@
 
 namespace pp::detail {
 
-/// What the host enqueues next: an action of a rank of this process, the exchange of its result
-/// with another process, or the sum over replicas of the gradients that it has completed.
+/// A turn of the host's loop: it enqueues an action of a rank of this process, the exchange of an
+/// action's result with another process, or the sum over replicas of the gradients that an action
+/// has completed.
 struct cuda_turn {
   enum class kinds : unsigned char { run, exchange, sum };
   int rank = 0;
   action of{};
   kinds kind = kinds::run;
-  /// Of an action: the sum begins while it runs, piece by piece; what is left has the next turn.
+  /// If an action runs: the sum begins piece by piece during the action; the next turn sums what is
+  /// left.
   bool adds_up = false;
 };
 
@@ -30,16 +32,16 @@ struct cuda_turn {
 
 namespace pp::cuda {
 
-/// A compute step of a rank, or a transfer between two.
+/// A compute step of a rank, or a transfer between two ranks.
 struct ordered_step {
   detail::rank_step step;
   int rank = 0;
 };
 
-/// Merges the steps of all ranks. The first rank that can go on does: its next step is to compute,
-/// or to send to a rank that receives next.
+/// Merges the steps of all ranks. In turn each rank that can takes its next step: to compute, or to
+/// send to a rank whose next step is the receive.
 ///
-/// law:   each rank's steps are in their order; of a transfer there is its send only
+/// law:   each rank's steps stay in their order; a transfer is in the result as its send only
 /// needs: steps of communicate(), by which every rank reaches its end
 [[gnu::cold]] inline std::vector<ordered_step> merge_steps(detail::rank_steps const* steps,
                                                            int ranks, bool trains) {
@@ -71,18 +73,18 @@ struct ordered_step {
   return all;
 }
 
-/// The part that a process enqueues, in the same order: the actions of its ranks, the transfers
-/// between one of them and a rank of another process and, if there are replicas, the sum of each
-/// chunk's gradients: with its last action, or behind the transfer of that one's result to another
-/// process, which waits for it.
+/// The part of the order that a process enqueues: the actions of its ranks, the transfers between
+/// its ranks and ranks of other processes and, if there are replicas, the sum of each chunk's
+/// gradients. The sum begins in the chunk's last action; if another process waits for the result of
+/// this action, the sum comes behind the transfer.
 ///
-/// law: the order is that of the table, whatever part of a mini-batch a replica has
+/// law: the order follows from the table alone, whatever part of a mini-batch a replica has
 [[gnu::cold]] inline std::vector<detail::cuda_turn> turns_of(std::vector<ordered_step> const& all,
                                                              detail::local_devices const& local) {
   using turn = detail::cuda_turn;
   std::vector<turn> turns;
   auto const completes = [&](std::size_t i, int chunk) {
-    action const& a = all[i].step.of;
+    schedules::action const& a = all[i].step.of;
     return a.chunk == chunk && detail::makes_weight_gradient(a.kind);
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -104,11 +106,11 @@ struct ordered_step {
   return turns;
 }
 
-/// A topological order of a table's actions: the ranks in the order in which they take their next
-/// action. `slots`: of each boundary, which bound how far a rank may run ahead.
+/// A topological order of a table's actions: a turn for each action, in the order in which ranks
+/// execute them. `slots`: the slots of each boundary, which bound how far a rank may run ahead.
 ///
 /// shape: rows: a table -> turns[actions of the table]
-/// needs: the table gets to its end with these slots
+/// needs: the table has no deadlock with these slots
 template <class Problem, class Rows>
 [[gnu::cold]] std::vector<detail::cuda_turn> order_of(
     Problem const& problem, Rows const& rows, std::vector<detail::slot_count> const& slots) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Sums over the replicas of a pipeline on GPUs, bit for bit the same for any sizes and any network.
-// Every process owns a slice of a bucket: it receives that slice from the processes with the same
-// ranks in all other replicas, adds them in the tree's order, and sends the sum back, as replicas
-// on the host do: see replica_sum.
+// Every process owns a slice of a bucket: it receives this slice from the processes with the same
+// ranks in all other replicas, adds the slices in the order of the tree, and sends the sum back, as
+// replicas on the host do: see runtime/host/replicas/replica_sum.hpp.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@
 
 namespace pp::cuda {
 
-/// Sums of this process with the same process of each other replica.
+/// The sums of this process with the processes that have the same ranks in the other replicas.
 ///
-/// law:   sum = that of join_leaves over the replicas, in all of them; each sends and receives
-///        2 (n - 1) / n times the data
+/// law:   in every replica, the sum is that of join_leaves over the replicas; each of n replicas
+///        sends and receives 2 (n - 1) / n times the data
 /// law:   work is enqueued only
 /// needs: the replicas make the same calls, at the same places in the order of their exchanges
 class replica_sum {
@@ -31,12 +31,12 @@ class replica_sum {
   template <class T>
   using addition = void (*)(long n, T* to, T const* from, cudaStream_t on);
 
-  /// link: null if there are no other processes
+  /// link: to the processes of other replicas; null if there are none
   explicit replica_sum(process_link* link, detail::local_devices const& local)
       : link_(link), local_(local) {}
 
-  /// Adds data up over the replicas. room: for what others send, on the device as `data`; the
-  /// larger, the fewer messages.
+  /// Adds data up over the replicas. room: memory on the device of `data` for the slices that
+  /// others send; a larger room means fewer messages.
   ///
   /// shape:  data[elements], in place; room[room_bytes], at least `line` for each other replica
   /// throws: error if the room is too small; as process_link::exchange
@@ -50,7 +50,7 @@ class replica_sum {
     if (slice == 0)
       detail::throw_error<error>(
           {n, " replicas are more than the ", room_bytes / line + 1, " that are planned for"});
-    // The sums of a bucket travel with the parts of the next one.
+    // The sums of a bucket travel together with the slices of the next bucket.
     bucket<T> before{};
     for (long from = 0; from < elements || before.elements > 0; from += n * slice) {
       long const begin = from < elements ? from : elements, left = elements - begin;
@@ -75,8 +75,8 @@ class replica_sum {
   static constexpr long line = 256;
 
  private:
-  /// Data that is exchanged at once: slice r is that of replica r. All but the last have as many
-  /// elements, or none.
+  /// Data that is exchanged at once, with a slice for each replica. All slices have stride()
+  /// elements, except that the last ones may have fewer or none.
   template <class T>
   struct bucket {
     T* data = nullptr;
@@ -90,7 +90,7 @@ class replica_sum {
     T* begin(int r) const { return data + at(r); }
     long size(int r) const { return at(r + 1) - at(r); }
   };
-  /// Where this process's slice of another replica is received.
+  /// The part of the room that receives this process's slice from another replica.
   template <class T>
   T* room_of(char* room, bucket<T> const& b, int replica) const {
     return reinterpret_cast<T*>(room) + (replica - (replica > local_.replica)) * b.stride();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The sums that the replicas of a pipeline on GPUs make in a run: of each chunk's gradients, piece
-// by piece behind the launches that complete them; and of the loss, at the end.
+// The sums over replicas in a run of a pipeline on GPUs: of each chunk's gradients, piece by piece
+// behind the launches that complete the pieces, and of the losses, at the end.
 #pragma once
 
 #include <climits>
@@ -18,7 +18,7 @@
 
 namespace pp::detail {
 
-/// Of compiled pipeline P. Where there is one process: nothing, and no kernel.
+/// The sums over replicas of compiled pipeline P. In one process there are no sums and no kernels.
 template <class P, bool MayHaveReplicas = cuda_processes<P>::are_several>
 class cuda_replica_work {
  public:
@@ -28,6 +28,8 @@ class cuda_replica_work {
   void finish(job const&) const {}
 };
 
+/// The sums over replicas of a pipeline whose processes may be several replicas.
+///
 /// law: work is enqueued only, on the stream of all exchanges
 template <class P>
 class cuda_replica_work<P, true> {
@@ -44,11 +46,11 @@ class cuda_replica_work<P, true> {
         pieces_[std::size_t(p.chunk)].all.push_back(p);
   }
 
-  /// Adds the pieces of a chunk that are complete now, and were not before, to those of the other
-  /// replicas, once all work so far on its rank is done: see cuda_executor::enqueue. join(piece)
-  /// joins one with those of earlier leaves.
+  /// Adds up the pieces of a chunk that have become complete (see cuda_executor::enqueue) over the
+  /// replicas, behind all work so far on the chunk's rank. join(piece) joins a piece with the
+  /// partial sums of earlier leaves before.
   ///
-  /// law: the order of pieces depends on no run
+  /// law: the order of pieces is the same in every run
   template <class Join>
   void add_up(int chunk, bool drops, int launch, Join const& join) {
     pieces& mine = pieces_[std::size_t(chunk)];
@@ -62,8 +64,8 @@ class cuda_replica_work<P, true> {
     }
     if (launch == INT_MAX) mine.next = 0;
   }
-  /// The same of each loss of a run, the first of its losses, if replicas add up what it has
-  /// computed; then orders all later work after the sums.
+  /// Adds up each loss of a run, in place of the first of its values, if replicas add up the run;
+  /// then orders all later work after all sums.
   void finish(job const& j) {
     if (!exchanges(j)) return;
     if (double* const losses = executor_.losses())
@@ -79,13 +81,13 @@ class cuda_replica_work<P, true> {
   using kernels = cuda::kernel_list<adding<float>, adding<double>>;
   static_assert(cuda::fit_every_device(kernels{}));
 
-  /// Those of a chunk of this process, and the one that is added up next in this run.
+  /// The pieces of a chunk of this process, and the number of the next piece to add up in this run.
   struct pieces {
     std::vector<leaf_piece> all;
     std::size_t next = 0;
   };
 
-  /// Adds data of a rank up.
+  /// Adds up data of a rank over the replicas.
   template <class T>
   void add_up(int rank, T* data, long elements) {
     rank_description const& r = d_.rank[rank];

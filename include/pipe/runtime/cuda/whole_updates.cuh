@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The updates of whole tensors on a GPU: the lists that the launches of each stage go through, made
-// once, and the launches.
+// The updates of whole tensors on a GPU: the work lists of each stage's launches, made once, and
+// the launches.
 #pragma once
 
 #include <type_traits>
@@ -17,12 +17,13 @@
 
 namespace pp::detail {
 
-/// The updates of whole tensors in compiled pipeline P; nothing where its optimizer has none.
+/// The updates of whole tensors in compiled pipeline P; none if its optimizer does not update whole
+/// tensors.
 ///
 /// law:   work is enqueued only; at most as many bytes of bookkeeping are taken as
 ///        whole_update_bytes says
 /// needs: executor, updates and states outlive this object
-template <class P, bool = two_pass_optimizer<typename P::optimizer>>
+template <class P, bool = custom::two_pass_optimizer<typename P::optimizer>>
 class cuda_whole_updates {
  public:
   using kernels = cuda::kernel_list<>;
@@ -31,7 +32,8 @@ class cuda_whole_updates {
   void update(int) const {}
 };
 
-/// With whole tensors: two launches for each chunk, on the stream of its rank.
+/// The updates of an optimizer of whole tensors: two or four launches for each chunk, on the stream
+/// of its rank.
 template <class P>
 class cuda_whole_updates<P, true> {
   using optimizer = typename P::optimizer;
@@ -61,7 +63,7 @@ class cuda_whole_updates<P, true> {
   }
 
   /// Enqueues the step on a chunk's whole tensors. An optimizer that keeps averages of rows and
-  /// columns has two launches more, before the two that all have.
+  /// columns has two more launches, before the two of every such optimizer.
   void update(int chunk) const {
     chunk_description const& c = d_.chunk[chunk];
     lists const& l = lists_[std::size_t(chunk)];
@@ -80,20 +82,20 @@ class cuda_whole_updates<P, true> {
   }
 
  private:
-  /// Of a chunk, in device memory.
+  /// The work lists of a chunk, in device memory.
   struct lists {
     cuda::flat_ranges ranges;
     cuda::tensor_memory<optimizer> of;
     double* sums = nullptr;
     unsigned* tickets = nullptr;
-    // Of matrices whose averages are kept.
+    // For matrices whose averages are kept.
     cuda::flat_ranges tiles, means;
     cuda::factored_tensor const* factored = nullptr;
     float* partial_sums = nullptr;
     double* totals = nullptr;
   };
 
-  /// Start of a region of a chunk, all of which are of floats.
+  /// Start of a region of a chunk. All regions have floats.
   float* floats(chunk_description const& c, long region) const {
     return reinterpret_cast<float*>(executor_.memory_of(c.rank) + region);
   }
@@ -103,9 +105,9 @@ class cuda_whole_updates<P, true> {
     long const count = long(all.size());
     return {executor_.kept(c.rank, all.data(), count), count, 0};
   }
-  /// The order of lists in bookkeeping is that in which whole_update_bytes counts them.
+  /// Makes the lists of a chunk, whose first range has coefficients number `coefficients`.
   ///
-  /// The lists of a chunk whose first range has set number `coefficients`.
+  /// law: the lists lie in bookkeeping in the order in which whole_update_bytes counts them
   lists lists_of(int chunk, int coefficients) {
     chunk_description const& c = d_.chunk[chunk];
     std::vector<cuda::updated_tensor> tensors;
@@ -133,7 +135,7 @@ class cuda_whole_updates<P, true> {
     if constexpr (factors) list_matrices(c, tensors, l);
     return l;
   }
-  /// The lists of a chunk's matrices whose averages are kept.
+  /// Makes the lists of a chunk's matrices whose averages are kept.
   void list_matrices(chunk_description const& c, std::vector<cuda::updated_tensor> const& tensors,
                      lists& l) {
     std::vector<cuda::factored_tensor> factored(tensors.size());

@@ -147,6 +147,8 @@ class torch_cells {
 
 }  // namespace detail
 
+namespace schedules {
+
 /// A table, or the steps of communicate(), as CSV text: a line per rank. PyTorch's `_load_csv`
 /// calls a table "compute_only" and steps "compute_comms", and accepts both: waits and reductions
 /// of gradients, which PyTorch's executor needs, stand beside the transfers.
@@ -165,6 +167,8 @@ struct read_schedule {
   dynamic_table table{0};
   int chunks = 0, micro_batches = 0;
 };
+
+}  // namespace schedules
 
 namespace torch_format {
 
@@ -187,18 +191,21 @@ inline std::string printable(std::string_view text) {
 inline std::string reason_of(finding const& found) {
   std::string const word = printable(found.word);
   switch (found.what) {
-    case csv_fault::none: return {};
-    case csv_fault::no_action: return "expected at least 1 action, found none";
-    case csv_fault::stage_expected: return "expected the number of a stage";
-    case csv_fault::stage_too_large: return "a stage " + word + " is too large";
-    case csv_fault::micro_batch_expected: return "expected the number of a micro-batch";
-    case csv_fault::micro_batch_too_large: return "a micro-batch " + word + " is too large";
-    case csv_fault::goes_on: return "'" + word + "' goes on after its micro-batch";
-    case csv_fault::pair_not_closed: return "'" + word + "' does not end with )OVERLAP_F_B";
-    case csv_fault::quote_not_closed: return "a cell begins with a quote and does not end with one";
-    case csv_fault::no_placement: return "no placement has that number of stages";
-    case csv_fault::wrong_rank: return "the stage cannot be on this rank";
-    case csv_fault::unknown_action: break;
+    case schedules::csv_fault::none: return {};
+    case schedules::csv_fault::no_action: return "expected at least 1 action, found none";
+    case schedules::csv_fault::stage_expected: return "expected the number of a stage";
+    case schedules::csv_fault::stage_too_large: return "a stage " + word + " is too large";
+    case schedules::csv_fault::micro_batch_expected: return "expected the number of a micro-batch";
+    case schedules::csv_fault::micro_batch_too_large:
+      return "a micro-batch " + word + " is too large";
+    case schedules::csv_fault::goes_on: return "'" + word + "' goes on after its micro-batch";
+    case schedules::csv_fault::pair_not_closed:
+      return "'" + word + "' does not end with )OVERLAP_F_B";
+    case schedules::csv_fault::quote_not_closed:
+      return "a cell begins with a quote and does not end with one";
+    case schedules::csv_fault::no_placement: return "no placement has that number of stages";
+    case schedules::csv_fault::wrong_rank: return "the stage cannot be on this rank";
+    case schedules::csv_fault::unknown_action: break;
   }
   std::string all;
   for (known_word const& known : known_words) (all += known.word) += ", ";
@@ -212,7 +219,7 @@ inline std::string reason_of(finding const& found) {
 }
 
 /// Throws a data_error that names the first action whose stage cannot be on its rank.
-[[noreturn]] inline void refuse_stage(std::string_view text, read_schedule const& s,
+[[noreturn]] inline void refuse_stage(std::string_view text, schedules::read_schedule const& s,
                                       best_placement const& best) {
   misplaced_action const found = find_misplaced(text, s.table.ranks(), s.chunks, best);
   if (best.name == nullptr)
@@ -228,12 +235,14 @@ inline std::string reason_of(finding const& found) {
 
 }  // namespace torch_format
 
+namespace schedules {
+
 /// Parses CSV text. Empty cells are idle time and are ignored; a line without actions is a rank
 /// without actions, except at the end of the text. Transfers and waits for transfers are ignored
 /// too, since they follow from the actions, and so are operations on sharded parameters (UNSHARD,
 /// RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD). `(0F1;1B0)OVERLAP_F_B` is a pair. Cells may be in
 /// double quotes, and between them semicolons or tabs, as spreadsheets write them. The schedule is
-/// not validated: call `validate`.
+/// not validated: call `schedules::validate`.
 ///
 /// law:    read_torch_csv(torch_csv(table)) has the same actions in the same order, if the last
 ///         rank has any
@@ -258,5 +267,7 @@ inline read_schedule read_torch_csv(std::string_view text) {
   s.table.where = best.where;
   return s;
 }
+
+}  // namespace schedules
 
 }  // namespace pp

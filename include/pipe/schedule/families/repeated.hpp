@@ -14,6 +14,8 @@
 
 namespace pp {
 
+namespace schedules {
+
 /// The problem of `steps` steps: `steps` times the micro-batches.
 template <pipeline_problem Problem>
 constexpr Problem repeated(Problem problem, int steps) {
@@ -68,5 +70,7 @@ auto repeated(Problem const& problem, Table const& table, int steps, int leaves 
   }
   return run;
 }
+
+}  // namespace schedules
 
 }  // namespace pp

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Leaves by the speed of replicas: see SumBySpeed. All processes find the same shares, from the
-// same times.
+// Leaves by the speed of replicas: see GradientAccumulationBySpeed. All processes find the same
+// shares, from the same times.
 #pragma once
 
 #include <pipe/base/error.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The runs of a mini-batch: one, or one for each leaf of a sum (see SumIn) that this process has.
+// The runs of a mini-batch: one, or one for each leaf of a sum (see GradientAccumulation) that this
+// process has.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +33,7 @@ struct leaf_share {
   int replica = 0, replicas = 1;
   heap_array<int> counts;  ///< leaves of each replica, of several
 
-  /// The leaves of compiled pipeline P: those of SumIn, or one for each replica.
+  /// The leaves of compiled pipeline P: those of GradientAccumulation, or one for each replica.
   ///
   /// throws: error if replicas cannot share the leaves
   template <class P>
@@ -41,10 +42,11 @@ struct leaf_share {
     int const given = P::sum::leaves, replicas = place.replicas;
     if constexpr (connects_replicas<typename P::transport>) {
       if (given > 1 && given < replicas)
-        throw_error<error>({"SumIn<", given, "> has ", given, " leaves, which ", replicas,
-                            " replicas cannot share: there must be one for each"});
+        throw_error<error>({"GradientAccumulation<", given, "> has ", given, " leaves, which ",
+                            replicas, " replicas cannot share: there must be one for each"});
       if (divides_evenly<P> && given > 1 && given % replicas != 0)
-        throw_error<error>({"SumIn<", given, "> has ", given, " leaves, which ", replicas,
+        throw_error<error>({"GradientAccumulation<", given, "> has ", given, " leaves, which ",
+                            replicas,
                             " replicas cannot divide evenly, as they must on GPUs and with "
                             "ZeRO<3>: their number must be a power of two"});
     }
@@ -61,7 +63,7 @@ struct leaf_share {
   void require_one() const {
     if (leaves > 1)
       throw_error<error>({"accumulate(): a mini-batch of ", replicas,
-                          " replicas is a sum already: give SumIn<G> more leaves"});
+                          " replicas is a sum already: give GradientAccumulation<G> more leaves"});
   }
   /// All leaves in this process.
   leaf_share alone() const { return {leaves, samples, 0, 1, {}}; }
@@ -102,8 +104,8 @@ class leaf_runs : public leaf_share {
 
  public:
   leaf_runs() : leaf_share(leaf_share::of<P>()) {}
-  /// To be called once, in all processes. speed: that of this process, see SumBySpeed; 0: not
-  /// stated
+  /// To be called once, in all processes. speed: that of this process, see
+  /// GradientAccumulationBySpeed; 0: not stated
   template <class Engine>
   [[gnu::cold]] void state([[maybe_unused]] Engine& engine, [[maybe_unused]] double speed) {
     if constexpr (moves_leaves)

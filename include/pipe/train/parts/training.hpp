@@ -113,10 +113,11 @@ struct training_of {
                             compiled::schedule::name});
     if constexpr (compiled::is_free && compiled::sum::leaves > 1)
       if (replicas > 1)
-        throw_error<error>({"train(): with ", compiled::schedule::name, " and SumIn<",
-                            compiled::sum::leaves, "> the weights that a micro-batch reads would ",
+        throw_error<error>({"train(): with ", compiled::schedule::name,
+                            " and GradientAccumulation<", compiled::sum::leaves,
+                            "> the weights that a micro-batch reads would ",
                             "depend on the number of replicas, which is ", replicas,
-                            ": leave SumIn out, so that each replica is a leaf"});
+                            ": leave GradientAccumulation out, so that each replica is a leaf"});
   }
   /// Throws not_finite for a step whose numbers are not finite.
   [[noreturn]] static void reject(Trainer& trainer, job const& bad) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The patches of an image as a matrix that is never in memory: a row for each pixel of the result,
-// a column for each (tap, channel). Blocks of a convolution copy pieces of it to shared memory from
-// where they lie in the image.
+// a column for each (tap, channel). Blocks of a convolution copy pieces of this matrix to shared
+// memory, from their places in the image.
 //
-// With a stride, pixels of dx whose coordinates leave the same remainder are reached by the same
-// taps. Rows of such a matrix come in these phases, so that a block has mostly rows of one, and
-// passes over the taps that reach none of its rows: no inserted zeros are multiplied.
+// With a stride, the same taps reach all pixels of dx whose coordinates have the same remainder: a
+// phase. Rows of the matrix are in the order of phases, so that a block has mostly rows of one
+// phase, and skips the taps that reach none of its rows: no inserted zeros are multiplied.
 #pragma once
 
 #include <pipe/backend/cuda/core/arguments.hpp>
@@ -36,7 +36,7 @@ PIPE_HD PIPE_INLINE int position_of(detail::convolution_axis const& a, int i, in
   }
 }
 
-/// The patches that a convolution reads, or, Turned, its input gradient.
+/// The patches that a convolution reads or, if Turned, that its input gradient reads.
 ///
 /// shape: image (samples, source pixels, pitch) -> (samples * result pixels, taps * channels), of
 ///        the channels of a group
@@ -61,7 +61,7 @@ struct patches {
   struct window {
     int sample, row, column;
   };
-  /// Of a row of the result.
+  /// The window of a row of the result.
   PIPE_HD PIPE_INLINE static window window_at(unsigned row) {
     return {int(row / unsigned(high * wide)), int(row / unsigned(wide) % unsigned(high)),
             int(row % unsigned(wide))};
@@ -83,7 +83,7 @@ struct patches {
     window const w = window_of(unsigned(row));
     return extent(w.sample * high + w.row) * wide + w.column;
   }
-  /// The phase of a row, which becomes its number among the rows of that phase.
+  /// The phase of a row; `row` becomes the row's number in this phase.
   PIPE_HD PIPE_INLINE static int take_phase(unsigned& row) {
     int phase = 0;
     for (; phase + 1 < phases; ++phase) {
@@ -102,9 +102,9 @@ struct patches {
                        tap % kernel_wide * by.horizontal.dilation;
     return down % down_stride == 0 && across % across_stride == 0;
   }
-  /// Where a window reads at a tap, from some channel on; null outside of the image.
+  /// The address that a window reads at a tap, from a channel on; null outside of the image.
   ///
-  /// image: its first channel of the group
+  /// image: the first channel of the group in the image
   PIPE_HD PIPE_INLINE static T const* at(T const* image, window const& w, int tap, int channel) {
     constexpr detail::convolution_attributes by = convolution_of<P, G>::value;
     int const row = position_of<Turned>(by.vertical, w.row, tap / kernel_wide),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A chain of pointwise ops on its own: reads an element, runs the chain, writes what others read.
+// A chain of pointwise ops as a kernel of its own: reads an element, runs the chain, writes the
+// stored steps.
 #pragma once
 
 #include <pipe/backend/cuda/core/accesses.hpp>

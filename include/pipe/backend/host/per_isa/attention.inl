@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The row operations of attention, between the products of register tiles: rotations, softmax and
-// its gradient. The loops that call this are attention_forward.hpp and attention_backward.hpp.
+// its gradient. The loops of attention_forward.hpp and attention_backward.hpp call these functions.
 
 /// Rotary position embedding of `rows` rows of one head: every pair (x1, x2) of a row is rotated by
-/// the angle of its position, or back by it if `Back`.
+/// the angle of the row's position, in the other direction if `Back`.
 ///
 /// shape:  from (rows, d), rotation (rows, d): d / 2 cosines, then d / 2 sines -> to (rows,
 ///         padded), zero from d on
 /// law:    (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin), x1 = from[c], x2 = from[c + d / 2]
 /// needs:  d even
-/// source: Su et al., RoFormer, 2021; the pairs (c, c + d / 2) are those of Hugging Face's Llama
+/// source: Su et al., RoFormer, 2021; pairs (c, c + d / 2) as in Hugging Face's Llama
 template <bool Back, class T>
 void turn_rows(T const* from, extent stride, extent rows, extent d, T const* rotation,
                extent padded, T* to, extent to_stride) {
@@ -49,12 +49,13 @@ void scale_row(T const* from, extent d, T factor, T* to) {
   for (; c < d; ++c) to[c] = from[c] * factor;
 }
 
-/// The scores of a row whose rule is not plain, in two steps: z = scale * score, or cap * tanh(z /
-/// cap) of it, less slope * distance. What the query does not see becomes minus infinity.
+/// The scores of a row whose rule is not plain: z = scale * score; with a cap, z = cap * tanh(z /
+/// cap); then z -= slope * distance. Scores of keys that the query does not see become minus
+/// infinity.
 ///
-/// shape: score (columns), of which the first `visible` may be seen -> score; rules (columns):
-///        whether each is seen, and dz / dscore. False if none is seen.
-/// law:   the result for a key does not depend on those beside it
+/// shape: score (columns), of which the first `visible` may be seen -> score = z; rules (columns):
+///        whether each key is seen, and dz / dscore. Returns false if no key is seen.
+/// law:   the result for a key does not depend on other keys
 /// needs: columns: whole vectors
 template <class T>
 bool shape_row(attention_shape const& shape, score_place const& at, extent visible, extent columns,
@@ -96,13 +97,14 @@ bool shape_row(attention_shape const& shape, score_place const& at, extent visib
   return any;
 }
 
-/// A block of one row's scores becomes e^(scale * score - largest), `largest` being the row's
-/// maximum so far: the online softmax. IsShaped: of the shaped scores; what is not seen becomes 0.
+/// Online softmax: a block of one row's scores becomes e^(scale * score - largest), where `largest`
+/// is the row's maximum so far. IsShaped: of shaped scores; for keys that are not seen the result
+/// is 0.
 ///
 /// shape:  score (columns), of which the first `visible` are scores; zero beyond, so that the
 ///         product with the values needs no mask
 /// law:    with `first` the row's state starts here; otherwise sum and output so far are multiplied
-///         by e^(old largest - new largest). The division by `sum` is left to finish_rows.
+///         by e^(old largest - new largest). finish_rows divides by the sum.
 /// needs:  columns: whole vectors; score may be read up to the next whole vector
 /// source: Milakov, Gimelshein, Online normalizer calculation for softmax, 2018
 template <bool IsShaped, class T>
@@ -161,7 +163,7 @@ void finish_rows(softmax_rows<T> const& state, extent rows, extent d, T* out, ex
                  extent lse_stride) {
   PIPE_INDEPENDENT
   for (int r = 0; r < query_block;
-       ++r) {  // all rows of the block, present or not: a constant length vectorises
+       ++r) {  // all rows of a block, even beyond `rows`: a constant length vectorises
     state.largest[r] += math::log<products>(state.sum[r]);
     state.sum[r] = T(1) / state.sum[r];
   }
@@ -193,7 +195,8 @@ T dot(T const* a, T const* b, extent d) {
 /// shape: score, slope (columns), both zero from `visible` on
 /// law:   mean = sum over all keys of p * dp = dot(out, dout), so a block needs no other block
 ///
-/// IsShaped: p is 0 where nothing is seen, and in place of the scale stands the rule's slope.
+/// IsShaped: p is 0 for keys that are not seen, and the slope of the rule takes the place of the
+/// scale.
 template <bool IsShaped, class T>
 void softmax_slopes([[maybe_unused]] attention_shape const& shape,
                     [[maybe_unused]] score_place const& at, T* score, T* slope, extent visible,
@@ -243,15 +246,15 @@ constexpr attention_set<T> attention_kernels() {
   set.dot = &dot<T>;
   return set;
 }
-/// What the loops of attention call, with or without rotation, for plain scores or shaped ones;
-/// Least: as in tiles.
+/// The functions that the loops of attention call, with or without rotation, for plain or shaped
+/// scores; Least: as in tiles.
 template <class T, bool Turns = true, int Least = 1, bool IsShaped = false>
 inline constexpr attention_set<T> attention_rows = attention_kernels<T, Turns, Least, IsShaped>();
 
 /// Views of queries, keys and values, or of their gradients.
 ///
 /// layout: fused: q (H * d), k (KV * d) and v (KV * d) side by side in each row of one matrix;
-///         otherwise q alone, and k beside v in the rows of another
+///         otherwise q in one matrix, and k beside v in each row of another
 template <class U>
 struct attention_slices {
   positions<U> q, k, v;
@@ -269,7 +272,7 @@ attention_slices<U> slices(U* from, U* keys_from) {
             {keys_from, 2 * key_width},
             {keys_from == nullptr ? nullptr : keys_from + key_width, 2 * key_width}};
 }
-/// Whether the scores of group G are shaped, and its mask by a user.
+/// Whether the scores of group G are shaped.
 template <class P, int G>
 constexpr bool is_shaped() {
   return !P::group_at(G).attributes.attention().scores.is_plain();
@@ -286,7 +289,7 @@ template <class T>
 attention_extras<T> extras(arguments<T> const& a, int rotation, int ids) {
   return {rotation < 0 ? nullptr : a.at(rotation), ids < 0 ? nullptr : a.ids(ids)};
 }
-/// Heads of keys and values, over all samples, that this part works on.
+/// The heads of keys and values, numbered over all samples, that this part owns.
 template <class T>
 share own_heads(arguments<T> const& a, attention_shape const& shape) {
   return share_of(shape.samples * shape.kv_heads, 1, a.part, a.parts);
@@ -295,8 +298,8 @@ share own_heads(arguments<T> const& a, attention_shape const& shape) {
 /// out = softmax(q k^T / sqrt(d)) v for every head; lse is kept for the gradient.
 ///
 /// shape: q (B * T, H * d), k and v (B * S, KV * d) -> out (B * T, H * d), lse (B * T, H)
-/// work:  a part owns heads of keys of samples (B * KV of them) with the H / KV query heads that
-///        share one
+/// work:  a part owns some of the B * KV heads of keys, each with the H / KV query heads that share
+///        it
 /// cost:  4 * B * H * T * S * d FLOPs, half of them if causal; the scores stay in L1
 template <>
 struct kernel_of<op_kind::attention> : attention_forward_facts {
@@ -314,12 +317,12 @@ struct kernel_of<op_kind::attention> : attention_forward_facts {
   }
 };
 
-/// dq, dk and dv; the probabilities are computed again from lse instead of kept.
+/// dq, dk and dv; the probabilities are recomputed from lse.
 ///
 /// shape: dout, out (B * T, H * d), lse (B * T, H), q, k, v as in the forward -> dq, dk, dv like q,
 ///        k, v
-/// work:  as the forward: a part owns heads of keys, so no two parts add to one dk
-/// cost:  five products of the forward's two: 10 * B * H * T * S * d FLOPs
+/// work:  a part owns heads of keys, as in the forward, so no two parts add to one dk
+/// cost:  five products where the forward has two: 10 * B * H * T * S * d FLOPs
 template <>
 struct kernel_of<op_kind::attention_gradient> : attention_backward_facts {
   template <class P, int G>

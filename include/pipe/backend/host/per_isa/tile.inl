@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The register tile: the one inner loop that contraction, attention and convolution share. A tile
-// of Rows x Vectors sums lives in registers while p runs over the shared dimension; A is read one
-// broadcast element at a time through two strides, so a transposed A costs nothing, and B one row
-// of vectors at a time.
+// of Rows x Vectors sums is in registers while p runs over the shared dimension. A is read one
+// broadcast element at a time through two strides, so a transposed A costs nothing; B is read one
+// row of vectors at a time.
 
 /// to (+)= from + a b for Rows x Vectors vectors of sums, all in registers.
 ///
 /// shape: a (Rows, k) through the strides row and column, b (k, Vectors * lanes), row stride ldb ->
 ///        to (Rows, Vectors * lanes), row stride ends.to_stride
-/// law:   every sum is one chain of fused multiply-adds over ascending p, whatever Rows and Vectors
-///        are. A sum that starts from `from` goes on with its chain; `ends.add` adds the finished
-///        sum once.
+/// law:   every sum is one chain of fused multiply-adds over ascending p, for any Rows and Vectors.
+///        A sum that starts from `ends.from` continues the chain of that sum; `ends.add` adds the
+///        finished sum once.
 /// cost:  per p, Vectors loads and Rows broadcasts for Rows * Vectors multiply-adds: the largest
 ///        tile is bound by the multipliers, small ones by the loads
 template <int Rows, int Vectors, class T>
@@ -33,7 +33,7 @@ template <int Rows, int Vectors, class T>
       for (int c = 0; c < Vectors; ++c) sum[r][c] = vec<T>{};
     }
   }
-  // One row of b is in registers for all rows of a.
+  // One row of b is in registers while all rows of a are multiplied by it.
   for (extent p = 0; p < k; ++p) {
     vec<T> right[Vectors];
 #pragma GCC unroll 3
@@ -66,10 +66,10 @@ template <int Rows, int Vectors, class T>
   }
 }
 
-/// A copy whose rows end in zeros: to[r, c] = c < columns ? from[r, c] : 0, c < padded.
+/// A copy whose rows are padded with zeros: to[r, c] = c < columns ? from[r, c] : 0, c < padded.
 ///
 /// shape: from (rows, columns), row stride `stride` -> to (rows, padded), row stride to_stride
-/// needs: to and from apart
+/// needs: `to` and `from` do not overlap
 template <class T>
 void copy_rows(T const* from, extent stride, extent rows, extent columns, extent padded, T* to,
                extent to_stride) {
@@ -110,7 +110,7 @@ void tile_of(int rows, int vectors, extent k, T const* a, extent row, extent col
   return tile_of<Least, tile_vectors>(rows, k, a, row, column, b, ldb, ends);
 }
 
-/// What the loops around the tiles call, where every number of rows is a multiple of Least.
+/// The table of tiles for loops whose numbers of rows are all multiples of Least.
 template <class T, int Least = 1>
 inline constexpr tile_set<T> tiles{lanes<T>, tile_rows, tile_vectors, &tile_of<Least, T>,
                                    &copy_rows<T>};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The actions of ranks in this process: waiting for what an action needs, its programs on the
-// rank's threads, and the milestones that it publishes. In which order a rank runs its actions, and
-// of which mini-batches, is the caller's.
+// The actions of ranks in this process: the wait for an action's dependencies, the programs of the
+// action on the rank's threads, and the milestones that it publishes. The caller decides in which
+// order a rank runs actions, and of which mini-batches.
 #pragma once
 
 #include <cstring>
@@ -28,7 +28,7 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// A rank's thread and what it has.
+/// A rank's thread, and the rank's team, memory and state.
 template <class T, class Transport>
 struct alignas(64) rank_worker {
   thread own;
@@ -40,20 +40,21 @@ struct alignas(64) rank_worker {
   long waited = 0;
 };
 
-/// The mini-batch of an action, and what an action of one mini-batch alone does not need.
+/// The mini-batch of an action and, where steps overlap, the action's place among them.
 struct action_context {
   job const& of;
-  /// Added to the number of a micro-batch in its mini-batch: that in rings and milestones.
+  /// Added to a micro-batch's number in its mini-batch for its number in rings and milestones.
   int shift = 0;
-  /// Bytes from the chunk's parameters, buffers and transposed copies to those that are read.
+  /// Bytes from slot 0 of the chunk's weights to the version that the action reads.
   long weights = 0;
-  /// As actions are recorded: their step, and its micro-batches before those of this run.
+  /// For the records of executed actions: the step, and the micro-batches of the step before this
+  /// run.
   int step = 0, micro_batches_before = 0;
 };
 
 /// Runs actions of any local rank, each on the rank's thread.
 ///
-/// needs: what it is given lives as long
+/// needs: the arguments of the constructor live as long
 template <class T, class Transport>
 class action_runner {
   using worker = rank_worker<T, Transport>;
@@ -67,12 +68,12 @@ class action_runner {
       : d_(d), calls_(calls), transport_(transport), parameters_(parameters), ranks_(ranks),
         failed_(failed) {}
 
-  /// Begins a run: times count from here.
+  /// Begins a run, from whose start times count.
   void begin() { begin_ = clock::now(); }
   clock::time_point began() const { return begin_; }
-  /// Moves the begin by nanoseconds; the caller changes the times that were taken.
+  /// Moves the start of the run by nanoseconds; the caller changes the times that were taken.
   void begin_later(long by) { begin_ += std::chrono::nanoseconds(by); }
-  /// While it lives, actions are of steps that overlap, with these boundaries.
+  /// A scope in which actions are of steps that overlap, with these boundaries.
   class part_of_flow {
    public:
     part_of_flow(action_runner& r, boundary_flow<Transport>& flow) : of_(r) { of_.flow_ = &flow; }
@@ -95,8 +96,8 @@ class action_runner {
     return planned<executed_action>(r, d_.rank[r].executed);
   }
 
-  /// Executes an action of rank r. `second`: the backward of its pair, for whose inputs it waits,
-  /// too; null for none.
+  /// Executes an action of rank r. `second`: the second action of a pair, for whose inputs the
+  /// first waits as well; null for none.
   void execute(int r, action_context const& at, action a, action const* second = nullptr) {
     worker& me = ranks_[r];
     long const arrived = now();
@@ -114,7 +115,7 @@ class action_runner {
   }
   /// Adds to the records of rank r.
   ///
-  /// needs: room for it: see step_memory::records
+  /// needs: room for a record more: see step_memory::records
   void record(int r, executed_action const& a) { executed(r)[ranks_[r].count++] = a; }
   /// Sends or receives the result of an action.
   void run_transfer(int r, job const& j, rank_step const& s) {
@@ -151,7 +152,7 @@ class action_runner {
   Item* planned(int rank, long offset) const {
     return reinterpret_cast<Item*>(ranks_[rank].memory.data() + offset);
   }
-  /// Waits, from a time on, for what an action of rank r needs.
+  /// Waits for the dependencies of an action of rank r. arrived: when the wait begins
   void await(int r, action_context const& at, action const& a, long arrived) {
     activity& doing = ranks_[r].doing;
     doing.begin(a);

@@ -2,8 +2,8 @@
 //
 // The executor of a pipeline in this process: one thread per rank walks the rank's list of actions,
 // waits for the dependencies of each, runs the chunk's program on the micro-batch and publishes the
-// result. At the end of a training run all ranks pass a barrier, compute the same gradient norm and
-// the same decision whether the step is sound, and update their own parameters.
+// result. At the end of a training run all ranks pass a barrier, compute the same gradient norm,
+// decide alike whether the step is sound, and update their own parameters: see step_operations.
 #pragma once
 
 #include <exception>
@@ -38,17 +38,18 @@ class executor {
   /// The ranks, for steps that overlap: see step_flow.
   rank_context<T, Transport>& context() { return context_; }
 
-  /// Throws if a run has left the parameters half updated.
+  /// throws: error if a run has left the parameters half updated
   void check() const { context_.updates.check(); }
-  /// A load of states was cut short after a step: check() throws from now on.
+  /// Notes that a load of states was cut short after a step: check() throws from now on.
   [[gnu::cold]] void spoil(long step) {
     context_.updates.break_at(step, "a load was cut short after");
   }
   /// Whether the calling thread belongs to a rank or its team.
   [[gnu::cold]] bool is_own_thread() const { return context_.is_own_thread(); }
 
-  /// Runs a job on all ranks. Rethrows the first exception of any rank when all have stopped;
-  /// parameters are then unchanged, unless the optimizer threw: then check() throws from now on.
+  /// Runs a job on all ranks. Rethrows the first exception of any rank when all ranks have stopped;
+  /// parameters are then unchanged, unless the optimizer threw: in this case check() throws from
+  /// now on.
   step_result run(job const& j) {
     [[maybe_unused]] auto const saying = context_.during_run();
     begin_run(j, context_.calls.optimizer_settings, context_.transport);
@@ -63,15 +64,17 @@ class executor {
     return collect_result();
   }
 
-  /// Parameters were written from outside: transposed copies are renewed before the next run.
+  /// Notes that parameters were written from outside: transposed copies are renewed before the next
+  /// run.
   void parameters_changed() { context_.copies.was_written = true, forget_versions(); }
-  /// Where steps overlap: whether older versions of the weights are there; they were written.
+  /// Where steps overlap: whether slots have older versions of the weights; notes that these were
+  /// written.
   bool has_versions() const { return context_.copies.versions != version_state::unknown; }
   void versions_changed() {
     context_.copies.versions = version_state::written;
     context_.copies.oldest_version = 0;
   }
-  /// From now on older versions are not read.
+  /// Notes that older versions are not to be read from now on.
   void forget_versions() { context_.copies.versions = version_state::unknown; }
 
   Transport& transport() { return context_.transport; }
@@ -85,7 +88,7 @@ class executor {
   /// The actions that rank r executed in the last run, in order.
   executed_action const* executed(int rank) const { return context_.runner.executed(rank); }
   int executed_count(int rank) const { return context_.ranks[rank].count; }
-  /// The start of that run.
+  /// The start of the last run.
   std::chrono::steady_clock::time_point began() const { return context_.runner.began(); }
 
  private:
@@ -96,8 +99,8 @@ class executor {
   // ---- the calling thread ----
 
   /// Watches the ranks. A run without progress fails, unless all ranks have arrived at its last
-  /// barrier: their updates are not interrupted, and a rank that is stuck in a kernel is waited
-  /// for.
+  /// barrier: then their updates are not interrupted, and a rank that is stuck in a kernel is
+  /// waited for.
   void watch() {
     std::exception_ptr const why = context_.watch_all(job_);
     if (!why) return;

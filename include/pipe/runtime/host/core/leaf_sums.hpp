@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The gradients of a mini-batch that is a sum of several runs, on one rank: those of a run are
-// joined with those of the runs before it, and at the end with those of other replicas.
+// The gradients of a mini-batch that is a sum of several runs, on one rank: the gradients of a run
+// are joined with those of the runs before it, and in the last run with those of other replicas.
 #pragma once
 
 #include <cstring>
@@ -23,11 +23,12 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// The leaves of one rank. Gradients are joined piece by piece as the last action of a run that
-/// writes to a chunk's completes them, so that replicas exchange them while the rank goes on.
+/// The leaves of one rank. Gradients of a chunk are joined piece by piece while the last action of
+/// a run that writes to them completes them, so that replicas exchange the pieces while the rank
+/// goes on.
 ///
-/// needs: assemble() once; the team and the flag that it is given live as long; begin() before each
-///        run, whose job lives until its end
+/// needs: assemble() once; the team and the flag in rank_setup live as long; begin() before each
+///        run, whose job lives until the run ends
 /// law:   a mini-batch of one leaf, or a run that does not train, costs nothing
 template <class T, class Transport>
 class leaf_sums {
@@ -60,8 +61,8 @@ class leaf_sums {
         ++left_[a->chunk];
     next_ = 0;
   }
-  /// The operands of launch i of a chunk's program: those of divided parameters where they come, or
-  /// where their gradients are until they are added up.
+  /// Sets the operands of launch i of a chunk's program. Values of divided parameters are in the
+  /// windows, their gradients in the ring.
   waited place([[maybe_unused]] int chunk, program_set const& set, program p, int i,
                region_bases const& at, void** slot) {
     program_view const& view = set.programs[int(p)];
@@ -72,8 +73,9 @@ class leaf_sums {
       if (d_->zero > 1) return place_divided(divided_.program_number(*d_, chunk, set, p), i, slot);
     return waited::done;
   }
-  /// Takes part in what other replicas do in an action for which this one has no samples, launch by
-  /// launch: they may wait for its part of a gradient before they bring more parameters.
+  /// Takes part in the exchanges of an action for which only other replicas have samples, launch by
+  /// launch: other replicas may wait for this replica's part of a gradient before they bring more
+  /// parameters.
   waited skip([[maybe_unused]] action const& a) {
     waited w = waited::done;
     if constexpr (may_divide) {
@@ -91,11 +93,11 @@ class leaf_sums {
     return w;
   }
   typename parts::windows& windows() { return windows_; }
-  /// Goes on after a launch of a program that completes gradients, or after another one.
+  /// Joins what a launch has completed, and goes on with exchanges.
   void after_launch(int chunk, program_set const& set, program_view const& view, int launch) {
     join_after(1, chunk, set, view, launch);
   }
-  /// Goes on after an action.
+  /// Joins what an action has completed, and goes on with exchanges.
   void after(action const& a) {
     if (!is_on_) return;
     if (makes_weight_gradient(a.kind)) --left_[a.chunk];
@@ -104,17 +106,18 @@ class leaf_sums {
   }
   /// Ends the run's actions: in the last run of a step, gradients are the sums over all leaves.
   ///
-  /// needs: all holders of the rank's chunks are done
+  /// needs: all holders of the rank's chunks are done with the run
   waited finish() {
     if (!is_on_) return waited::done;
     for (int& n : left_) n = 0;
     join_complete();
     return until_done(pieces_.size());
   }
-  /// The sums of each loss over this run's micro-batches become those of the mini-batch, in the
-  /// last run of a step.
+  /// In the last run of a step, turns the sums of each loss over this run's micro-batches into sums
+  /// over the mini-batch.
   ///
-  /// needs: partial: room for the sums that stack_leaf keeps, of each loss
+  /// shape: sums[losses], partial[losses][levels of the leaves]: the sums that stack_leaf keeps
+  ///        between runs
   waited add_up_losses(double* sums, double* partial) {
     waited all = waited::done;
     for (int loss = 0; loss < d_->losses; ++loss, partial += levels_of(d_->leaves)) {
@@ -126,7 +129,7 @@ class leaf_sums {
     }
     return all;
   }
-  /// Gives all replicas what each has: see replica_sum::gather.
+  /// Gives all replicas the ranges that each of them has: see replica_sum::gather.
   ///
   /// needs: finish()
   template <class RangeOf>
@@ -141,7 +144,7 @@ class leaf_sums {
   void go_on() {
     if (exchanges()) replicas_.advance(*all_, calls_->add);
   }
-  /// Waits until a number of pieces are done: what they were joined from may be overwritten.
+  /// Waits until the first `number` pieces are done, so that their gradients may be overwritten.
   waited until_done(long number) {
     if (!exchanges()) return waited::done;
     return replicas_.until_done(number, *all_, calls_->add, *failed_, [&] {
@@ -153,7 +156,8 @@ class leaf_sums {
   void join_while(Complete const& is_complete) {
     for (; next_ < pieces_.size() && is_complete(pieces_[next_]); ++next_) join(pieces_[next_]);
   }
-  /// Joins what a launch completes, if it is in the action after which `left` still add to it.
+  /// Joins the pieces that a launch completes, if the launch is in the last action that adds to its
+  /// chunk. left: the number of actions that still add to the chunk, the current one included
   void join_after(int left, int chunk, program_set const& set, program_view const& view,
                   int launch) {
     if (!is_on_ || left_[chunk] != left || &view != &set.weight_program()) return;
@@ -164,8 +168,8 @@ class leaf_sums {
   void join_complete() {
     join_while([&](leaf_piece const& p) { return left_[p.chunk] == 0; });
   }
-  /// The numbers of a piece. Those of a divided parameter come into the ring if they are not there:
-  /// no launch has written them.
+  /// The elements of a piece. For a divided parameter the ring has them; if no launch has written
+  /// them, they get memory there now.
   T* data_of(leaf_piece const& p) {
     if constexpr (may_divide)
       if (p.parameter >= 0) {
@@ -175,8 +179,9 @@ class leaf_sums {
       }
     return reinterpret_cast<T*>(memory_ + d_->chunk[p.chunk].gradients + p.begin);
   }
-  /// Memory in the ring for the gradient of a divided parameter, which may be there already; waits
-  /// until earlier ones are done. Null if the run has failed meanwhile.
+  /// Memory in the ring for the gradient of a divided parameter, which may be in the ring already.
+  /// Waits until earlier gradients are done if there is no room. Null if the run has failed
+  /// meanwhile.
   char* take(int parameter) {
     auto const& parameters = divided_.parameters();
     char* at = ring_.find(parameter);
@@ -191,8 +196,8 @@ class leaf_sums {
     }
     return at;
   }
-  /// The operands of divided parameters, in the rings. Waits for values that other replicas have,
-  /// and until there is room for gradients.
+  /// Sets the operands of launch i that are divided parameters or their gradients, in the rings.
+  /// Waits for values that other replicas have, and until there is room for gradients.
   ///
   /// throws: error if a launch needs more than a ring holds: see arena_facts::ring_bytes
   waited place_divided(int program, int i, void** slot)
@@ -207,7 +212,7 @@ class leaf_sums {
     }
     return waited::done;
   }
-  /// The part for replicas of assemble().
+  /// The part of assemble() that is for replicas.
   [[gnu::cold]] void assemble_replicas(rank_setup<T, Transport> const& of) {
     pipeline_description const& d = of.d;
     process_place const& place = of.place;
@@ -236,7 +241,8 @@ class leaf_sums {
                        levels_of(most) + 1);
     for (int i = 0; i < int(pieces_.size()); ++i) describe(place, i);
   }
-  /// Says what replicas exchange of a piece. With ZeRO the slices are those that they own.
+  /// Describes the exchange of a piece to replica_sum. With ZeRO its slices are those that the
+  /// replicas own.
   [[gnu::cold]] void describe(process_place const& place, int number) {
     leaf_piece const& p = pieces_[number];
     constexpr long width = sizeof(T);
@@ -249,8 +255,8 @@ class leaf_sums {
     };
     replicas_.describe(number, p.is_for_all, reinterpret_cast<T*>(p.keep), slice_of);
   }
-  /// Joins a piece with the partial sums of the leaves before this one, and gives it to the
-  /// replicas if this is the last.
+  /// Joins a piece with the partial sums of the leaves before this leaf, and gives the sum to other
+  /// replicas if the leaf is the last.
   void join(leaf_piece const& p) {
     job const& j = *job_;
     chunk_description const& c = d_->chunk[p.chunk];
@@ -264,14 +270,14 @@ class leaf_sums {
       auto const kept = [&](int i) { return sums + i * apart + s.begin; };
       std::size_t const bytes = sizeof(T) * std::size_t(s.size());
       if (j.batch.samples == 0)
-        std::memset(own + s.begin, 0, bytes);  // nothing has overwritten them
+        std::memset(own + s.begin, 0, bytes);  // no launch has overwritten the leaf before
       stack_leaf(
           j.part.leaf, j.part.leaves, [&](int i) { calls_->add(s.size(), own + s.begin, kept(i)); },
           [&](int i) { std::memcpy(kept(i), own + s.begin, bytes); });
     });
     if (exchanges()) return replicas_.give(own, sums, apart);
     if constexpr (may_divide)
-      if (p.keep != nullptr && is_last_leaf(j))  // no other replica has a part of it
+      if (p.keep != nullptr && is_last_leaf(j))  // no other replica has a part of the piece
         std::memcpy(p.keep, own, std::size_t(p.end - p.begin));
   }
 
@@ -286,7 +292,7 @@ class leaf_sums {
   heap_array<leaf_piece> pieces_;
   typename parts::operands divided_;
   typename parts::ring ring_;    // gradients of divided parameters
-  heap_array<long> last_piece_;  // of each
+  heap_array<long> last_piece_;  // by divided parameter: the last piece of its gradient
   heap_array<int> left_;         // by chunk: actions of this run that still add to its gradients
   long next_ = 0;                // the piece to be joined next
   long sums_ = 0;                // offset of the partial sums

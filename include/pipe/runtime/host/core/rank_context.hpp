@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The ranks of this process and what they work with: threads, memory, the transport, the operations
-// on parameters, the first failure. An executor has it; steps that end at a barrier and steps that
-// overlap work on it alike.
+// The ranks of this process with all that their work needs: threads, memory, the transport, the
+// operations on parameters, the first failure. An executor owns a rank_context; steps that end at a
+// barrier and steps that overlap both work on it.
 #pragma once
 
 #include <exception>
@@ -31,14 +31,15 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// How far the copies of parameters have followed a change of parameters.
+/// The state of the copies of parameters: transposed copies, later places of shared parameters,
+/// versions.
 struct copies_state {
-  /// The slots of versions before the newest, where steps overlap. unknown: not to be read.
-  /// written: their trained parameters are those of a file, the rest is not. known: as the last
-  /// steps that overlap have left them.
+  /// Where steps overlap, the slots of versions before the newest. unknown: not to be read.
+  /// written: trained parameters are those of a file, everything else is not set. known: as the
+  /// last steps that overlap left them.
   enum class version : unsigned char { unknown, written, known };
   version versions = version::unknown;
-  long oldest_version = 0;   ///< the slots of versions before this one have copies of it
+  long oldest_version = 0;   ///< slots of versions before this one have copies of this version
   bool was_written = true;   ///< parameters were changed from outside
   bool was_updated = false;  ///< parameters were changed by the last run
 
@@ -86,8 +87,8 @@ class rank_context {
   rank_context& operator=(rank_context const&) = delete;
   ~rank_context() { stop(); }
 
-  /// Calls work(rank) on the threads of all ranks, and meanwhile() on this one. Rethrows the first
-  /// exception of any when all have stopped. Times count on.
+  /// Calls work(rank) on the threads of all ranks, and meanwhile() on the calling thread. Rethrows
+  /// the first exception of any of these threads when all ranks have stopped. Times count on.
   template <class Work, class Meanwhile>
   void each_rank(Work const& work, Meanwhile const& meanwhile) {
     transport.reset();
@@ -97,7 +98,7 @@ class rank_context {
   void each_rank(Work const& work) {
     each_rank(work, [] {});
   }
-  /// As each_rank, once the transport has been reset.
+  /// As each_rank, for a caller that has reset the transport.
   template <class Work, class Meanwhile>
   void run(Work const& work, Meanwhile const& meanwhile) {
     work_ = {&work, [](void const* w, int r) { (*static_cast<Work const*>(w))(r); }};
@@ -111,8 +112,8 @@ class rank_context {
     finished_.reset();
     failure.rethrow();
   }
-  /// In meanwhile(): waits until a counter has reached n, or all ranks have finished. Returns why,
-  /// if no rank makes progress.
+  /// In meanwhile(): waits until a counter has reached n. Returns the reason if no rank makes
+  /// progress, else null.
   std::exception_ptr watch_until(progress& counter, int n, job const& j) {
     return watch.wait(counter, n, ranks, place, j, [this] { return now(); });
   }
@@ -128,7 +129,7 @@ class rank_context {
   void for_each_rank(Use const& use) const {
     for (int r = place.first_rank; r < place.first_rank + place.ranks; ++r) use(r);
   }
-  /// While the result lives, other processes are told what the ranks here do.
+  /// A scope in which other processes are told the activities of the ranks here.
   auto during_run() {
     if constexpr (streams) {
       auto const tell = [](void const* self) {
@@ -149,7 +150,7 @@ class rank_context {
   /// Creates the team and the arena of rank r.
   [[gnu::cold]] void assemble(int r) {
     worker& me = ranks[r];
-    // Processes on the same cores take consecutive ones.
+    // Processes that share cores take consecutive ranges of cores.
     int const core = (place.neighbour * place.ranks + r - place.first_rank) * d.threads;
     arena_end const end = arena_end_of<T, Transport>(d, r, place);
     try {
@@ -203,7 +204,7 @@ class rank_context {
   }
 
   progress start_, finished_;
-  /// The work that ranks are given; none: threads end.
+  /// The work that ranks are given; null: threads end.
   struct {
     void const* of = nullptr;
     void (*call)(void const* of, int rank) = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The guard of a trainer's parameters: after an update that was cut short, some are updated and
-// others are not, and the trainer refuses further work.
+// The guard of a trainer's parameters: after an update that was cut short some parameters are
+// updated and others are not, and the trainer refuses further work.
 #pragma once
 
 #include <atomic>
@@ -26,8 +26,8 @@ class update_guard {
       throw;
     }
   }
-  /// From now on check() throws. how: what has happened in the step, in words; of several, the
-  /// first is kept
+  /// Makes check() throw from now on. how: what has happened in the step, in words; the first
+  /// call's words are kept
   [[gnu::cold]] void break_at(long step, char const* how) {
     long unbroken = 0;
     if (step_.compare_exchange_strong(unbroken, step)) how_.store(how);
@@ -41,8 +41,8 @@ class update_guard {
   }
 
  private:
-  std::atomic<long> step_{0};              // that was cut short; 0: none
-  std::atomic<char const*> how_{nullptr};  // in words
+  std::atomic<long> step_{0};              // the step that was cut short; 0: none
+  std::atomic<char const*> how_{nullptr};  // what has happened, in words
 };
 
 }  // namespace pp::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Versions of the weights of all chunks, where steps overlap: an update writes a new one beside
-// those that micro-batches in flight still read.
+// Versions of the weights of all chunks, where steps overlap: an update writes a new version beside
+// the versions that micro-batches in flight still read.
 #pragma once
 
 #include <cstring>
@@ -15,8 +15,8 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// The slots of versions: see chunk_description. Outside of a run of such steps the newest version
-/// is in slot 0. Methods take a chunk of a rank and are called on that rank's thread.
+/// The slots of versions: see chunk_description. Outside of a call of train() the newest version is
+/// in slot 0. Methods take a chunk of a rank and are called on that rank's thread.
 template <class T>
 class weight_versions {
  public:
@@ -41,8 +41,8 @@ class weight_versions {
     long& is = shifts_[&c - d_.chunk].ahead;
     return is == 0 ? 0 : std::exchange(is, ahead);
   }
-  /// Begins a version in another slot, or in the same one. What updates do not change is there;
-  /// buffers are copied.
+  /// Begins a new version, in another slot than the newest or in the same slot. The slot has all
+  /// parameters that updates do not change; buffers are copied to it.
   void begin(chunk_description const& c, int slot) {
     shift& s = shifts_[&c - d_.chunk];
     s = {s.newest, c.shift_of(slot), -1};
@@ -50,8 +50,8 @@ class weight_versions {
       std::memcpy(memory_[c.rank] + c.buffers + s.newest, memory_[c.rank] + c.buffers + s.before,
                   std::size_t(c.buffer_bytes));
   }
-  /// Makes an update, whose arrays are those of slot 0, of the version before to the newest one:
-  /// in place, before begin_runs() and where there is one slot.
+  /// Updates from the version before to the newest version; the arrays of the request are those of
+  /// slot 0. Before begin_runs(), and where there is one slot, the update is made in place.
   void update(chunk_description const& c, backend_calls<T> const& calls,
               update_request<T> const& r) const {
     if (update_ == nullptr || c.version_slots == 1)
@@ -59,10 +59,11 @@ class weight_versions {
     else
       (this->*update_)(c, calls, r);
   }
-  /// From now on updates may be beside the version before. A program without such steps compiles
-  /// none.
+  /// Lets updates write beside the version before from now on. A program without steps that overlap
+  /// does not compile such updates.
   void begin_runs() { update_ = &weight_versions::update_beside; }
-  /// Takes the newest update back.
+  /// Takes the newest update back: the version before it, and the optimizer's state before it, are
+  /// the newest again.
   ///
   /// needs: the version and the state before it are kept
   void take_back(chunk_description const& c) {
@@ -77,19 +78,20 @@ class weight_versions {
     for (int slot = 1; slot < c.version_slots; ++slot)
       std::memcpy(slot_0 + c.shift_of(slot), slot_0, std::size_t(c.version_bytes));
   }
-  /// Copies what no update changes from slot 0 to all slots.
+  /// Copies the parameters and buffers that no update changes to all slots.
   void copy_untrained(chunk_description const& c) const {
     copy_newest(c, [](parameter_place const& p) { return !p.trained && !p.is_committed(); });
   }
-  /// Copies the newest running means to all slots: the sums of a mini-batch are of differences from
-  /// the mean at its commit, whatever versions its micro-batches read.
+  /// Copies the newest running means to all slots. The sums of a mini-batch are of differences from
+  /// the mean, so all its micro-batches must read the mean that the commit reads, whatever versions
+  /// of weights they read.
   void share_means(chunk_description const& c) const {
     copy_newest(c, [](parameter_place const& p) {
       return p.is_committed() && p.commit.of == commit_rule::statistic::mean_of_differences;
     });
   }
-  /// Exchanges versions, so that the newest is in slot 0, the one before it in the last slot, and
-  /// so on.
+  /// Exchanges versions, so that the newest is in slot 0, the version before it in the last slot,
+  /// and so on.
   void bring_newest_forward(chunk_description const& c) {
     char* const slot_0 = memory_[c.rank] + c.values;
     auto const reverse = [&](int begin, int end) {
@@ -113,8 +115,9 @@ class weight_versions {
           std::memcpy(slot_0 + to, slot_0 + from, sizeof(T) * std::size_t(p->elements()));
         }
   }
-  /// See update(). What an update reads is copied block by block, and is in the cache when it is
-  /// updated; the state before it is kept, if there is room.
+  /// An update beside the version before: see update(). The version before is copied block by
+  /// block, so that a block is in the cache when it is updated. The state before the update is
+  /// kept, if there is room.
   void update_beside(chunk_description const& c, backend_calls<T> const& calls,
                      update_request<T> r) const {
     constexpr long block = 8192;
@@ -138,11 +141,12 @@ class weight_versions {
       calls.update(calls.optimizer, r);
     }
   }
-  /// In bytes from slot 0: the newest version, and the one that its update read.
+  /// Bytes from slot 0 to the newest version, and to the version that its update read.
   struct shift {
     long before = 0, newest = 0;
-    /// Updates by which what is in the slot before the newest is ahead of it: -1, the version
-    /// before; more, predicted weights; 0, there was no update in this run.
+    /// The number of updates by which the weights in the slot `before` are ahead of the newest
+    /// version. -1: the version before it. 1 or more: predicted weights. 0: there was no update in
+    /// this run.
     long ahead = 0;
   };
   static void exchange(char* a, char* b, long bytes) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The order of ranks where steps overlap: that of one run for each leaf of a step, or the period of
-// a family without a flush, in which actions of later steps are among those of a step.
+// The order of each rank's actions where steps overlap: the order of one run for each leaf of a
+// step, or the period of a family without a flush, in which actions of later steps are among those
+// of a step.
 #pragma once
 
 #include <pipe/base/view.hpp>
@@ -19,7 +20,7 @@ class flow_order {
   /// Whether updates are not taken back: see step_overlap.
   bool is_free() const { return d_.rank[0].flow != nullptr; }
   int leaves() const { return leaves_; }
-  /// The actions of rank r in the part of a period that ends with the last one of a leaf.
+  /// The actions of rank r in the part of a period that ends with the last action of a leaf.
   view<action> actions_of(int r, int leaf = 0) const {
     rank_description const& plan = d_.rank[r];
     int const count = plan.flow_count / leaves();
@@ -31,12 +32,12 @@ class flow_order {
     long step;
     int leaf;
   };
-  /// The leaf of an action of period n, found in the part of `leaf`.
+  /// The step and the leaf of an action of period n that is in the part of `leaf`.
   place place_of(action const& a, long n, int leaf) const {
     int const all = a.micro_batch / d_.micro_batches + (is_free() ? 0 : leaf);
     return {n + all / leaves(), all % leaves()};
   }
-  /// How many steps ahead of its period an action of rank r is at most.
+  /// The most steps by which an action of rank r is ahead of its period.
   int steps_ahead(int r) const {
     long most = 0;
     for (int leaf = 0; leaf < leaves(); ++leaf)
@@ -50,7 +51,7 @@ class flow_order {
       if (int const n = steps_ahead(r); n > most) most = n;
     return most;
   }
-  /// The rank that judges confirmed steps: that of the last stage.
+  /// The rank that knows the losses: the rank of the last stage.
   int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
   /// use(number) for the chunks of rank r.
   template <class Use>
@@ -72,8 +73,9 @@ class flow_order {
     for (tie const* t = d_.ties; t < d_.ties + d_.tie_count; ++t)
       if (d_.chunk[t->chunk].rank == r) use(d_.chunk[t->owner_chunk].rank);
   }
-  /// The version that an action of rank r in period n reads; of a prediction, that before it.
-  /// newest: on the rank. oldest: where older ones would be, there are copies of it
+  /// The version that an action of rank r in period n reads or, if the rank predicts weights, the
+  /// newest version. newest: of the rank. oldest: slots of versions before this one have copies of
+  /// it
   long version_of(int r, action const& a, long n, long newest, long oldest) const {
     long const planned = d_.rank[r].predicts ? newest : n + a.version;
     long const kept = newest + 1 - d_.chunk[a.chunk].version_slots;

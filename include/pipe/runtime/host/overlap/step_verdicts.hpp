@@ -18,13 +18,14 @@ class step_verdicts {
  public:
   /// Begins a segment.
   void reset() { judged_.reset(), claimed_.store(0), right_.store(0); }
-  /// Steps that are right: all before the first one that is not, or is not judged.
+  /// The number of right steps before the first step that is not right, or not judged.
   int right() const { return right_.load(std::memory_order_acquire); }
-  /// Whether the caller is to judge a step.
+  /// Whether the caller is the thread that has to judge a step.
   ///
-  /// needs: all before it are judged
+  /// needs: all steps before it are judged
   bool claim(int step) { return claimed_.compare_exchange_strong(step, step + 1); }
-  /// What the caller has written of the step is visible to those that see the verdict.
+  /// Publishes the verdict on a step. What the caller has written before is visible to threads that
+  /// see the verdict.
   void publish(int step, bool is_right) {
     if (is_right) right_.store(step + 1, std::memory_order_release);
     judged_.publish(step + 1);

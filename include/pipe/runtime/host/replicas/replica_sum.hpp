@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Sums over the replicas of a pipeline: of the gradients of a rank, bucket by bucket while other
-// actions run, and of a single number. Every replica owns a slice of a bucket: it gets that slice
-// of all others, adds them in the tree's order, and sends the sum back, unless with ZeRO it alone
-// needs it. That is a reduce-scatter and an all-gather of 2 (n - 1) / n times the bucket each way,
-// as a ring's, if each replica has one branch of the tree of leaves. One that has several sends
-// them all; the order of the sum is the tree's for every division.
+// actions run, and of a single number. Every replica owns a slice of a bucket: it receives this
+// slice from all other replicas, adds the slices in the order of the tree, and sends the sum back,
+// unless with ZeRO it alone needs the sum. This is a reduce-scatter and an all-gather of 2 (n - 1)
+// / n times the bucket in each direction, as in a ring, if each replica has one branch of the tree
+// of leaves. A replica with several branches sends each of them, so the order of the sum is the
+// order of the tree for every division.
 #pragma once
 
 #include <cstddef>
@@ -27,13 +28,16 @@ namespace pp::detail {
 
 /// A rank's sums with the same rank of all other replicas. T: element type of gradients.
 ///
-/// needs: assemble() before anything else; all replicas give as large buckets in the same order
+/// needs: assemble() before anything else; all replicas give buckets of the same sizes in the same
+///        order
 /// law:   nothing is allocated after assemble()
 template <class T, replica_transport Transport>
 class replica_sum {
  public:
-  /// room: bytes for two buckets' slices of all others. buckets: the most that are given in a step.
-  /// branches: the most of a replica
+  /// room: memory for the slices of two buckets from all other replicas. buckets: the most buckets
+  /// of a step. branches: the most branches of a replica
+  ///
+  /// throws: error if the room is too small for this number of replicas
   [[gnu::cold]] void assemble(Transport& transport, process_place const& place, int rank,
                               char* room, long room_bytes, int buckets, int branches = 1) {
     transport_ = &transport;
@@ -50,7 +54,7 @@ class replica_sum {
     before_ = heap_array<int>(replicas_ + 1);
     transport.open_lanes(rank, branches);
   }
-  /// Describes a bucket, of which all replicas need the sum. It is cut evenly.
+  /// Describes a bucket that is cut into even slices, and of which all replicas need the sum.
   [[gnu::cold]] void describe(int number, long elements) {
     // Slices begin at lines, unless the room is too small for that.
     long size = (elements + replicas_ - 1) / replicas_;
@@ -61,8 +65,8 @@ class replica_sum {
       return host::share{at(replica), at(replica + 1)};
     });
   }
-  /// Describes a bucket by its slice_of(replica). is_for_all: whether all replicas need the sum.
-  /// keep: where this replica's slice is copied to, unless it is null.
+  /// Describes a bucket by its slices, slice_of(replica). is_for_all: whether all replicas need the
+  /// sum. keep: the memory to which this replica's slice of the sum is copied, or null.
   template <class SliceOf>
   [[gnu::cold]] void describe(int number, bool is_for_all, T* keep, SliceOf const& slice_of) {
     bucket& b = buckets_[number];
@@ -75,12 +79,12 @@ class replica_sum {
     }
   }
 
-  /// Begins a step, whose leaves are divided by `d`. Where there is no room for a slice of every
-  /// branch, buckets are exchanged in rounds: a part of each slice in each.
+  /// Begins a step, whose leaves are divided by `d`. If there is no room for the slices of all
+  /// branches, a bucket is exchanged in several rounds, a part of each slice in each round.
   void begin(leaf_division const& d) {
     given_ = begun_ = added_ = done_ = 0;
     division_ = d;
-    int most = 0;  // received by a replica
+    int most = 0;  // branches that a replica receives
     for (int r = 0; r < replicas_; ++r) before_[r + 1] = before_[r] + branches_of(d.counts[r]);
     for (int r = 0; r < replicas_; ++r)
       if (int const n = before_[replicas_] - branches_of(d.counts[r]); n > most) most = n;
@@ -88,13 +92,14 @@ class replica_sum {
     part_ = fits >= largest_ ? largest_ : fits >= line ? fits / line * line : fits;
     rounds_ = part_ > 0 ? (largest_ + part_ - 1) / part_ : 1;
   }
-  /// Gives the next bucket, which is complete here: the last branch in `data`, the others where
-  /// stack_leaf has kept them, `apart` elements from each other.
+  /// Gives the next bucket, which is complete in this replica: the last branch is in `data`, the
+  /// other branches are where stack_leaf has kept them, `apart` elements from each other.
   void give(T* data, T* partial, long apart) {
     bucket& b = buckets_[given_++];
     b.data = data, b.partial = partial, apart_ = apart;
   }
-  /// Goes on as far as possible without waiting. Returns whether all that was given is done.
+  /// Goes on as far as possible without waiting. Returns whether all buckets that were given are
+  /// done.
   bool advance(team& all, void (*add)(std::ptrdiff_t, T*, T const*)) {
     for (bool moves = true; moves;) {
       moves = false;
@@ -119,19 +124,19 @@ class replica_sum {
     }
     return done_ == given_ * rounds_;
   }
-  /// Waits until a number of buckets are done, while also() goes on with other exchanges.
+  /// Waits until the first `number` buckets are done, while also() goes on with other exchanges.
   ///
-  /// needs: as many are given
+  /// needs: that many buckets are given
   template <class Also>
   waited until_done(long number, team& all, void (*add)(std::ptrdiff_t, T*, T const*),
                     failure_flag const& failed, Also const& also) {
     return transport_->until([&] { return also(), advance(all, add) || done_ >= number * rounds_; },
                              failed);
   }
-  /// Adds a number up over the branches of all replicas. partial: that of each branch of this
-  /// replica but the last one
+  /// Adds a number up over the branches of all replicas. number: of this replica's last branch,
+  /// then the sum. partial: of this replica's other branches
   ///
-  /// needs: what was given is done
+  /// needs: all buckets that were given are done
   waited add_up(double& number, double const* partial, failure_flag const& failed) {
     double* const numbers = reinterpret_cast<double*>(room_);
     auto const at = [&](leaf_branch const& b) -> double& { return numbers[place_of(b)]; };
@@ -151,10 +156,10 @@ class replica_sum {
     return w;
   }
 
-  /// Gives all replicas what each of them has: range_of(replica, i) is its range number i, in
-  /// place, of as many bytes in all replicas; empty after its last one.
+  /// Gives all replicas the ranges that each of them has, in place: range_of(replica, i) is range
+  /// number i of a replica, empty after the replica's last range; all replicas agree on its size.
   ///
-  /// needs: what was given is done
+  /// needs: all buckets that were given are done
   template <class RangeOf>
   waited gather(RangeOf const& range_of, failure_flag const& failed) {
     long begun = 0, met = 0;
@@ -176,11 +181,12 @@ class replica_sum {
  private:
   /// Elements of a cache line, at which slices begin.
   static constexpr long line = host::columns_step<T>;
-  /// The two exchanges of a round: every branch's part of a slice, and the slice's sum.
+  /// The two exchanges of a round: the branches' parts of slices, and the sums of slices.
   enum phase : int { leaves, sums };
   static_assert(Transport::lanes >= 4, "two rounds at a time, each with two phases");
 
-  /// Gradients that are given at once, in slices by replica; exchanged in one round or several.
+  /// Gradients that are given at once, with a slice for each replica; exchanged in one round or
+  /// several.
   struct bucket {
     T *data = nullptr, *partial = nullptr, *keep = nullptr;
     host::share* slices = nullptr;
@@ -203,13 +209,14 @@ class replica_sum {
   bool is_last(leaf_branch const& b) const {
     return b.level == last_level_of(division_.counts[b.replica]);
   }
-  /// Number of a branch among those of all replicas.
+  /// The number of a branch among the branches of all replicas, in the order of replicas.
   int place_of(leaf_branch const& b) const {
     return before_[b.replica] + branches_of(division_.counts[b.replica] >> (b.level + 1));
   }
-  /// The part of a branch that a round adds up here, or of an own one that it sends to a replica.
+  /// The part of a branch that a round adds up here; for a branch of this replica, the part that a
+  /// round sends to replica `to`.
   ///
-  /// shape: room: [branches of the others, part_]
+  /// shape: each half of the room: [branches of other replicas, part_]
   T* at(long round, leaf_branch const& b, int to) const {
     if (b.replica != me_) {
       int const first_after = b.replica > me_ ? branches_of(division_.counts[me_]) : 0;
@@ -220,7 +227,8 @@ class replica_sum {
            slice_of(round, to).begin;
   }
 
-  /// Begins to receive the own slice of all others' branches, and to send theirs.
+  /// Begins to receive this replica's slice of other replicas' branches, and to send their slices
+  /// of its own branches.
   void exchange_leaves(long round) {
     int const lane = lane_of(round, leaves);
     for_others([&](int replica) {
@@ -232,9 +240,11 @@ class replica_sum {
       });
     });
   }
-  /// Begins to send the own slice's sum, and to receive those of the others into the bucket.
+  /// Begins to send the sum of this replica's slice, and to receive the sums of other slices into
+  /// the bucket.
   ///
-  /// needs: the round's first exchange is done, so that its slices are not read any more
+  /// needs: the round's first exchange is done, so that the slices that it has sent are not read
+  ///        any more
   void exchange_sums(long round) {
     int const lane = lane_of(round, sums);
     T* const data = bucket_of(round).data;
@@ -257,7 +267,7 @@ class replica_sum {
   void receive_bytes(int replica, int lane, char* data, long bytes) {
     if (bytes > 0) transport_->receive_from(rank_, replica, lane, data, bytes);
   }
-  /// Begins to exchange the ranges of a number; false if no replica has one.
+  /// Begins to exchange range number `number` of each replica; false if no replica has one.
   template <class RangeOf>
   bool begin_round(RangeOf const& range_of, long number) {
     replica_range const own = range_of(me_, number);
@@ -271,7 +281,7 @@ class replica_sum {
     return exists;
   }
 
-  /// Adds the branches' parts of the own slice, in blocks that stay in the cache.
+  /// Adds up the branches' parts of this replica's slice, in blocks that stay in the cache.
   void add_slices(long round, team& all, void (*add)(std::ptrdiff_t, T*, T const*)) {
     constexpr long block = 4096;
     long const size = slice_of(round, me_).size();
@@ -294,7 +304,7 @@ class replica_sum {
   heap_array<bucket> buckets_;
   heap_array<host::share> slices_;
   leaf_division division_;      // of this step
-  heap_array<int> before_;      // branches of the replicas before one
+  heap_array<int> before_;      // by replica: branches of earlier replicas; and the end
   long part_ = 0, rounds_ = 1;  // most elements of a slice in a round, and rounds of a bucket
   long apart_ = 0;              // elements between partial sums
   long given_ = 0;              // buckets of this step

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Parameters that replicas divide (ZeRO<3>): they are brought together in a ring for the launches
-// that read them, and those of the next launches meanwhile.
+// The values of parameters that replicas divide (ZeRO<3>), which are brought together in a ring for
+// the launches that read them, ahead of these launches.
 #pragma once
 
 #include <cstring>
@@ -22,12 +22,14 @@ PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
 /// The divided parameters of one rank. They come into a ring in the order in which launches read
-/// them, at most two buckets on the way; a parameter's transposed copy follows it there. What
-/// leaves for them is what came first and is not read by the launch that is about to run.
+/// them, with at most two buckets on the way; the transposed copy of a parameter is behind its
+/// values. To make room, the parameter that came first leaves, unless the launch that is about to
+/// run reads it.
 ///
-/// needs: all replicas ask for the same launches in the same order, also one that has no samples
-/// law:   what is in the ring follows from that order alone, so all replicas send and receive the
-///        same; nothing is on the way when a program has run
+/// needs: all replicas call bring() for the same launches in the same order, even a replica without
+///        samples
+/// law:   the contents of the ring follow from this order alone, so all replicas send and receive
+///        the same; no parameter is on the way when a program has run
 template <class T, replica_transport Transport>
 class value_windows {
  public:
@@ -45,11 +47,11 @@ class value_windows {
     for (divided_parameter const& p : divided.parameters())
       list_slices(p, {of.d.chunk[p.chunk], sizeof(T), replicas_}, shards);
   }
-  /// Forgets what is in the ring: parameters have changed.
+  /// Empties the ring, as parameters have changed.
   void clear() { ring_.clear(), first_ = end_ = 0; }
 
-  /// Brings what launch i of a program reads, and begins to bring what the next ones do. Then
-  /// find() has them.
+  /// Brings the parameters that launch i of a program reads, and begins to bring those that the
+  /// next launches read. Afterwards find() returns the parameters of launch i.
   waited bring(int program, int i) {
     advance();
     view<divided_operand> const now = divided_->of_launch(program, i);
@@ -74,9 +76,10 @@ class value_windows {
       }
     }
   }
-  /// The memory of a parameter that the launch reads that was brought.
+  /// The memory of a parameter that the launch of the last bring() reads.
   char* find(int parameter) const { return ring_.find(parameter); }
-  /// Between runs: copies all divided parameters of a chunk, one after the other as in its region.
+  /// Between runs: copies all divided parameters of a chunk to `values`, at the offsets of the
+  /// chunk's region.
   waited collect(int chunk, char* values) {
     waited w = waited::done;
     auto const& all = divided_->parameters();
@@ -84,28 +87,29 @@ class value_windows {
       if (all[i].chunk == chunk) w = collect_one(i, values + all[i].of->offset);
     return w;
   }
-  /// The reverse: each replica takes its own parts.
+  /// The reverse of collect(): each replica takes its own parts from `values`.
   void distribute(int chunk, char const* values) const {
     auto const& all = divided_->parameters();
     for (int i = 0; i < int(all.size()); ++i)
       if (all[i].chunk == chunk) distribute_one(i, values + all[i].of->offset);
   }
-  /// Between runs: memory in the ring for one parameter, until it or another one is asked for.
+  /// Between runs: memory in the ring for one parameter, valid until the next call for a parameter.
   char* room_of(int chunk, parameter_place const& p) {
     clear();
     int const i = number_of(chunk, p);
     return ring_.take(i, parameter(i).bytes);
   }
-  /// The same, with the parameter's values; null if a replica does not take part.
+  /// As room_of(), with the parameter's values; null if a replica does not take part.
   char* bring_alone(int chunk, parameter_place const& p) {
     char* const to = room_of(chunk, p);
     return collect_one(number_of(chunk, p), to) == waited::done ? to : nullptr;
   }
-  /// Takes the own parts of one parameter.
+  /// Takes this replica's parts of one parameter from `values`.
   void distribute(int chunk, parameter_place const& p, char const* values) const {
     distribute_one(number_of(chunk, p), values);
   }
-  /// use(address, begin, bytes) for the own parts of one parameter, `begin` bytes from its start.
+  /// use(address, begin, bytes) for this replica's parts of one parameter, `begin` bytes from the
+  /// parameter's start.
   template <class Use>
   void for_each_own(int chunk, parameter_place const& p, Use const& use) const {
     range const buckets = parameter(number_of(chunk, p)).buckets;
@@ -115,19 +119,20 @@ class value_windows {
   }
 
  private:
-  /// Lanes of their own, as gradients may be on the way.
+  /// The first of two lanes of the transport that replica_sum does not use, as gradients may be on
+  /// the way.
   static constexpr int first_lane = 4;
   static_assert(Transport::lanes >= first_lane + 2);
 
-  /// A parameter that comes, bucket by bucket, two at a time.
+  /// A parameter that is being brought, bucket by bucket, two buckets at a time.
   struct gathered {
     int parameter = 0;
     char* to = nullptr;
     bool transposes = false;
-    int next = 0, end = 0, met = 0;  // buckets: to be begun next; the end; those that are here
+    int next = 0, end = 0, met = 0;  // buckets: the next to begin; the end; the next to arrive
   };
 
-  /// Lists the slices of a parameter's buckets, and where this replica's are.
+  /// Lists the slices of a parameter's buckets, and the addresses of this replica's slices.
   [[gnu::cold]] void list_slices(divided_parameter const& p, shard_cuts const& cuts,
                                  rank_shards<T> const& shards) {
     int const first = cuts.bucket_of(p.of->offset);
@@ -172,13 +177,13 @@ class value_windows {
       if (!o.is_gradient && !make_room(o.parameter, now)) return false;
     return true;
   }
-  /// Takes memory for a parameter that launch `now` reads, from those that it does not read, and
-  /// begins to bring it. False if the run has failed.
+  /// Takes memory for a parameter that launch `now` reads, if necessary from parameters that the
+  /// launch does not read, and begins to bring the parameter. False if the run has failed.
   bool make_room(int i, view<divided_operand> now) {
     if (ring_.find(i) != nullptr) return true;
     char* at = nullptr;
     while ((at = ring_.take(i, parameter(i).bytes_with_copy())) == nullptr) {
-      // A launch's parameters are of two layers at most, so they fit if nothing is before them.
+      // The parameters of a launch are of at most two layers, so they fit in an empty ring.
       bool const in_the_way = ring_.is_empty() || reads(now, ring_.first());
       if (until([&] { return first_ == end_; }) != waited::done) return false;
       if (!in_the_way) {
@@ -194,8 +199,9 @@ class value_windows {
     begin(i, at, parameter(i).of->transposed >= 0);
     return true;
   }
-  /// Begins to bring what the next launch reads of which something is not here, as far as there is
-  /// room beside what launch `now` reads. later: the operands of all launches after it
+  /// Begins to bring the parameters of the next launch that reads one that is not in the ring, as
+  /// far as there is room beside the parameters of launch `now`. later: the operands of all
+  /// launches after `now`
   void begin_next(view<divided_operand> later, view<divided_operand> now) {
     int launch = -1;
     for (divided_operand const& o : later) {
@@ -203,7 +209,8 @@ class value_windows {
       if (o.is_gradient || ring_.find(o.parameter) != nullptr) continue;
       launch = o.launch;
       char* at = nullptr;
-      // Parameters before those that are read now have been read: none of them still comes.
+      // Parameters in front of those of launch `now` have been read, so none of them is still on
+      // the way.
       while ((at = ring_.take(o.parameter, parameter(o.parameter).bytes_with_copy())) == nullptr &&
              !ring_.is_empty() && !reads(now, ring_.first()))
         ring_.drop_first();
@@ -211,10 +218,9 @@ class value_windows {
       begin(o.parameter, at, parameter(o.parameter).of->transposed >= 0);
     }
   }
-  /// Lets a parameter come, after those that come already.
+  /// Begins to bring a parameter, behind those that are being brought.
   ///
-  /// transposes: whether there is room for its transposed copy behind it, which is made when it is
-  /// here
+  /// transposes: makes the transposed copy behind the values once these are here
   void begin(int i, char* to, bool transposes) {
     range const buckets = parameter(i).buckets;
     coming_[end_] = {i, to, transposes, buckets.begin, buckets.end, buckets.begin};
@@ -222,7 +228,7 @@ class value_windows {
     advance();
   }
   long after(long i) const { return i + 1 < coming_.size() ? i + 1 : 0; }
-  /// Waits, while sums of gradients go on.
+  /// Waits for a condition, while sums of gradients go on.
   template <class Condition>
   waited until(Condition const& is_so) {
     auto const is_now = [&] {
@@ -232,9 +238,9 @@ class value_windows {
     };
     return transport_->until(is_now, *failed_);
   }
-  /// Waits until all that a launch reads is here.
+  /// Waits until all parameters that a launch reads are here.
   ///
-  /// law: costs nothing if it is
+  /// law: costs nothing if they are here already
   waited until_here(view<divided_operand> now) {
     auto const is_here = [&] {
       for (long i = first_; i != end_; i = after(i))
@@ -247,7 +253,7 @@ class value_windows {
   bool has_met(int bucket) {
     return replicas_ == 1 || transport_->has_met(rank_, first_lane + bucket % 2);
   }
-  /// Begins to send the own slice of a bucket, and to receive the others.
+  /// Begins to send this replica's slice of a bucket, and to receive the other slices.
   void begin_bucket(gathered const& g, int bucket) {
     int const lane = first_lane + bucket % 2;
     if (host::share const own = slice(bucket, me_); own.size() > 0) {
@@ -261,7 +267,7 @@ class value_windows {
         transport_->receive_from(rank_, replica, lane, g.to + s.begin, s.size());
     });
   }
-  /// Makes the transposed copy of a parameter that is here, behind it.
+  /// Makes the transposed copy of a parameter that is here, behind its values.
   void transpose(gathered const& g) {
     divided_parameter const& p = parameter(g.parameter);
     all_->run([&](int part) {

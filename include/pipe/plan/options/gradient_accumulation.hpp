@@ -15,30 +15,30 @@ struct sum;
 /// a run of the schedule. Losses and gradients of the leaves are added in one balanced binary tree.
 /// Replicas (see Mpi) divide the leaves as evenly as they can, each whole branches of the tree, and
 /// meet in its upper part. A rank has room for log2 G partial sums of its gradients, less one for
-/// each halving of its share. Default: SumIn<1>, where each replica is one leaf. G is a power of
-/// two; so are the replicas on GPUs, and with ZeRO<3>.
+/// each halving of its share. Default: GradientAccumulation<1>, where each replica is one leaf. G
+/// is a power of two; so are the replicas on GPUs, and with ZeRO<3>.
 ///
 /// law: loss, gradients and parameters have the same bits for every number of replicas up to G
 template <int G>
-struct SumIn {
+struct GradientAccumulation {
   using family = option_family::sum;
   static constexpr int leaves = G, room = 1;
 };
 
-/// The sum of SumIn<G>, of which a replica gets leaves by its speed: as executor_settings::speed
-/// states it, or else as its steps have taken. Each has one, and room for those of `Room` even
-/// shares, as partial sums of its gradients. On the host.
+/// The sum of GradientAccumulation<G>, of which a replica gets leaves by its speed: as
+/// executor_settings::speed states it, or else as its steps have taken. Each has one, and room for
+/// those of `Room` even shares, as partial sums of its gradients. On the host.
 ///
-/// law: loss, gradients and parameters have the bits of SumIn<G>
+/// law: loss, gradients and parameters have the bits of GradientAccumulation<G>
 template <int G, int Room = 2>
-struct SumBySpeed {
+struct GradientAccumulationBySpeed {
   using family = option_family::sum;
   static constexpr int leaves = G, room = Room;
 };
 
 /// The family of sums: a power of two of leaves, and at most most_samples samples in all.
 struct option_family::sum : detail::any_family {
-  using fallback = SumIn<1>;
+  using fallback = GradientAccumulation<1>;
 
   template <class Options>
   static constexpr auto diagnose() {
@@ -49,9 +49,9 @@ struct option_family::sum : detail::any_family {
       return detail::diagnosis_of<wrong::number_must_be_positive, option>();
     else if constexpr ((option::leaves & (option::leaves - 1)) != 0)
       return detail::diagnosis_of<wrong::number_must_be_a_power_of_two, option>();
-    else if constexpr (long(count::value) * size::value > most_samples / option::leaves)
+    else if constexpr (long(count::value) * size::value > detail::most_samples / option::leaves)
       return detail::diagnosis_of<wrong::number_is_too_large, option, count, size,
-                                  wrong::AtMost<most_samples>>();
+                                  wrong::AtMost<detail::most_samples>>();
     else
       return std::type_identity<detail::nothing_wrong>{};
   }
