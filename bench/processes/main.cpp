@@ -111,8 +111,8 @@ void two_replicas() {
   row("replicas_2_speedup", 1 / s.ratio);
 }
 
-/// Passes values on after a while, asleep, so that the time of a leaf is that of a machine which is
-/// as slow as is said, whatever else runs on this one.
+/// Passes values on after a while, asleep, so that the time of an accumulation is that of a machine
+/// which is as slow as is said, whatever else runs on this one.
 struct Pause {
   static inline unsigned microseconds = 0;
   static constexpr shape result(shape in) { return in; }
@@ -130,7 +130,8 @@ struct Pausing : Model<Input<64>, Linear<64>, Tanh, Custom<Pause>, Linear<64>, M
 template <class Sum>
 using Shared = Pipeline<Pausing, MicroBatches<1>, MicroBatchSize<8>, AdamW, Sum, Mpi>;
 
-/// Two replicas, one of which takes twice as long for a leaf: as many leaves, and leaves by speed.
+/// Two replicas, one of which takes twice as long for an accumulation: as many accumulations, and
+/// accumulations by speed.
 void shares() {
   using even_trainer = Shared<GradientAccumulation<16>>;
   using trainer_by_speed = Shared<GradientAccumulationBySpeed<16>>;
@@ -140,12 +141,12 @@ void shares() {
   auto const same = data.of<even_trainer>();
   auto const others = data.of<trainer_by_speed>();
   Pause::microseconds = Mpi::process() == 0 ? 10'000 : 20'000;
-  for (int i = 0; i < 2 * detail::leaf_speeds::period; ++i) balanced.step(others);
+  for (int i = 0; i < 2 * detail::replica_speeds::period; ++i) balanced.step(others);
   auto const s = take_turns([&] { balanced.step(others); }, [&] { even.step(same); }, false, 15);
   row("shares_even_ms", s.second * 1e3);
   row("shares_by_speed_ms", s.first * 1e3);
   row("shares_by_speed_speedup", 1 / s.ratio);
-  row("shares_leaves_of_fast", balanced.own_leaves());
+  row("shares_leaves_of_fast", balanced.own_accumulations());
 }
 
 /// The sum over replicas of as many numbers as GPT-2 has parameters.
@@ -159,7 +160,7 @@ void allreduce() {
       room.data() + (64 - reinterpret_cast<std::uintptr_t>(room.data()) % 64) % 64;
   std::vector<float> data(std::size_t(n), 0.5f);
   detail::replica_sum<float, detail::mpi> sum;
-  constexpr long each = detail::most_leaf_bucket / long(sizeof(float));
+  constexpr long each = detail::most_bucket_bytes / long(sizeof(float));
   constexpr int count = int((n + each - 1) / each);
   sum.assemble(transport, place, 0, aligned, room_bytes, count);
   for (int b = 0; b < count; ++b) sum.describe(b, b + 1 < count ? each : n - b * each);

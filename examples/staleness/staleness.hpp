@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The model that all learn, what is asked for, and what a run of training leaves.
+// The model that all learn, what is asked for, and what a run of training accumulations.
 #pragma once
 
 #include <cstddef>

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include <pipe/backend/cuda/update/leaf_sums.hpp>
+#include <pipe/backend/cuda/update/accumulation_sums.hpp>
 #include <pipe/backend/cuda/update/not_finite.hpp>
 #include <pipe/backend/cuda/update/update.hpp>
 #include <pipe/base/half.hpp>
@@ -283,7 +283,7 @@ TEST_CASE("the outcome of a step", "[cuda]") {
   }
 }
 
-TEST_CASE("leaves are joined level by level", "[cuda]") {
+TEST_CASE("accumulations are joined level by level", "[cuda]") {
   constexpr cuda::extent size = 4099, apart = 4112;
   auto const own = numbers(1, size), levels = numbers(2, 2 * apart);
   auto losses = std::vector<double>(300, 0.1);

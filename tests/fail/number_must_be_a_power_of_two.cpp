@@ -1,7 +1,7 @@
 // error: wrong::number_must_be_a_power_of_two, .*GradientAccumulation<6>
 // SPDX-License-Identifier: BSL-1.0
 //
-// A tree of leaves is balanced.
+// A tree of accumulations is balanced.
 #include <pipe/pipe.hpp>
 
 using namespace pp;

@@ -126,12 +126,12 @@ TEST_CASE("a biased variance is that of torchgpipe's deferred batch norm", "[law
   moves(BatchNorm{}, 1.492960, 16.184409);
 }
 
-TEST_CASE("leaves are one mini-batch of running statistics", "[laws][batch_norm]") {
-  using leaves = Of<GradientAccumulation<2>>;
-  leaves t({.seed = 3});
+TEST_CASE("accumulations are one mini-batch of running statistics", "[laws][batch_norm]") {
+  using accumulations = Of<GradientAccumulation<2>>;
+  accumulations t({.seed = 3});
   running expected;
   for (long samples : {16, 11, 8}) {
-    sample_batch<leaves> const data(std::uint64_t(samples + 1));
+    sample_batch<accumulations> const data(std::uint64_t(samples + 1));
     t.step(data.view(samples));
     expected.follow(data.inputs, 2 * samples);
     expected.check(t);

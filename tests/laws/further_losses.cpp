@@ -61,7 +61,8 @@ TEST_CASE("models with several losses obey the laws", "[laws]") {
   laws::gradients_are_differences<Several>(2);
   laws::gradients_are_differences<Alike>(7);
   laws::gradients_are_differences<OfInput>(8);
-  // Each a sum of two leaves; in one process, in memory that is copied, and on ranks in turn.
+  // Each a sum of two accumulations; in one process, in memory that is copied, and on ranks in
+  // turn.
   using one = Read<>;
   using again = Read<Messages, GPipe, Stages<2>, RecomputeAll, HostThreads<2>>;
   using apart = Read<StageReplicas<1, 2>>;

@@ -40,10 +40,11 @@ TEST_CASE("SyncOver has the bits of micro-batches of its size", "[laws][batch_no
   laws::same_as_groups<Plain<>, Of<2, 8, Stages<4>, Interleaved<2>, RecomputeAll>>(4);
   laws::same_as_groups<Plain<>, Of<4, 4, StageReplicas<2, 1>>>(5);
 }
-TEST_CASE("leaves of SyncOver have the bits of leaves of its size", "[laws][batch_norm]") {
-  using leaves = Pipeline<Normed<>, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>,
-                          GradientAccumulation<2>>;
-  laws::same_as_groups<leaves, Of<1, 8, GradientAccumulation<2>>>(7);
+TEST_CASE("accumulations of SyncOver have the bits of accumulations of its size",
+          "[laws][batch_norm]") {
+  using accumulations = Pipeline<Normed<>, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>,
+                                 GradientAccumulation<2>>;
+  laws::same_as_groups<accumulations, Of<1, 8, GradientAccumulation<2>>>(7);
 }
 TEST_CASE("gradients through groups of samples are central differences", "[laws][batch_norm]") {
   auto const r = laws::compare_with_differences<mixed>(1);

@@ -55,7 +55,7 @@ bool same_values(A& a, B& b) {
 }
 
 /// Three steps, each on a mini-batch with three samples less: a micro-batch with one sample, then
-/// some with none. speed: of this process, for its share of leaves
+/// some with none. speed: of this process, for its share of accumulations
 template <class One, class Many>
 void trains_alike(double speed = 0) {
   static_assert(One::plan().stage_count == 1 && One::samples > 6);

@@ -29,12 +29,12 @@ struct Net : Model<Input<3, 4, 3>, BatchNorm, Conv2d<40, 3, Padding<1>, NoBias>,
 template <class... More>
 using Of = Pipeline<Net, PortableHost, AdamW, MicroBatches<2>, MicroBatchSize<2>, More...>;
 using One = Of<GradientAccumulation<8>>;
-/// Leaves of one micro-batch: replicas may divide gradients and parameters.
+/// Accumulations of one micro-batch: replicas may divide gradients and parameters.
 template <class... More>
 using Divided = Pipeline<Net, PortableHost, AdamW, MicroBatches<1>, MicroBatchSize<2>,
                          GradientAccumulation<8>, More...>;
 
-/// Mini-batches of all leaves, of one leaf that is not full, of some leaves.
+/// Mini-batches of all accumulations, of one accumulation that is not full, of some accumulations.
 long samples_of(std::size_t i) { return i % 3 == 1 ? 3 : i % 3 == 2 ? 21 : One::samples; }
 
 /// What training shows.

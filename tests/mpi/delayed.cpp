@@ -36,7 +36,7 @@ struct Dropping : Model<Input<3>, Linear<5>, Dropout<1, 5>, Tanh, Linear<2>, MSE
 
 template <class Optimizer, class... More>
 using Replica = Pipeline<Net, PortableHost, Optimizer, MicroBatches<2>, MicroBatchSize<2>, More...>;
-/// Leaves that are not there are zeros.
+/// Accumulations that are not there are zeros.
 template <class Optimizer>
 using Whole = Replica<Optimizer, GradientAccumulation<8>>;
 template <class Optimizer>

@@ -74,7 +74,9 @@ void reads_the_version_before() {
   std::vector<typename One::batch> data;
   std::vector<typename Many::batch> same;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    int const samples = i == 2 || i == 7 ? 1 : i == 5 ? 7 : One::samples;  // a leaf is empty, short
+    int const samples = i == 2 || i == 7 ? 1
+                        : i == 5         ? 7
+                                         : One::samples;  // an accumulation is empty, short
     data.push_back(all[i].view(samples));
     same.push_back(all[i].template view<Many>(samples));
   }
@@ -113,8 +115,8 @@ void reads_what_one_reads() {
   trains_alike(one, data.views, many, twice.views);
 }
 
-/// Confirmed steps of leaves in any number of replicas against steps with a barrier in one process.
-/// Mini-batches 1 and 4 have large gradients, or `bad` has a number that is not finite.
+/// Confirmed steps of accumulations in any number of replicas against steps with a barrier in one
+/// process. Mini-batches 1 and 4 have large gradients, or `bad` has a number that is not finite.
 template <class Family, int Ranks>
 void as_with_a_barrier(double clip_norm, int bad = -1) {
   using One = Of<OneFOneB, 1, GradientAccumulation<4>>;
@@ -132,7 +134,9 @@ void as_with_a_barrier(double clip_norm, int bad = -1) {
   std::vector<typename One::batch> data;
   std::vector<typename Many::batch> same;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    int const samples = i == 2 ? 1 : i == 5 ? 7 : One::samples;  // some leaves are empty, or short
+    int const samples = i == 2   ? 1
+                        : i == 5 ? 7
+                                 : One::samples;  // some accumulations are empty, or short
     data.push_back(all[i].view(samples));
     same.push_back(all[i].template view<Many>(samples));
   }
@@ -153,11 +157,11 @@ void as_with_a_barrier(double clip_norm, int bad = -1) {
 
 }  // namespace
 
-TEST_CASE("confirmed steps of leaves in replicas have the bits of steps with a barrier") {
+TEST_CASE("confirmed steps of accumulations in replicas have the bits of steps with a barrier") {
   for (double const clip : {0., 1e-3, 1.}) as_with_a_barrier<OneFOneB, 2>(clip);
   as_with_a_barrier<OneFOneB, 2>(1, 3);
 }
-TEST_CASE("replicas without a flush have the bits of the leaves of one process") {
+TEST_CASE("replicas without a flush have the bits of the accumulations of one process") {
   reads_the_version_before<1>();
   reads_the_version_before<2>();
 }
@@ -191,7 +195,7 @@ TEST_CASE("all replicas find that a free step of one is not finite") {
         }).find("step 4 rejected") == 0);
   CHECK(seen.losses.size() == 3);
 }
-TEST_CASE("replicas of several leaves, or that divide updates, have a flush") {
+TEST_CASE("replicas of several accumulations, or that divide updates, have a flush") {
   using Many = Of<PACI<>, 2, GradientAccumulation<4>, Between>;
   if (Between::processes() != 4) return;
   copied_batches<Many> const data(2, 1);

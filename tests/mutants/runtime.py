@@ -11,7 +11,7 @@ also has to pass without a fault. Some twenty seconds for each.
 Not here, as no law can tell them apart, or only by chance:
 * flow_ranks::judge without its wait for the ranks here. The first rank at the end of its early part has seldom come there before another one's
   update, and whether it has is a matter of time.
-* flow_ranks::run_leaf where a holder waits for the owner's update only, not for its shared weights. It is a race, which laws.tsan finds.
+* flow_ranks::run_accumulation where a holder waits for the owner's update only, not for its shared weights. It is a race, which laws.tsan finds.
 """
 import argparse
 import subprocess
@@ -61,10 +61,10 @@ MUTANTS = [
     Mutant("squares are added from the last to the first", "steady", "runtime/host/overlap/flow_step.hpp",
            "for (long i = 0; i < squares(); ++i) sums[i % 2] += report_[i];",
            "for (long i = squares(); i-- > 0;) sums[i % 2] += report_[i];"),
-    Mutant("gradients of a stage on several ranks are not joined", "steps_of_leaves", "runtime/host/core/step_operations.hpp",
-           "        require(me.leaves.finish());\n", ""),
-    Mutant("losses of leaves are not added up", "steps_of_leaves", "runtime/host/overlap/flow_step.hpp",
-           "j.part.leaf = i, j.part.leaves = own.count;", "j.part.leaves = own.count, j.part.leaf = own.count - 1;"),
+    Mutant("gradients of a stage on several ranks are not joined", "steps_of_accumulations", "runtime/host/core/step_operations.hpp",
+           "        require(me.sums.finish());\n", ""),
+    Mutant("losses of accumulations are not added up", "steps_of_accumulations", "runtime/host/overlap/flow_step.hpp",
+           "j.part.accumulation = i, j.part.accumulations = own.count;", "j.part.accumulations = own.count, j.part.accumulation = own.count - 1;"),
     Mutant("numbers after a short step are those of other holders", "steady_copies", "runtime/host/overlap/flow_step.hpp",
            "    next += micro_batches(d) + turns - 1;\n    next -= next % turns;\n", "    next += micro_batches(d) + 0 * turns;\n"),
     Mutant("R reads other weights than its forward", "steps_ahead", "runtime/host/overlap/flow_weights.hpp",

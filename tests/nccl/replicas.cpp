@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Replicas of a pipeline in processes with a device each: sums over some of the processes, and
-// trainers, whose bits are those of one process that runs all leaves.
+// trainers, whose bits are those of one process that runs all accumulations.
 #include "catch.hpp"
 
 #include "device/device_arrays.hpp"
@@ -50,7 +50,7 @@ std::string adds_up(detail::nccl_processes& world, int devices, long room_bytes,
   for (long i = 0; i < count; ++i) {
     std::vector<T> terms;
     for (int r = 0; r < replicas; ++r) terms.push_back(number<T>(r, i + local.first));
-    detail::join_leaves(
+    detail::join_tree(
         replicas, [&](int to, int from) { terms[std::size_t(to)] += terms[std::size_t(from)]; });
     if (data[std::size_t(i)] != terms[0]) return "another sum";
   }
@@ -96,7 +96,7 @@ TEST_CASE("sums over replicas are those of the tree, for any sizes") {
   }
 }
 
-TEST_CASE("replicas on GPUs have the bits of one process that runs all leaves") {
+TEST_CASE("replicas on GPUs have the bits of one process that runs all accumulations") {
   for (int const n : {1, 2, 4})
     train_alike<Single<GradientAccumulation<4>>, Single<GradientAccumulation<4>, Nccl>>(n);
 }
@@ -124,7 +124,7 @@ TEST_CASE("replicas of several ranks on GPUs have the bits of one process") {
       4);
   train_alike<Linked<GradientAccumulation<2>>, Linked<GradientAccumulation<2>, Nccl>>(8);
 }
-TEST_CASE("without GradientAccumulation each replica on a GPU is a leaf") {
+TEST_CASE("without GradientAccumulation each replica on a GPU is an accumulation") {
   train_alike<Single<GradientAccumulation<2>>, Single<Nccl>>(2);
   train_alike<Woven<GradientAccumulation<4>>, Woven<Nccl>>(8);
 }
@@ -198,7 +198,7 @@ TEST_CASE("a run of replicas on GPUs is saved as that of one process, and resume
         }) == same(4, "right"));
 }
 
-TEST_CASE("replicas take their leaves of arrays on the GPU") {
+TEST_CASE("replicas take their accumulations of arrays on the GPU") {
   fake_nccl::start_anew();
   CHECK(launch(2, []() -> std::string {
           gpu.devices = 8;

@@ -4,7 +4,7 @@
 // description by hand, and a transport between them.
 #pragma once
 
-#include <pipe/runtime/host/core/leaf_sums.hpp>
+#include <pipe/runtime/host/core/accumulation_sums.hpp>
 #include <pipe/runtime/host/replicas/replicas.hpp>
 #include <pipe/transport/process/process_watch.hpp>
 
@@ -111,7 +111,7 @@ struct matrices {
   pipeline_description d;
   long bytes = 0;  ///< of parameters
 
-  matrices(int count, int zero, int leaves = 1) {
+  matrices(int count, int zero, int accumulations = 1) {
     for (int i = 0; i <= count; ++i) {
       parameter_place p;
       p.index = p.layer = i;
@@ -149,12 +149,12 @@ struct matrices {
     chunk.gradients = bytes, chunk.transposed = 2 * bytes;
     chunk.sums = chunk.state = 2 * bytes;
     chunk.trained_bytes = chunk.parameter_bytes = bytes;
-    rank.received_leaves = 3 * bytes;
-    rank.received_leaf_bytes = zero == 0 ? room_for_replicas(bytes) : 0;
-    rank.fixed_bytes = rank.received_leaves + rank.received_leaf_bytes, rank.level_bytes = bytes;
+    rank.replica_room = 3 * bytes;
+    rank.replica_room_bytes = zero == 0 ? room_for_replicas(bytes) : 0;
+    rank.fixed_bytes = rank.replica_room + rank.replica_room_bytes, rank.level_bytes = bytes;
     rank.training = training, rank.training_count = 2;
     for (parameter_place const& p : places) rank.block_count += blocks_of(p);
-    d.zero = zero, d.leaves = leaves, d.divides_gradients = zero > 1;
+    d.zero = zero, d.accumulations = accumulations, d.divides_gradients = zero > 1;
     d.chunk = &chunk, d.rank = &rank, d.holder = &holder;
   }
   matrices(matrices const&) = delete;
@@ -194,25 +194,25 @@ struct replica {
   rank_shards<float> shards;
   lanes_between transport;
   backend_calls<float> functions = calls();
-  std::vector<int> shares;  // leaves of each replica
+  std::vector<int> shares;  // accumulations of each replica
   job now;
   team threads{1, std::chrono::nanoseconds(0), -1};
   pp::transports::failure_flag failed{false};
-  leaf_sums<float, lanes_between> leaves;
+  accumulation_sums<float, lanes_between> sums;
 
   replica(matrices const& model, lanes_between::office& office, int me, int all)
       : of(model), place{0, 1, 1, 0, me, all},
         end(end_of_arena(model.d, matrices::width, 0, all, me)),
         memory(std::size_t(end.end) / sizeof(double)), blocks(model.blocks()),
         transport(office, me), shares(std::size_t(all)) {
-    for (int r = 0; r < all; ++r) shares[std::size_t(r)] = even_share(of.d.leaves, all, r);
+    for (int r = 0; r < all; ++r) shares[std::size_t(r)] = even_share(of.d.accumulations, all, r);
     shards.assemble(of.d, 0, start(), place, end, blocks.data(), int(blocks.size()));
     for (int i = 0; of.d.zero > 2 && i + 1 < int(of.places.size()); ++i)
       for_each_own(i, [&](long k, float& own, float&) { own = number(i, k); });
     now.what = job::kind::train;
     now.part.replicas = all;
     now.part.shares = shares.data();
-    leaves.assemble({of.d, functions, transport, place, 0, start(), end, threads, failed}, shards);
+    sums.assemble({of.d, functions, transport, place, 0, start(), end, threads, failed}, shards);
   }
   replica(replica const&) = delete;
   char* start() { return reinterpret_cast<char*>(memory.data()); }

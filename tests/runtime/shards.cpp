@@ -75,7 +75,7 @@ TEST_CASE("every byte has one owner, and cuts are at blocks") {
           }
           at = end;
         }
-        CHECK(cuts.begin_of(b + 1) - cuts.begin_of(b) <= most_leaf_bucket + block * width);
+        CHECK(cuts.begin_of(b + 1) - cuts.begin_of(b) <= most_bucket_bytes + block * width);
       }
       CHECK(at == v.chunk.trained_bytes);
     }

@@ -259,14 +259,14 @@ drawing of_table(Problem const& problem, Table const& table, schedules::timeline
 }
 
 /// The drawing of several steps of a table, simulated, without a barrier between them. An update
-/// ends a step of a rank, which is as many runs of the table as it has leaves.
+/// ends a step of a rank, which is as many runs of the table as it has accumulations.
 ///
 /// throws: pp::error as repeated() does
 template <schedules::pipeline_problem Problem, detail::action_table Table>
 drawing of_steps(Problem const& problem, Table const& table, int steps,
-                 detail::drawing_words words = {}, int leaves = 1) {
-  auto const run = schedules::repeated(problem, table, steps, leaves);
-  Problem const all = schedules::repeated(problem, steps * leaves);
+                 detail::drawing_words words = {}, int accumulations = 1) {
+  auto const run = schedules::repeated(problem, table, steps, accumulations);
+  Problem const all = schedules::repeated(problem, steps * accumulations);
   drawing d = of_table(all, run, schedules::simulate(all, run), std::move(words));
   d.steps = steps;
   return d;

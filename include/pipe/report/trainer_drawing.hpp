@@ -15,14 +15,14 @@
 #include <vector>
 
 #include <pipe/base/type_name.hpp>
+#include <pipe/plan/compiled/compiled_pipeline.hpp>
+#include <pipe/plan/options/options.hpp>
+#include <pipe/plan/plan.hpp>
 #include <pipe/report/drawing.hpp>
 #include <pipe/report/kernels.hpp>
 #include <pipe/report/layer_list.hpp>
-#include <pipe/plan/compiled/compiled_pipeline.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
 #include <pipe/train/executed_run.hpp>
-#include <pipe/plan/options/options.hpp>
-#include <pipe/plan/plan.hpp>
 
 namespace pp {
 
@@ -53,14 +53,14 @@ drawing of_plan(int steps) {
   drawing one = of_plan<Trainer>();
   if (steps == 1) return one;
   if constexpr (work::is_free) {
-    auto const problem = schedules::repeated(work::times(), steps * work::sum::leaves);
+    auto const problem = schedules::repeated(work::times(), steps * work::sum::accumulations);
     using endless = detail::run_of_flow<typename work::schedule, work::mini_batch>;
     auto const run = schedules::make_dynamic_table<endless>(problem, work::where);
     drawing d = of_table(problem, run, schedules::simulate(problem, run), one.words);
     d.steps = steps;
     return d;
   } else {
-    return of_steps(work::times(), work::table(), steps, one.words, work::sum::leaves);
+    return of_steps(work::times(), work::table(), steps, one.words, work::sum::accumulations);
   }
 }
 
@@ -111,7 +111,7 @@ drawing of_run(executed_run const& run,
   auto question = compiled::times();
   // Planned transfer times do not apply: measured times include the transfers.
   question.hop = question.bandwidth = 0;
-  // Of a run, or of all leaves of a step.
+  // Of a run, or of all accumulations of a step.
   constexpr int of_step = compiled::overlap == detail::step_overlap::none ? compiled::micro_batches
                                                                           : compiled::mini_batch;
   question.micro_batches = run.steps * of_step;
@@ -174,12 +174,12 @@ class seen_kernels {
   auto watcher() {
     return [this](launch_seen const& seen) {
       auto& mine = ranks_[std::size_t(seen.rank)];
-      // A mini-batch of several leaves is as many runs, the last of which is drawn.
-      constexpr int of_leaf = Trainer::compiled::micro_batches;
-      int const leaf = seen.micro_batch / of_leaf;
-      if (!mine.empty() && mine.back().leaf != leaf) mine.clear();
-      mine.push_back({leaf, seen.chunk, seen.micro_batch % of_leaf, seen.which, seen.what->group,
-                      seen.nanoseconds});
+      // A mini-batch of several accumulations is as many runs, the last of which is drawn.
+      constexpr int of_accumulation = Trainer::compiled::micro_batches;
+      int const accumulation = seen.micro_batch / of_accumulation;
+      if (!mine.empty() && mine.back().accumulation != accumulation) mine.clear();
+      mine.push_back({accumulation, seen.chunk, seen.micro_batch % of_accumulation, seen.which,
+                      seen.what->group, seen.nanoseconds});
     };
   }
 
@@ -225,7 +225,8 @@ class seen_kernels {
  private:
   /// A launch that the watcher has seen.
   struct launched {
-    int leaf = 0, chunk = 0, micro_batch = 0;  // the micro-batch in the leaf, as executed
+    int accumulation = 0, chunk = 0,
+        micro_batch = 0;  // the micro-batch in the accumulation, as executed
     detail::program which = detail::program::forward;
     int group = 0;
     long nanoseconds = 0;

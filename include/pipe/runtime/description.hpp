@@ -164,10 +164,10 @@ struct chunk_description {
   /// The optimizer's state in the host's memory: its offset from the start of the rank's state
   /// there, and its size.
   long host_state = 0, host_bytes = 0;
-  /// Size of the range of gradients and of buffers' sums, which is added up over the leaves of a
-  /// mini-batch.
+  /// Size of the range of gradients and of buffers' sums, which is added up over the accumulations
+  /// of a mini-batch.
   constexpr long summed_bytes() const { return state - gradients; }
-  long in_level = 0;  ///< offset of the chunk in each level of the rank's leaf sums
+  long in_level = 0;  ///< offset of the chunk in each level of the rank's accumulation sums
   /// Offset of a parameter or a buffer.
   constexpr long values_of(parameter_place const& p) const {
     return (p.is_buffer ? buffers : values) + p.offset;
@@ -240,7 +240,8 @@ struct rank_description {
   /// only of a partly filled micro-batch; on a device of the whole mini-batch. -1: not staged.
   long staging[max_inputs + 1]{-1, -1, -1, -1, -1};
   /// On a device, if mini-batches are prefetched: the same for the next mini-batch, with all its
-  /// leaves. For several leaves there are two rooms, one behind the other: see prefetch_rooms.
+  /// accumulations. For several accumulations there are two rooms, one behind the other: see
+  /// prefetch_rooms.
   long prefetched[max_inputs + 1]{-1, -1, -1, -1, -1};
   /// Doubles: losses by row of a micro-batch, and each loss by micro-batch. Both are on the last
   /// chunk's rank; `losses` also on every rank if the transport copies, and on rank 0 if rank 0 is
@@ -255,13 +256,13 @@ struct rank_description {
   long reports = 0, report_stride = 0;
   /// If there may be replicas: room for the gradients that other replicas send, in two halves. On
   /// the host with ZeRO the room is at the arena's end instead.
-  long received_leaves = 0, received_leaf_bytes = 0;
+  long replica_room = 0, replica_room_bytes = 0;
   long executed = 0;  ///< executed_action records of the last run or steps: see recorded_steps
   long blocks = 0, block_count = 0;  ///< gradient_block records of the rank's chunks
   long device_bookkeeping = 0, device_bookkeeping_bytes = 0;  ///< of the executor, on a device
   long staging_bytes = 0, bookkeeping_bytes = 0;  ///< from `staging` on; from `row_losses` on
   /// fixed_bytes: offset of the last part of the arena, whose size depends on the number of
-  /// replicas: see arena_end. level_bytes: size of a level of the partial sums over leaves.
+  /// replicas: see arena_end. level_bytes: size of a level of the partial sums over accumulations.
   long fixed_bytes = 0, level_bytes = 0;
   long bytes = 0;       ///< size of the arena, with one replica
   long host_bytes = 0;  ///< page-locked memory of the host: see OffloadState
@@ -287,19 +288,21 @@ struct rank_steps {
 struct pipeline_description {
   int ranks = 1, chunks = 1, micro_batches = 1, samples = 1;
   device_blocks devices{};  ///< where the ranks of a backend with its own memory are
-  int leaves = 1;           ///< of a mini-batch: see GradientAccumulation
-  int leaf_room = 1;  ///< even shares that a replica has room for: see GradientAccumulationBySpeed
-  int zero = 0;       ///< level of ZeRO: what replicas divide
-  bool divides_gradients = false;  ///< also gradients during a run: leaves have one micro-batch
-  int threads = 1;                 ///< per rank
-  int turns = 1;                   ///< most pairs of holders at a boundary: see turns_of
-  int copied_holders = 0;          ///< most holders of a chunk with copies of its weights
-  int report_slots = 0;            ///< reports in progress, if steps overlap and are copied
-  int element_bytes = 4;           ///< of parameters and gradients
-  short const* parts = nullptr;    ///< by kernel group: number of parts of a launch
-  long workspace_bytes = 0;        ///< per thread
-  int losses = 1;                  ///< of the model
-  int loss_rows = 0;               ///< terms of all losses in a micro-batch
+  int accumulations = 1;    ///< of a mini-batch: see GradientAccumulation
+  int accumulation_room =
+      1;         ///< even shares that a replica has room for: see GradientAccumulationBySpeed
+  int zero = 0;  ///< level of ZeRO: what replicas divide
+  bool divides_gradients =
+      false;               ///< also gradients during a run: accumulations have one micro-batch
+  int threads = 1;         ///< per rank
+  int turns = 1;           ///< most pairs of holders at a boundary: see turns_of
+  int copied_holders = 0;  ///< most holders of a chunk with copies of its weights
+  int report_slots = 0;    ///< reports in progress, if steps overlap and are copied
+  int element_bytes = 4;   ///< of parameters and gradients
+  short const* parts = nullptr;  ///< by kernel group: number of parts of a launch
+  long workspace_bytes = 0;      ///< per thread
+  int losses = 1;                ///< of the model
+  int loss_rows = 0;             ///< terms of all losses in a micro-batch
   chunk_description const* chunk = nullptr;
   chunk_holder const* holder = nullptr;  ///< chunk by chunk
   rank_description const* rank = nullptr;

@@ -20,7 +20,7 @@ namespace pp::detail {
     for (int i = 0; i < 8; ++i, number >>= 8) hash.add(static_cast<unsigned char>(number));
   };
   for (long n : {long(PIPE_VERSION), long(d.ranks), long(d.chunks), long(d.micro_batches),
-                 long(d.samples), long(d.leaves), long(d.leaf_room), long(d.zero),
+                 long(d.samples), long(d.accumulations), long(d.accumulation_room), long(d.zero),
                  long(d.parameter_count), long(d.value_type), d.output_bytes})
     mix(n);
   for (int r = 0; r < d.ranks; ++r) {

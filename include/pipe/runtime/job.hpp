@@ -22,8 +22,8 @@ namespace pp {
 /// units: nanoseconds from the start of the run; waited: the duration of the wait before `start`
 struct executed_action {
   /// Where steps overlap, versions count from the weights before the first step of the call of
-  /// train(), and a negative version is older than these; micro-batches count through the leaves of
-  /// a step. An update is of all chunks of the rank.
+  /// train(), and a negative version is older than these; micro-batches count through the
+  /// accumulations of a step. An update is of all chunks of the rank.
   schedules::action what;
   int step = 0;  ///< in the call of train(), from 0, where steps overlap
   long start = 0, end = 0, waited = 0;
@@ -118,18 +118,19 @@ struct job_loss {
 
 struct job;
 
-/// The part of a step that a run is: one of the leaves of a mini-batch, or one of the mini-batches
-/// that are accumulated.
+/// The part of a step that a run is: one of the accumulations of a mini-batch, or one of the
+/// mini-batches that are accumulated.
 struct job_part {
-  /// The number of the leaf among the `leaves` that this process runs, the last of which has
-  /// results. replicas: the number of replicas that run leaves. shares[replicas]: on the host, the
-  /// number of leaves of each replica, valid during the run: see leaf_division.
-  int leaf = 0, leaves = 1, replicas = 1;
+  /// The number of the accumulation among the `accumulations` that this process runs, the last of
+  /// which has results. replicas: the number of replicas that run accumulations. shares[replicas]:
+  /// on the host, the number of accumulations of each replica, valid during the run: see
+  /// accumulation_division.
+  int accumulation = 0, accumulations = 1, replicas = 1;
   int const* shares = nullptr;
-  job const* whole = nullptr;  ///< of a leaf: the job of the whole mini-batch, valid during the run
-  int first_micro_batch = 0;   ///< of the leaf, in the mini-batch
+  job const* whole = nullptr;  ///< of an accumulation: the job of the mini-batch, during the run
+  int first_micro_batch = 0;   ///< of the accumulation, in the mini-batch
   /// Index of the first sample, for random bits: the number of samples of mini-batches accumulated
-  /// before this run, and of leaves before this leaf.
+  /// before this run, and of accumulations before this accumulation.
   long first_sample = 0;
   bool continues = false;     ///< train: accumulates onto the gradients of the previous run
   bool is_continued = false;  ///< train: the next run accumulates onto these gradients
@@ -211,7 +212,7 @@ struct executor_settings {
   void (*on_timeout)(std::string_view report) = print_report;
   slow_runs slow{};
   /// With GradientAccumulationBySpeed: the speed of this process, in any unit that all processes
-  /// share, for its share of the leaves; given in all processes, or in none. 0: the speed is
+  /// share, for its share of the accumulations; given in all processes, or in none. 0: the speed is
   /// measured.
   double speed = 0;
   /// Binds the threads of ranks to consecutive cores, if there are enough. Only for a program that

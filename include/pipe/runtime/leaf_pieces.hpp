@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The pieces in which a rank's gradients are joined over leaves and added up over replicas, each
-// piece as soon as a run has completed it.
+// The pieces in which a rank's gradients are joined over accumulations and added up over replicas,
+// each piece as soon as a run has completed it.
 #pragma once
 
 #include <pipe/base/heap_array.hpp>

@@ -7,7 +7,7 @@
 
 #include <pipe/base/bytes.hpp>
 #include <pipe/runtime/description.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 
 namespace pp::detail {
 
@@ -50,9 +50,9 @@ struct shard_cuts {
       if (int const n = buckets_of(p); bucket >= n)
         bucket -= n;
       else
-        begin = p.offset + bucket * most_leaf_bucket;
+        begin = p.offset + bucket * most_bucket_bytes;
     });
-    return begin >= 0 ? begin : block_before(c.divided_bytes + bucket * most_leaf_bucket);
+    return begin >= 0 ? begin : block_before(c.divided_bytes + bucket * most_bucket_bytes);
   }
   /// The start of slice s of a bucket; for s = replicas, the end of the bucket.
   constexpr long begin_of(int bucket, int s) const {
@@ -72,7 +72,7 @@ struct shard_cuts {
   /// needs: at < c.summed_bytes()
   constexpr int bucket_of(long at) const {
     if (at >= c.divided_bytes) {
-      int const bucket = divided_buckets() + int((at - c.divided_bytes) / most_leaf_bucket);
+      int const bucket = divided_buckets() + int((at - c.divided_bytes) / most_bucket_bytes);
       return bucket + (at >= begin_of(bucket + 1));
     }
     int bucket = 0;
@@ -80,7 +80,7 @@ struct shard_cuts {
       if (at >= p.offset + bytes_of(p))
         bucket += buckets_of(p);
       else if (at >= p.offset)
-        bucket += int((at - p.offset) / most_leaf_bucket);
+        bucket += int((at - p.offset) / most_bucket_bytes);
     });
     return bucket;
   }
@@ -123,7 +123,7 @@ struct shard_cuts {
  private:
   constexpr long rest() const { return c.summed_bytes() - c.divided_bytes; }
   static constexpr int count_in(long bytes) {
-    return int((bytes + most_leaf_bucket - 1) / most_leaf_bucket);
+    return int((bytes + most_bucket_bytes - 1) / most_bucket_bytes);
   }
   /// The start of the last block that begins at or before a position; at the end of all, the end.
   constexpr long block_before(long at) const {
@@ -209,10 +209,10 @@ constexpr long for_each_owned(shard_cuts const& cuts, int replica, long state, U
 }
 
 /// The end of a rank's arena, whose size depends on the number of replicas: partial sums over the
-/// leaves; with ZeRO the optimizer state of what this replica updates, and this replica's parts of
-/// divided gradients and values; then a ring for divided gradients and a ring for divided values,
-/// in which the parameters that a layer needs are whole; and room for what other replicas send, in
-/// two halves.
+/// accumulations; with ZeRO the optimizer state of what this replica updates, and this replica's
+/// parts of divided gradients and values; then a ring for divided gradients and a ring for divided
+/// values, in which the parameters that a layer needs are whole; and room for what other replicas
+/// send, in two halves.
 ///
 /// units: bytes, offsets from the start of the arena
 struct arena_end {
@@ -225,10 +225,10 @@ struct arena_end {
 struct arena_facts {
   chunk_description const* chunk = nullptr;
   int chunks = 1;
-  int leaves = 1, zero = 0;        ///< see GradientAccumulation and ZeRO
-  long width = 4;                  ///< bytes of an element
-  int leaf_room = 1;               ///< see pipeline_description
-  bool divides_gradients = false;  ///< see pipeline_description
+  int accumulations = 1, zero = 0;  ///< see GradientAccumulation and ZeRO
+  long width = 4;                   ///< bytes of an element
+  int accumulation_room = 1;        ///< see pipeline_description
+  bool divides_gradients = false;   ///< see pipeline_description
 
   /// Calls use(cuts) for each chunk of a rank.
   template <class Use>
@@ -257,7 +257,8 @@ constexpr arena_end end_of_arena(arena_facts const& of, rank_description const& 
                                  int replicas, int replica) {
   arena_end e;
   e.sums = rank.fixed_bytes;
-  int const levels = levels_of(most_leaves(of.leaves, replicas, of.leaf_room));
+  int const levels =
+      levels_of(most_accumulations(of.accumulations, replicas, of.accumulation_room));
   e.end = e.sums + levels * rank.level_bytes;
   auto const take = [&](long bytes) {
     long const at = e.end;
@@ -285,7 +286,7 @@ constexpr arena_end end_of_arena(arena_facts const& of, rank_description const& 
   for (long const least : {rank.block_count * 2 * long(sizeof(double)),
                            replicas * (levels + 1) * long(sizeof(double))})
     if (half < least) half = least;
-  bool const has_room = rank.received_leaf_bytes > 0;  // as on a device
+  bool const has_room = rank.replica_room_bytes > 0;  // as on a device
   e.room_bytes = of.zero > 0 && replicas > 1 && !has_room ? 2 * align_up(half) : 0;
   e.room = take(e.room_bytes);
   return e;
@@ -293,8 +294,8 @@ constexpr arena_end end_of_arena(arena_facts const& of, rank_description const& 
 constexpr arena_end end_of_arena(pipeline_description const& d, long width, int rank, int replicas,
                                  int replica) {
   return end_of_arena(
-      {d.chunk, d.chunks, d.leaves, d.zero, width, d.leaf_room, d.divides_gradients}, d.rank[rank],
-      rank, replicas, replica);
+      {d.chunk, d.chunks, d.accumulations, d.zero, width, d.accumulation_room, d.divides_gradients},
+      d.rank[rank], rank, replicas, replica);
 }
 
 }  // namespace pp::detail

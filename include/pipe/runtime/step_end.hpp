@@ -9,7 +9,7 @@
 #include <pipe/base/config.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/job.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 
 namespace pp {
 
@@ -17,7 +17,8 @@ namespace detail {
 
 /// Operations of the end of a step.
 enum class step_op : unsigned char {
-  add_leaves,  ///< losses are added up; losses and gradients are joined over leaves and replicas
+  accumulate,  ///< losses are added up; losses and gradients are joined over accumulations and
+               ///< replicas
   barrier,     ///< barrier: all earlier writes of any rank are visible to every rank
   sum_ties,    ///< gradients of shared parameters are summed at their first place
   measure,     ///< squared norms of gradients, then clipping by value
@@ -50,8 +51,8 @@ struct run_fact {
 /// The facts that are known before a run: all but is_sound and was_written.
 inline unsigned facts_of(pipeline_description const& d, job const& j) {
   bool const training = j.what == job::kind::train;
-  return (training ? run_fact::trains : 0u) | (is_last_leaf(j) ? run_fact::is_last : 0u) |
-         (is_last_leaf(j) && !j.part.is_continued ? run_fact::completes : 0u) |
+  return (training ? run_fact::trains : 0u) | (is_last_accumulation(j) ? run_fact::is_last : 0u) |
+         (is_last_accumulation(j) && !j.part.is_continued ? run_fact::completes : 0u) |
          (training && j.update.applies ? run_fact::updates : 0u) |
          (d.tie_count > 0 ? run_fact::has_ties : 0u) | (d.averages ? run_fact::has_averages : 0u) |
          (d.has_buffers ? run_fact::has_buffers : 0u) |
@@ -72,7 +73,7 @@ struct step_line {
 /// before any update, so that a step that is not sound changes nothing. Averages follow the updated
 /// parameters, and transposed copies are renewed last, from final values.
 inline constexpr step_line step_end[] = {
-    {step_op::add_leaves, 0},
+    {step_op::accumulate, 0},
     {step_op::barrier, run_fact::trains | run_fact::completes | run_fact::has_ties},
     {step_op::sum_ties, run_fact::trains | run_fact::completes | run_fact::has_ties},
     {step_op::measure, run_fact::trains | run_fact::is_last},

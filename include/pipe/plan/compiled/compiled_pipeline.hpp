@@ -13,17 +13,17 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/once.hpp>
 #include <pipe/base/sentence.hpp>
-#include <pipe/runtime/description.hpp>
-#include <pipe/runtime/runtime_of.hpp>
 #include <pipe/plan/compiled/compiled_stage.hpp>
 #include <pipe/plan/compiled/find_links.hpp>
 #include <pipe/plan/compiled/make_plan.hpp>
 #include <pipe/plan/compiled/memory_map.hpp>
+#include <pipe/plan/compiled/pipeline_schedule.hpp>
 #include <pipe/plan/compiled/step_memory.hpp>
 #include <pipe/plan/compiled/ties.hpp>
 #include <pipe/plan/options/diagnose.hpp>
-#include <pipe/plan/compiled/pipeline_schedule.hpp>
 #include <pipe/plan/plan.hpp>
+#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/runtime_of.hpp>
 
 namespace pp::detail {
 
@@ -103,14 +103,15 @@ struct compiled_pipeline : chosen_options<Options> {
     return all;
   }
   static constexpr auto ties = list_ties(std::make_integer_sequence<int, stages>{});
-  /// Whether a mini-batch may be several leaves: of GradientAccumulation, or one for each replica.
-  static constexpr bool may_have_leaves =
-      sum::leaves > 1 || connects_replicas<typename chosen::transport>;
-  /// Whether gradients are added outside of kernels: of shared parameters, or of leaves.
+  /// Whether a mini-batch may be several accumulations: of GradientAccumulation, or one for each
+  /// replica.
+  static constexpr bool may_accumulate =
+      sum::accumulations > 1 || connects_replicas<typename chosen::transport>;
+  /// Whether gradients are added outside of kernels: of shared parameters, or of accumulations.
   /// Whether predicted weights, or averages of weights, are made of the newest ones.
   static constexpr bool predicts_weights = predicts<typename chosen::schedule>();
   static constexpr bool approaches = averaging::averages || predicts_weights;
-  static constexpr bool adds_gradients = tie_count > 0 || may_have_leaves;
+  static constexpr bool adds_gradients = tie_count > 0 || may_accumulate;
 
   /// Maker of the memory map. Tables and slots depend on the schedule, so it is made by the
   /// compiler or at first use, as the schedule is: see once.
@@ -172,8 +173,8 @@ struct compiled_pipeline : chosen_options<Options> {
     d.chunks = stages;
     d.micro_batches = micro_batches;
     d.samples = samples;
-    d.leaves = sum::leaves;
-    d.leaf_room = sum::room;
+    d.accumulations = sum::accumulations;
+    d.accumulation_room = sum::room;
     d.zero = chosen::zero::level;
     d.divides_gradients = chosen::divides_gradients;
     d.threads = threads;

@@ -45,11 +45,11 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
                 micro_batches = P::micro_batches;
   int const* const cuts = P::work::cuts();
   plan_of<stages, ranks> p;
-  p.leaves = P::sum::leaves;
+  p.accumulations = P::sum::accumulations;
   p.zero = P::zero::level;
   p.arenas = {map.chunks.items,
               stages,
-              p.leaves,
+              p.accumulations,
               p.zero,
               long(sizeof(typename P::element)),
               P::sum::room,
@@ -134,7 +134,7 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     p.buffers += q.buffers;
     p.parameters += q.parameters;
     p.trained += q.trained;
-    p.step_flops += p.leaves * micro_batches * (q.forward_flops + q.backward_flops);
+    p.step_flops += p.accumulations * micro_batches * (q.forward_flops + q.backward_flops);
     if (q.in_flight > p.peak_in_flight) p.peak_in_flight = q.in_flight;
   }
   for (int r = 0; r < ranks; ++r) {
@@ -143,7 +143,7 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     p.staging_bytes[r] = map.rank[r].staging_bytes;
     p.bookkeeping_bytes[r] = map.rank[r].bookkeeping_bytes;
     p.summed_bytes[r] = map.rank[r].level_bytes;
-    p.gradient_sum_bytes[r] = levels_of(p.leaves) * map.rank[r].level_bytes;
+    p.gradient_sum_bytes[r] = levels_of(p.accumulations) * map.rank[r].level_bytes;
     p.bytes += map.rank[r].bytes;
   }
   return p;

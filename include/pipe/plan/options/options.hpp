@@ -8,11 +8,12 @@
 
 #include <pipe/base/list.hpp>
 #include <pipe/graph/layers.hpp>
-#include <pipe/plan/options/family.hpp>
 #include <pipe/plan/options/attentions.hpp>
 #include <pipe/plan/options/averaging.hpp>
 #include <pipe/plan/options/backend.hpp>
 #include <pipe/plan/options/devices.hpp>
+#include <pipe/plan/options/family.hpp>
+#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/graphs.hpp>
 #include <pipe/plan/options/memory_limit.hpp>
 #include <pipe/plan/options/micro_batch_size.hpp>
@@ -27,7 +28,6 @@
 #include <pipe/plan/options/schedule.hpp>
 #include <pipe/plan/options/sorts.hpp>
 #include <pipe/plan/options/stages.hpp>
-#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/threads.hpp>
 #include <pipe/plan/options/transport.hpp>
 #include <pipe/plan/options/zero.hpp>
@@ -152,8 +152,8 @@ struct chosen_options {
   using cutter = partition_of<partition, option<option_family::stages>>;
 
   static constexpr int micro_batches = option<option_family::micro_batches>::value;
-  /// Micro-batches of a step: those of all leaves.
-  static constexpr int mini_batch = micro_batches * sum::leaves;
+  /// Micro-batches of a step: those of all accumulations.
+  static constexpr int mini_batch = micro_batches * sum::accumulations;
   /// Samples of a micro-batch.
   static constexpr int samples = option<option_family::micro_batch_size>::value;
   /// Whether replicas have parts of gradients only, also while a run adds to them: those of several

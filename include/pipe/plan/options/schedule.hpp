@@ -5,9 +5,9 @@
 
 #include <pipe/base/constant.hpp>
 #include <pipe/plan/options/constants.hpp>
+#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/micro_batches.hpp>
 #include <pipe/plan/options/stages.hpp>
-#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/schedule/families/one_f_one_b.hpp>
 #include <pipe/schedule/policy.hpp>
 #include <pipe/schedule/proved.hpp>
@@ -89,7 +89,7 @@ struct schedule : detail::any_family {
     using option = typename Options::template get<schedule>;
     using cut = typename Options::template get<stages>;
     using parts = typename Options::template get<micro_batches>;
-    using leaves = typename Options::template get<sum>;
+    using sums = typename Options::template get<sum>;
     constexpr int chunks = option::chunks_per_rank, ranks = detail::ranks_of<cut, option>();
     if constexpr (detail::has_faulty_text<option>)
       return typename option::diagnosis_of_text{};
@@ -116,7 +116,8 @@ struct schedule : detail::any_family {
                                   wrong::Function<wrong::member::fits_a_constant>>();
     else if constexpr (schedules::why_refused<detail::flushed_of<option>>(ranks, parts::value) !=
                            nullptr ||
-                       detail::refuses_mini_batch<option>(ranks, parts::value * leaves::leaves))
+                       detail::refuses_mini_batch<option>(ranks,
+                                                          parts::value * sums::accumulations))
       return detail::diagnosis_of<wrong::schedule_refuses_these_numbers, option, cut, parts>();
     else
       return std::type_identity<detail::nothing_wrong>{};

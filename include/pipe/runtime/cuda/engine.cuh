@@ -18,9 +18,9 @@
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/cuda/device.cuh>
 #include <pipe/runtime/cuda/device_data.cuh>
-#include <pipe/runtime/cuda/launches.cuh>
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/graph.cuh>
+#include <pipe/runtime/cuda/launches.cuh>
 #include <pipe/runtime/cuda/mirrored_ranges.cuh>
 #include <pipe/runtime/cuda/parameters.cuh>
 #include <pipe/runtime/cuda/process_order.hpp>
@@ -209,10 +209,10 @@ class cuda_engine {
     if (mirror_is_newer_) upload();
     parameters_.prepare(j);
     executor_.begin(j);
-    parameters_.leaves().begin();
+    parameters_.sums().begin();
     enqueue(j);
     // The device has work while the host converts the next mini-batch.
-    if (is_last_leaf(j)) load_next(j);
+    if (is_last_accumulation(j)) load_next(j);
     step_result result;
     if (j.what == job::kind::infer) {
       executor_.deliver();
@@ -220,23 +220,23 @@ class cuda_engine {
       result.seconds = executor_.times().seconds();
       return result;
     }
-    if (is_last_leaf(j) || is_waited_for())
+    if (is_last_accumulation(j) || is_waited_for())
       executor_.streams().wait();
     else
-      parameters_.leaves().run_ahead();
+      parameters_.sums().run_ahead();
     // Evaluation changes no parameter.
     mirror_is_current_ = mirror_is_current_ && j.what != job::kind::train;
     result.seconds = executor_.times().seconds();
     result.bubble = executor_.times().bubble();
-    if (is_last_leaf(j)) report(parameters_.outcome(), j, result);
+    if (is_last_accumulation(j)) report(parameters_.outcome(), j, result);
     // The step is complete: enqueue() had set its number.
     failed_update_ = 0;
     if (is_replayed(j)) graphs_.remember(cuda::shape_of(j));
     return result;
   }
 
-  /// Whether the host waits for each leaf, because the leaf's times are read or other processes may
-  /// be lost.
+  /// Whether the host waits for each accumulation, because the accumulation's times are read or
+  /// other processes may be lost.
   bool is_waited_for() const { return executor_.is_observed() || process_set::are_several; }
   /// Writes the outcome of a step to its result.
   void report(cuda::step_outcome const& outcome, job const& j, step_result& result) {
@@ -398,7 +398,7 @@ class cuda_engine {
   long const kernels_of_step_ =
       kernels_of_step(executor_.description(), launches_[0]->groups(), executor_.streams().local());
   bool const has_graphs_ = P::graphs::is_on && by_streams().empty();
-  cuda::graph_table graphs_{P::sum::leaves};
+  cuda::graph_table graphs_{P::sum::accumulations};
   cuda::device_data<typename P::value> device_data_{executor_};
   std::vector<std::vector<char>> mirror_;  // by chunk, at the offsets of its rank's arena
   bool mirror_is_current_ = false, mirror_is_newer_ = false, states_are_newer_ = false;

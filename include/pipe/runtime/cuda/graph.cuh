@@ -17,7 +17,7 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/runtime/cuda/redundant_edges.hpp>
 #include <pipe/runtime/job.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 
 namespace pp::cuda {
 
@@ -147,7 +147,7 @@ struct run_shape {
   detail::job::kind what = detail::job::kind::evaluate;
   int samples = 0;
   bool updates = false, continues = false, is_continued = false, clips = false;
-  int levels = 0;  ///< partial sums that the leaf is joined with
+  int levels = 0;  ///< partial sums that the accumulation is joined with
   bool is_last = true;
   friend bool operator==(run_shape const&, run_shape const&) = default;
 };
@@ -158,8 +158,8 @@ inline run_shape shape_of(detail::job const& j) {
           j.part.continues,
           j.part.is_continued,
           j.update.clip_value > 0,
-          detail::levels_before(j.part.leaf),
-          detail::is_last_leaf(j)};
+          detail::levels_before(j.part.accumulation),
+          detail::is_last_accumulation(j)};
 }
 
 /// The graphs of an engine, by the shape of the run. The first run of a shape is without a graph:
@@ -167,9 +167,10 @@ inline run_shape shape_of(detail::job const& j) {
 /// come again needs no graph.
 class graph_table {
  public:
-  /// leaves: the leaves of a mini-batch, whose runs have a shape for each level of the tree, and
-  /// one more
-  [[gnu::cold]] explicit graph_table(int leaves) : known_(8 * (detail::levels_of(leaves) + 1)) {}
+  /// accumulations: the accumulations of a mini-batch, whose runs have a shape for each level of
+  /// the tree, and one more
+  [[gnu::cold]] explicit graph_table(int accumulations)
+      : known_(8 * (detail::levels_of(accumulations) + 1)) {}
 
   /// The graph of a shape that has run, empty if the graph is yet to be captured; null for a shape
   /// that has not run. Valid until the next call.
@@ -181,7 +182,7 @@ class graph_table {
   /// Notes that a run of this shape has ended.
   ///
   /// law: shapes that come only once take no place from shapes with a graph; there are 8 places for
-  ///      each shape of a leaf
+  ///      each shape of an accumulation
   [[gnu::cold]] void remember(run_shape const& shape) {
     if (find(shape) != nullptr) return;
     if (count_ == known_.size()) {

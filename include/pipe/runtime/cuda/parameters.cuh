@@ -9,12 +9,12 @@
 #include <type_traits>
 #include <vector>
 
-#include <pipe/backend/cuda/update/update.hpp>
 #include <pipe/backend/cuda/update/step_outcome.hpp>
+#include <pipe/backend/cuda/update/update.hpp>
 #include <pipe/optim/optimizer.hpp>
-#include <pipe/runtime/cuda/kernel_list.cuh>
+#include <pipe/runtime/cuda/accumulation_sums.cuh>
 #include <pipe/runtime/cuda/executor.cuh>
-#include <pipe/runtime/cuda/leaf_sums.cuh>
+#include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/optimizer_states.cuh>
 #include <pipe/runtime/cuda/rank_updates.cuh>
 #include <pipe/runtime/cuda/replica_work.cuh>
@@ -37,7 +37,7 @@ class cuda_parameters {
   /// Makes the work lists, in memory from the bookkeeping of the ranks, and uploads them.
   [[gnu::cold]] cuda_parameters(cuda_executor& executor, optimizer const& o)
       : executor_(executor), d_(executor.description()), optimizer_(o),
-        read_(long(sizeof(cuda::step_outcome))), leaves_(executor), replicas_(executor),
+        read_(long(sizeof(cuda::step_outcome))), sums_(executor), replicas_(executor),
         whole_(executor, optimizer_, own_, states_) {
     executor_.for_each_device([&](int first) {
       cuda::prepare_kernels(kernels{});
@@ -78,9 +78,8 @@ class cuda_parameters {
   /// those of the other replicas, if job j is the last run of a step.
   void complete(int chunk, bool drops, int launch, job const& j) {
     if (!exchanges(j)) return;
-    replicas_.add_up(chunk, drops, launch, [&](leaf_piece const& p) {
-      leaves_.join(d_.chunk[chunk], p.begin, p.end, j);
-    });
+    replicas_.add_up(chunk, drops, launch,
+                     [&](leaf_piece const& p) { sums_.join(d_.chunk[chunk], p.begin, p.end, j); });
   }
   /// Enqueues the end of job j, after all actions of the job. A step that is not sound changes no
   /// parameter. Sets `failed_update` to the step's number before the first launch that writes state
@@ -101,7 +100,7 @@ class cuda_parameters {
                                 cudaMemcpyDeviceToHost, streams_.of(root)),
                 "download of the outcome");
   }
-  cuda_leaf_sums<P>& leaves() { return leaves_; }
+  cuda_accumulation_sums<P>& sums() { return sums_; }
   /// The outcome of a step whose last run has ended.
   cuda::step_outcome const& outcome() const { return *read_.as<cuda::step_outcome>(); }
 
@@ -219,7 +218,7 @@ class cuda_parameters {
         if (executor_.is_local(c)) use(c);
     };
     switch (op) {
-      case step_op::add_leaves: return leaves_.add(j), replicas_.finish(j);
+      case step_op::accumulate: return sums_.add(j), replicas_.finish(j);
       case step_op::share:
         if constexpr (P::zero::level > 0) own_.share(), shorten();
         return;
@@ -254,9 +253,9 @@ class cuda_parameters {
     });
   }
 
-  /// The number of values of a loss that are judged: one for each micro-batch, or one if leaves
-  /// have been added up.
-  long losses_of(job const& j) const { return has_leaves(j) ? 1 : d_.micro_batches; }
+  /// The number of values of a loss that are judged: one for each micro-batch, or one if
+  /// accumulations have been added up.
+  long losses_of(job const& j) const { return has_accumulations(j) ? 1 : d_.micro_batches; }
   /// Copies what rank 0 judges to its device, in the order of the model: losses and squared norms
   /// of chunks on other devices.
   void gather(job const& j, bool clamps) {
@@ -438,7 +437,7 @@ class cuda_parameters {
   // device, of all chunks.
   std::vector<double*> squares_, clamped_;
   cuda::pinned_buffer read_;
-  cuda_leaf_sums<P> leaves_;
+  cuda_accumulation_sums<P> sums_;
   cuda_replica_work<P> replicas_;
   whole_updates whole_;
 };

@@ -12,8 +12,8 @@
 #include <pipe/runtime/cuda/process_link.cuh>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/device_blocks.hpp>
-#include <pipe/runtime/leaves.hpp>
 #include <pipe/runtime/shards.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 
 namespace pp::detail {
 

@@ -15,13 +15,13 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/cuda/process_link.cuh>
 #include <pipe/runtime/device_blocks.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 
 namespace pp::cuda {
 
 /// The sums of this process with the processes that have the same ranks in the other replicas.
 ///
-/// law:   in every replica, the sum is that of join_leaves over the replicas; each of n replicas
+/// law:   in every replica, the sum is that of join_tree over the replicas; each of n replicas
 ///        sends and receives 2 (n - 1) / n times the data
 /// law:   work is enqueued only
 /// needs: the replicas make the same calls, at the same places in the order of their exchanges
@@ -65,7 +65,7 @@ class replica_sum {
       link_->exchange(messages_, on);
       auto const part = [&](int r) { return r == me ? now.begin(me) : room_of(room, now, r); };
       if (now.size(me) > 0)
-        detail::join_leaves_into(
+        detail::join_tree_into(
             me, n, [&](int to, int added) { add(now.size(me), part(to), part(added), on); });
       before = now;
     }

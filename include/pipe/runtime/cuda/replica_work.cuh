@@ -14,7 +14,7 @@
 #include <pipe/runtime/cuda/processes.cuh>
 #include <pipe/runtime/cuda/replica_sum.cuh>
 #include <pipe/runtime/leaf_pieces.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 
 namespace pp::detail {
 
@@ -48,7 +48,7 @@ class cuda_replica_work<P, true> {
 
   /// Adds up the pieces of a chunk that have become complete (see cuda_executor::enqueue) over the
   /// replicas, behind all work so far on the chunk's rank. join(piece) joins a piece with the
-  /// partial sums of earlier leaves before.
+  /// partial sums of earlier accumulations before.
   ///
   /// law: the order of pieces is the same in every run
   template <class Join>
@@ -91,8 +91,8 @@ class cuda_replica_work<P, true> {
   template <class T>
   void add_up(int rank, T* data, long elements) {
     rank_description const& r = d_.rank[rank];
-    sums_.add_up<T>(data, elements, executor_.memory_of(rank) + r.received_leaves,
-                    r.received_leaf_bytes, executor_.copies().exchanges_behind(rank),
+    sums_.add_up<T>(data, elements, executor_.memory_of(rank) + r.replica_room,
+                    r.replica_room_bytes, executor_.copies().exchanges_behind(rank),
                     [](long n, T* to, T const* from, cudaStream_t on) {
                       cuda::launch_body<adding<T>>({cuda::flat_ranges::over(n), {to, from}}, on);
                     });

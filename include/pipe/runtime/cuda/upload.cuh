@@ -16,7 +16,7 @@
 #include <pipe/runtime/cuda/resources.cuh>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/job.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 
 namespace pp::cuda {
 
@@ -37,7 +37,7 @@ class batch_upload {
                              detail::heap_array<device_buffer> const& arenas,
                              rank_streams const& streams)
       : d_(d), arenas_(arenas), streams_(streams), first_(d.devices.first_rank(device)),
-        end_(first_ + d.devices.count(device)), rooms_(detail::prefetch_rooms(d.leaves)),
+        end_(first_ + d.devices.count(device)), rooms_(detail::prefetch_rooms(d.accumulations)),
         left_(d.devices.count(device)) {
     long uploaded = 0;
     for (int i = 0; i <= d.inputs; ++i) uploaded += d.bytes_of(i) * d.micro_batches;
@@ -81,7 +81,7 @@ class batch_upload {
       follow(j.batch.stream, end_ - first_);
     bool const is_loaded = j.batch.place == detail::data_place::loaded;
     if (j.batch.place == detail::data_place::staged && rooms_ == 1) return;
-    if (is_loaded && j.part.leaf == 0) begin_unloading();
+    if (is_loaded && j.part.accumulation == 0) begin_unloading();
     for_each_list(j, [&](int r, int i) { stage(j, r, i); });
     if (is_loaded) end_unloading();
   }
@@ -149,7 +149,7 @@ class batch_upload {
   /// The address of an input of a prefetched mini-batch, in one of the rooms.
   char* prefetched(int rank, int input, int room) const {
     return memory_of(rank) + d_.rank[rank].prefetched[input] +
-           room * d_.leaves * d_.micro_batches * d_.bytes_of(input);
+           room * d_.accumulations * d_.micro_batches * d_.bytes_of(input);
   }
   int next_room() const { return (room_ + 1) % rooms_; }
   /// The bytes of an input for all samples of a job.
@@ -195,8 +195,8 @@ class batch_upload {
     else if (j.batch.place == detail::data_place::device)
       take(to, given(j, input), type_of(input), all, on);
     else
-      take(to, prefetched(rank, input, room_) + j.part.leaf * d_.micro_batches * bytes, dtype::f32,
-           all, on);
+      take(to, prefetched(rank, input, room_) + j.part.accumulation * d_.micro_batches * bytes,
+           dtype::f32, all, on);
     if (long const rest = (bytes - all % bytes) % bytes; rest > 0)
       check(cudaMemsetAsync(to + all, 0, std::size_t(rest), on), "filling up of a micro-batch");
   }

@@ -39,8 +39,8 @@ class host_engine {
     }
     return executor_.run(j);
   }
-  /// Steps that overlap, with the leaves that run in this process: see step_flow.
-  auto flow(own_leaves const& own) { return step_flow(executor_.context(), own); }
+  /// Steps that overlap, with the accumulations that run in this process: see step_flow.
+  auto flow(own_accumulations const& own) { return step_flow(executor_.context(), own); }
   void check() const { executor_.check(); }
   bool is_own_thread() const { return executor_.is_own_thread(); }
 

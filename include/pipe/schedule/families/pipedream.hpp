@@ -3,8 +3,8 @@
 // PipeDream and its relatives: a micro-batch in flight during an update goes on with the weights of
 // before, or with newer weights. In a table, the micro-batches of the problem are those of a whole
 // run of several mini-batches, and MiniBatch says how many of them make an update. In a Pipeline
-// MicroBatches, of all leaves of GradientAccumulation, make an update, and the run goes on as long
-// as there are mini-batches: see Pipeline::train.
+// MicroBatches, of all accumulations of GradientAccumulation, make an update, and the run goes on
+// as long as there are mini-batches: see Pipeline::train.
 #pragma once
 
 #include <pipe/schedule/families/one_f_one_b.hpp>

@@ -13,12 +13,12 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/actions.hpp>
+#include <pipe/runtime/host/core/accumulation_sums.hpp>
 #include <pipe/runtime/host/core/activity.hpp>
 #include <pipe/runtime/host/core/arena.hpp>
 #include <pipe/runtime/host/core/backend_calls.hpp>
 #include <pipe/runtime/host/core/batch_of_rank.hpp>
 #include <pipe/runtime/host/core/launches.hpp>
-#include <pipe/runtime/host/core/leaf_sums.hpp>
 #include <pipe/runtime/host/core/parameters.hpp>
 #include <pipe/runtime/host/core/rank_link.hpp>
 #include <pipe/runtime/host/core/team.hpp>
@@ -35,7 +35,7 @@ struct alignas(64) rank_worker {
   team threads;  // `own` and its helpers
   activity doing;
   arena memory;
-  leaf_sums<T, Transport> leaves;
+  accumulation_sums<T, Transport> sums;
   int count = 0;  // actions executed in this run
   long waited = 0;
 };
@@ -108,7 +108,7 @@ class action_runner {
     me.waited += start - arrived;
     me.doing.change(activity::kind::runs, 0, start);
     run(r, me, at, a);
-    me.leaves.after(a);
+    me.sums.after(a);
     long const end = now();
     a.micro_batch += at.micro_batches_before;
     record(r, {a, at.step, start, end, start - arrived});
@@ -207,7 +207,7 @@ class action_runner {
     require(r, order.begin());
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
-      require(r, me.leaves.place(c, set, p, i, at, a.slot));
+      require(r, me.sums.place(c, set, p, i, at, a.slot));
       require(r, order.await(i, me.doing, me.waited, [this] { return now(); }));
       me.doing.run_layer(l.layer);
       if (j.watch.see == nullptr)
@@ -217,7 +217,7 @@ class action_runner {
             d_, calls_, j, a, me.threads,
             {r, c, j.part.first_micro_batch + mb, p, i, 0, &l, view.operands + l.first});
       order.publish(i);
-      me.leaves.after_launch(c, set, view, i);
+      me.sums.after_launch(c, set, view, i);
     }
     order.end();
     if (p == program::forward && has_loss) parameters_.set_loss(j, mb, a.loss);

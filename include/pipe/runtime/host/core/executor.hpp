@@ -83,7 +83,7 @@ class executor {
   char* memory(int chunk) const { return holder(chunk).memory.data(); }
   long bytes(int rank) const { return context_.ranks[rank].memory.bytes(); }
   /// Divided parameters of a chunk: see value_windows.
-  auto& windows(int chunk) { return context_.ranks[context_.d.chunk[chunk].rank].leaves.windows(); }
+  auto& windows(int chunk) { return context_.ranks[context_.d.chunk[chunk].rank].sums.windows(); }
 
   /// The actions that rank r executed in the last run, in order.
   executed_action const* executed(int rank) const { return context_.runner.executed(rank); }
@@ -139,7 +139,7 @@ class executor {
   /// Executes rank r's actions in order.
   void execute_actions(int r, worker& me) {
     bool const trains = job_.what == job::kind::train;
-    me.leaves.begin(job_);
+    me.sums.begin(job_);
     if constexpr (Transport::copies) {
       rank_steps const& mine = context_.d.steps[r];
       detail::rank_step const* const steps = trains ? mine.training : mine.evaluation;
@@ -149,7 +149,7 @@ class executor {
         bool const runs = samples_in(context_.d, job_, steps[i].of.micro_batch) > 0;
         if (steps[i].kind == detail::step_kind::compute)
           runs ? context_.runner.execute(r, {job_}, steps[i].of, detail::second_of(steps + i))
-               : context_.require(r, me.leaves.skip(steps[i].of));
+               : context_.require(r, me.sums.skip(steps[i].of));
         else if (runs)
           context_.runner.run_transfer(r, job_, steps[i]);
       }

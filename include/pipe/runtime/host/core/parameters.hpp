@@ -12,12 +12,12 @@
 #include <pipe/base/libm.hpp>
 #include <pipe/optim/clip.hpp>
 #include <pipe/runtime/actions.hpp>
+#include <pipe/runtime/host/core/accumulation_sums.hpp>
 #include <pipe/runtime/host/core/backend_calls.hpp>
-#include <pipe/runtime/host/core/leaf_sums.hpp>
 #include <pipe/runtime/host/core/replica_parts.hpp>
-#include <pipe/runtime/job.hpp>
 #include <pipe/runtime/host/core/team.hpp>
 #include <pipe/runtime/host/core/weight_versions.hpp>
+#include <pipe/runtime/job.hpp>
 #include <pipe/runtime/transfers.hpp>
 
 PIPE_OPTIMIZED_BEGIN
@@ -73,7 +73,7 @@ class parameter_work {
   /// chunk's rank.
   ///
   /// law: sums are in micro-batch order, so every partition gives the same bits
-  waited add_up_losses(int r, job const& j, leaf_sums<T, Transport>& leaves) {
+  waited add_up_losses(int r, job const& j, accumulation_sums<T, Transport>& accumulated) {
     if (r != last_rank()) return waited::done;
     double* const all = loss_sums(last_rank());
     for (int loss = 0; loss < d_.losses; ++loss) {
@@ -82,7 +82,7 @@ class parameter_work {
       all[loss] = sum;
     }
     int const holders = d_.chunk[d_.chunks - 1].holders;
-    return leaves.add_up_losses(all, all + holders * losses_of_holder(d_));
+    return accumulated.add_up_losses(all, all + holders * losses_of_holder(d_));
   }
   /// Distributes the loss and, in training, the squared norms to all ranks. Calls share(transfer)
   /// for all transfers, on all ranks in the same order.
@@ -118,7 +118,7 @@ class parameter_work {
   /// asks for this.
   ///
   /// law: a parameter's sum is over blocks of gradient_block::most_elements elements, in order
-  waited measure(int r, team& all, job const& j, leaf_sums<T, Transport>& leaves) {
+  waited measure(int r, team& all, job const& j, accumulation_sums<T, Transport>& accumulated) {
     rank_shards_of<T, Transport>& shards = shards_[r];
     gradient_block* const blocks = blocks_of_rank(r);
     long const count = d_.rank[r].block_count;
@@ -144,7 +144,7 @@ class parameter_work {
     });
     shards.pack(blocks);
     waited const w =
-        leaves.gather([&](int replica, long i) { return shards.squares_of(replica, i); });
+        accumulated.gather([&](int replica, long i) { return shards.squares_of(replica, i); });
     shards.unpack(blocks);
     for (gradient_block const* b = blocks; b < blocks + count; ++b) {
       // One thread adds the sums of blocks, in order, so that bits do not depend on the number of
@@ -169,8 +169,9 @@ class parameter_work {
     });
   }
   /// With ZeRO: gives the other replicas the parameters of rank r that this replica has updated.
-  waited share(int r, leaf_sums<T, Transport>& leaves) {
-    return leaves.gather([&](int replica, long i) { return shards_[r].values_of(replica, i); });
+  waited share(int r, accumulation_sums<T, Transport>& accumulated) {
+    return accumulated.gather(
+        [&](int replica, long i) { return shards_[r].values_of(replica, i); });
   }
   /// Updates the buffers of rank r (running statistics) from their sums over the mini-batch and
   /// over the mini-batches accumulated before it.
@@ -303,7 +304,7 @@ class parameter_work {
   int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
   /// On a rank that holds the last chunk: the sums of each loss's terms by micro-batch, see
   /// loss_place. The owner's first sums become those of the mini-batch, and its partial sums over
-  /// leaves follow.
+  /// accumulations follow.
   double* loss_sums(int rank) const {
     return reinterpret_cast<double*>(memory_[rank] + d_.rank[rank].losses);
   }

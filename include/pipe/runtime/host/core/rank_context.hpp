@@ -157,7 +157,7 @@ class rank_context {
       me.threads.assemble(d.threads, settings.waiting.spin, settings.pin ? core : -1);
       me.memory = arena(end.end);
       parameters.set_memory(r, me.memory.data(), place, end);
-      me.leaves.assemble(
+      me.sums.assemble(
           {d, calls, transport, place, r, me.memory.data(), end, me.threads, failure.flag()},
           parameters.shards(r));
     } catch (std::system_error const& e) {

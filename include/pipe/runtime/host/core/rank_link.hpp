@@ -13,7 +13,7 @@
 #include <pipe/runtime/host/core/sum_order.hpp>
 #include <pipe/runtime/host/core/sum_ring.hpp>
 #include <pipe/runtime/job.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 #include <pipe/runtime/transfers.hpp>
 #include <pipe/schedule/rank_step.hpp>
 #include <pipe/transport/transport.hpp>
@@ -58,7 +58,7 @@ template <transport Transport>
 void begin_run(job const& run, [[maybe_unused]] std::uint64_t optimizer, Transport& transport) {
   transport.reset();
   if constexpr (stream_transport<Transport>) {
-    if (run.part.leaf > 0) return;
+    if (run.part.accumulation > 0) return;
     job const& j = run.part.whole != nullptr ? *run.part.whole : run;
     using kinds = process_call::kinds;
     kinds const kind = j.what == job::kind::infer      ? kinds::forward
@@ -75,7 +75,7 @@ void begin_run(job const& run, [[maybe_unused]] std::uint64_t optimizer, Transpo
 /// throws: error if another process makes another call
 template <stream_transport Transport>
 void end_run(pipeline_description const& d, job const& j, Transport& transport) {
-  if (is_last_leaf(j)) transport.end_call();
+  if (is_last_accumulation(j)) transport.end_call();
   if (j.what != job::kind::infer) return;
   // Holders of the last chunk in several processes have made the outputs of micro-batches in turn.
   auto const maker = [&](int mb) {

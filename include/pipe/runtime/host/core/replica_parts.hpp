@@ -9,7 +9,7 @@
 
 #include <pipe/runtime/host/core/rank_updates.hpp>
 #include <pipe/runtime/host/core/team.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 #include <pipe/transport/transport.hpp>
 
 namespace pp::detail {
@@ -17,7 +17,7 @@ namespace pp::detail {
 /// The interface of replica_sum for a transport within one replica: there is nothing to add.
 template <class T, class Transport>
 struct no_replica_sum {
-  void begin(leaf_division const&) {}
+  void begin(accumulation_division const&) {}
   void give(T*, T*, long) {}
   bool advance(team&, void (*)(std::ptrdiff_t, T*, T const*)) { return true; }
   template <class Also>

@@ -48,7 +48,7 @@ class step_operations {
   }
   /// Executes one operation.
   ///
-  /// needs: an operation without a meeting: not barrier, add_leaves, gather, judge or update
+  /// needs: an operation without a meeting: not barrier, accumulate, gather, judge or update
   void execute(step_op op) { execute(op, 0); }
 
  private:
@@ -70,23 +70,23 @@ class step_operations {
     auto const require = [this](waited outcome) { context_.require(r_, outcome); };
     auto const updating = [this](auto const& use) { context_.updates.during(j_.step, use); };
     switch (op) {
-      case step_op::add_leaves:
+      case step_op::accumulate:
         me.doing.change(activity::kind::meets, 0, context_.now());
         require(meeting_.await_holders());
         if (j_.part.replicas > 1) me.doing.change(activity::kind::adds, 0, context_.now());
-        require(me.leaves.finish());
-        require(of.add_up_losses(r_, j_, me.leaves));
+        require(me.sums.finish());
+        require(of.add_up_losses(r_, j_, me.sums));
         break;
       case step_op::barrier: break;  // run() has called meet()
       case step_op::sum_ties: of.sum_ties(r_, me.threads, sharing); break;
-      case step_op::measure: require(of.measure(r_, me.threads, j_, me.leaves)); break;
+      case step_op::measure: require(of.measure(r_, me.threads, j_, me.sums)); break;
       case step_op::gather: meeting_.gather(facts); break;
       case step_op::judge: return meeting_.judge(facts);
       case step_op::update:
         me.doing.change(activity::kind::updates, 0, context_.now());
         updating([&] { of.update(r_, me.threads, j_, meeting_.factor()); });
         break;
-      case step_op::share: updating([&] { require(of.share(r_, me.leaves)); }); break;
+      case step_op::share: updating([&] { require(of.share(r_, me.sums)); }); break;
       case step_op::average: updating([&] { of.average(r_, me.threads, j_); }); break;
       case step_op::commit: updating([&] { of.commit(r_, j_); }); break;
       case step_op::transpose: updating([&] { of.transpose(r_, me.threads); }); break;

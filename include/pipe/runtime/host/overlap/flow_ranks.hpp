@@ -3,9 +3,10 @@
 // The threads of ranks where steps overlap: each rank runs its actions of a step, ends the step and
 // begins the next step, as far as it may without a verdict. See step_flow.
 //
-// A step is a tree of leaves, each a run of the schedule. A rank goes from one leaf to the next at
-// once: the gradients of a leaf are joined with those of the leaves before it, so that the next
-// leaf may overwrite them, and only the last leaf of a step is followed by an update.
+// A step is a tree of accumulations, each a run of the schedule. A rank goes from one accumulation
+// to the next at once: the gradients of an accumulation are joined with those of the accumulations
+// before it, so that the next accumulation may overwrite them, and only the last accumulation of a
+// step is followed by an update.
 #pragma once
 
 #include <utility>
@@ -33,16 +34,17 @@ namespace pp::detail {
 /// The ranks of this process, in a segment of steps. Methods that take a rank are called on its
 /// thread, the others on the calling thread.
 ///
-/// law: waits have no cycle: within a leaf ranks wait only as the proof of the order allows, and a
-///      rank waits for the end of a leaf on other ranks only after its own actions of the leaf
+/// law: waits have no cycle: within an accumulation ranks wait only as the proof of the order
+///      allows, and a rank waits for the end of an accumulation on other ranks only after its own
+///      actions of the accumulation
 template <class T, class Transport>
 class flow_ranks {
   static constexpr bool streams = stream_transport<Transport>;
 
  public:
   /// needs: context and steps live as long as this object
-  flow_ranks(rank_context<T, Transport>& context, flow_steps& steps, int leaves)
-      : context_(context), d_(context.d), steps_(steps), order_(d_, leaves),
+  flow_ranks(rank_context<T, Transport>& context, flow_steps& steps, int accumulations)
+      : context_(context), d_(context.d), steps_(steps), order_(d_, accumulations),
         is_free_(order_.is_free()), begun_(d_.ranks), done_(d_.ranks), joined_(d_.ranks),
         measured_(d_.ranks), updated_(d_.ranks), ranks_(d_.ranks), weights_(context_, order_),
         records_(context_), boundaries_(d_, context.transport),
@@ -141,7 +143,7 @@ class flow_ranks {
       ~at_end() { of.ended_.add(), of.news_.add(); }
     } const end{*this};
     auto& me = context_.ranks[r];
-    me.leaves.begin(before_all_);
+    me.sums.begin(before_all_);
     ranks_[r].known = begin_;
     if constexpr (streams) boundaries_.begin(r);
     for (long n = begin_ - order_.steps_ahead(r);; ++n) {
@@ -155,7 +157,8 @@ class flow_ranks {
       bool const is_certain = ranks_[r].is_certain = is_free_ || n == begin_;
       if (n >= begin_ && is_certain) expect_reports(n);
       bool goes_on = true;
-      for (int leaf = 0; goes_on && leaf < order_.leaves(); ++leaf) goes_on = run_leaf(r, n, leaf);
+      for (int accumulation = 0; goes_on && accumulation < order_.accumulations(); ++accumulation)
+        goes_on = run_accumulation(r, n, accumulation);
       if (!goes_on) break;
     }
     end_segment(r);
@@ -196,31 +199,34 @@ class flow_ranks {
   flow_step const& at(long n) const { return steps_.at(n); }
   /// The number of step n in counters, which count from the segment's first step.
   int count(long n) const { return int(n - begin_); }
-  /// The number of leaves from the segment's first step to a leaf of step n.
-  int leaves_before(long n, int leaf) const { return count(n) * order_.leaves() + leaf; }
+  /// The number of accumulations from the segment's first step to an accumulation of step n.
+  int accumulations_before(long n, int accumulation) const {
+    return count(n) * order_.accumulations() + accumulation;
+  }
   waited await(progress& p, int n) { return p.wait(n, context_.settings.waiting, failed()); }
   failure_flag const& failed() const { return context_.failure.flag(); }
   void require(int r, waited outcome) { context_.require(r, outcome); }
 
-  /// Runs the part of period n that ends with the last action of a leaf and, after the last leaf,
-  /// with the update. Returns false if the step before was not right, or if step n is not sound.
-  bool run_leaf(int r, long n, int leaf) {
+  /// Runs the part of period n that ends with the last action of an accumulation and, after the
+  /// last accumulation, with the update. Returns false if the step before was not right, or if step
+  /// n is not sound.
+  bool run_accumulation(int r, long n, int accumulation) {
     bool const& is_certain = ranks_[r].is_certain;
     if (n >= begin_) {
-      context_.ranks[r].leaves.begin(at(n).leaf(leaf).of);
-      begun_[r].publish(leaves_before(n, leaf + 1));
+      context_.ranks[r].sums.begin(at(n).accumulation(accumulation).of);
+      begun_[r].publish(accumulations_before(n, accumulation + 1));
     }
-    auto const actions = order_.actions_of(r, leaf);
+    auto const actions = order_.actions_of(r, accumulation);
     for (action a; action const& planned : actions) {
       if (!is_certain && !at(n).early.has(r, &planned - actions.begin()) && !go_on(r, n))
         return false;
-      auto const [step, of] = order_.place_of(planned, n, leaf);
+      auto const [step, of] = order_.place_of(planned, n, accumulation);
       a = planned, a.micro_batch %= d_.micro_batches;
       if (step < begin_ || !is_given(r, step)) continue;
-      flow_leaf const& l = at(step).leaf(of);
+      flow_accumulation const& l = at(step).accumulation(of);
       if (samples_in(d_, l.of, a.micro_batch) == 0) continue;
       if (int const owner = d_.chunk[a.chunk].rank; owner != r)
-        require(r, await(begun_[owner], leaves_before(n, leaf + 1)));
+        require(r, await(begun_[owner], accumulations_before(n, accumulation + 1)));
       action_context const place{l.of, l.first, weights_.shift_for(r, a, n, step),
                                  records_.number(step), of * d_.micro_batches};
       a.version = records_.number(weights_.version_of(r, a, n));
@@ -228,10 +234,10 @@ class flow_ranks {
     }
     if (!is_certain && !go_on(r, n)) return false;
     if (n < begin_) return true;
-    meeting m(*this, r, n, leaf);
+    meeting m(*this, r, n, accumulation);
     bool const has_updated = operations(m).end();
     if (has_updated) m.end_update();
-    return has_updated || leaf + 1 < order_.leaves();
+    return has_updated || accumulation + 1 < order_.accumulations();
   }
   /// After the early part of step n: waits for the verdict on the step before, and returns whether
   /// that step was right. All later actions depend on the last stage's first backward, so they have
@@ -280,18 +286,21 @@ class flow_ranks {
       if (int const n = measured_[r].now(); n > 0) require(r, reports_.sent(r, n - 1, failed()));
     }
   }
-  /// The meeting of a rank at the end of a leaf of step n: it waits for counters of the ranks on
-  /// which the rank depends. Averages of parameters are updated once the step is confirmed.
+  /// The meeting of a rank at the end of an accumulation of step n: it waits for counters of the
+  /// ranks on which the rank depends. Averages of parameters are updated once the step is
+  /// confirmed.
   class meeting {
    public:
     static constexpr unsigned later = run_fact::has_averages;
 
-    meeting(flow_ranks& flow, int r, long n, int leaf) : flow_(flow), r_(r), n_(n), leaf_(leaf) {}
-    meeting(flow_ranks& flow, int r, long n) : meeting(flow, r, n, flow.order_.leaves() - 1) {}
+    meeting(flow_ranks& flow, int r, long n, int accumulation)
+        : flow_(flow), r_(r), n_(n), accumulation_(accumulation) {}
+    meeting(flow_ranks& flow, int r, long n)
+        : meeting(flow, r, n, flow.order_.accumulations() - 1) {}
 
     int rank() const { return r_; }
-    job const& of() const { return leaf().of; }
-    waited await_holders() { return flow_.await_holders(r_, n_, leaf_); }
+    job const& of() const { return accumulation().of; }
+    waited await_holders() { return flow_.await_holders(r_, n_, accumulation_); }
     void await_gradients() {
       flow_.joined_[r_].publish(flow_.count(n_ + 1));
       flow_.order_.for_later_places(
@@ -336,7 +345,9 @@ class flow_ranks {
     }
 
    private:
-    flow_leaf const& leaf() const { return flow_.at(n_).leaf(leaf_); }
+    flow_accumulation const& accumulation() const {
+      return flow_.at(n_).accumulation(accumulation_);
+    }
     /// Waits for a rank that has another place of a shared parameter, if that rank is in this
     /// process. For a rank of another process the transfer of the parameter waits.
     void await_other(int other, progress& of, long step) {
@@ -346,17 +357,17 @@ class flow_ranks {
     flow_ranks& flow_;
     int r_;
     long n_;
-    int leaf_;
+    int accumulation_;
     double factor_ = 1;
     long start_ = 0;
   };
   auto operations(meeting& m) { return step_operations(context_, m.rank(), m.of(), m); }
-  /// Ends the actions of a leaf on rank r, and waits until all holders of the rank's chunks have
-  /// ended theirs.
-  waited await_holders(int r, long n, int leaf) {
-    int const number = leaves_before(n, leaf + 1);
+  /// Ends the actions of an accumulation on rank r, and waits until all holders of the rank's
+  /// chunks have ended theirs.
+  waited await_holders(int r, long n, int accumulation) {
+    int const number = accumulations_before(n, accumulation + 1);
     if constexpr (!Transport::copies)
-      at(n).leaf(leaf).for_each_missing(d_, [&](int h, int last) {
+      at(n).accumulation(accumulation).for_each_missing(d_, [&](int h, int last) {
         if (d_.holder[h].rank == r)
           for (milestone m : {milestone::forward, milestone::input_gradient, milestone::release})
             context_.transport.publish(h, m, last);
@@ -394,8 +405,8 @@ class flow_ranks {
   flow_steps& steps_;
   flow_order order_;
   bool is_free_;
-  // By rank, counted in leaves of the segment. begun: weights and sums of the rank's chunks are
-  // ready for all their holders. done: the rank's actions are done.
+  // By rank, counted in accumulations of the segment. begun: weights and sums of the rank's chunks
+  // are ready for all their holders. done: the rank's actions are done.
   heap_array<progress> begun_, done_;
   // By rank, counted in steps of the segment: gradients joined; measured; weights updated.
   heap_array<progress> joined_, measured_, updated_;

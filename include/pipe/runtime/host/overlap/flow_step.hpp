@@ -13,22 +13,22 @@
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/host/overlap/early_part.hpp>
 #include <pipe/runtime/job.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 
 namespace pp::detail {
 
-/// A leaf of a step: a run of the schedule. A step has one leaf, or with GradientAccumulation
-/// several.
-struct flow_leaf {
+/// An accumulation of a step: a run of the schedule. A step has one accumulation, or with
+/// GradientAccumulation several.
+struct flow_accumulation {
   job of;
-  int first = 0, next_first = 0;  ///< the first micro-batch's number, and the next leaf's
+  int first = 0, next_first = 0;  ///< the first micro-batch's number, and the next accumulation's
 
   int micro_batches(pipeline_description const& d) const {
     return (of.batch.samples + d.samples - 1) / d.samples;
   }
-  /// Numbers the leaf's micro-batches from `next` on, which becomes the first number of the next
-  /// leaf. Holders of a chunk take numbers in turn, so a leaf begins with a number of every chunk's
-  /// first holder.
+  /// Numbers the accumulation's micro-batches from `next` on, which becomes the first number of the
+  /// next accumulation. Holders of a chunk take numbers in turn, so an accumulation begins with a
+  /// number of every chunk's first holder.
   ///
   /// turns: the number of micro-batches after which every chunk's first holder has one again
   void number(pipeline_description const& d, int turns, int& next) {
@@ -37,8 +37,8 @@ struct flow_leaf {
     next -= next % turns;
     next_first = next;
   }
-  /// Calls use(holder, number) with the last number of each holder in the leaf, if some numbers of
-  /// the leaf have no micro-batch.
+  /// Calls use(holder, number) with the last number of each holder in the accumulation, if some
+  /// numbers of the accumulation have no micro-batch.
   template <class Use>
   void for_each_missing(pipeline_description const& d, Use const& use) const {
     if (first + micro_batches(d) == next_first) return;
@@ -51,7 +51,8 @@ struct flow_leaf {
 
 /// A step in progress. The object is used again for later steps.
 struct flow_step {
-  job of;  ///< arrays are copies, padded to whole micro-batches; zeros for other replicas' leaves
+  job of;  ///< arrays are copies, padded to whole micro-batches; zeros for other replicas'
+           ///< accumulations
   early_part early;
   double norm = 0;
   /// The length of the periods in which ranks here have ended the step, and the time that ranks
@@ -62,37 +63,38 @@ struct flow_step {
   std::atomic<long> passed{0}, waited{0};
   long end = 0;  ///< time at which the step was judged
 
-  [[gnu::cold]] void assemble(pipeline_description const& d, own_leaves const& own) {
+  [[gnu::cold]] void assemble(pipeline_description const& d, own_accumulations const& own) {
     long parameters = 0;
     for (int c = 0; c < d.chunks; ++c) parameters += d.chunk[c].parameter_count;
     losses_ = d.losses;
     report_ = heap_array<double>(2 * parameters + losses_);
     early.assemble(d);
-    leaves_ = heap_array<flow_leaf>(own.count);
+    accumulations_ = heap_array<flow_accumulation>(own.count);
     for (int i = 0; i <= d.inputs; ++i)
       data_[i] = heap_array<std::byte>(long(own.all) * d.micro_batches * d.bytes_of(i));
   }
-  /// Copies the leaves of a job's mini-batch that run in this process.
-  void take(pipeline_description const& d, job const& given, own_leaves const& own) {
+  /// Copies the accumulations of a job's mini-batch that run in this process.
+  void take(pipeline_description const& d, job const& given, own_accumulations const& own) {
     of = given;
     of.batch.place = data_place::loaded;
     for (int k = 0; k <= d.inputs; ++k)
       if (void const*& at = array_of(d, of, k); at != nullptr) at = data_[k].begin();
     for (int i = 0; i < own.count; ++i) {
-      int const leaf = own.leaf_of(i), most = d.micro_batches * d.samples;
-      int const from = leaf * most < of.batch.samples ? leaf * most : of.batch.samples;
-      job& j = leaves_[i].of = of;
+      int const accumulation = own.number_of(i), most = d.micro_batches * d.samples;
+      int const from =
+          accumulation * most < of.batch.samples ? accumulation * most : of.batch.samples;
+      job& j = accumulations_[i].of = of;
       j.batch.samples = of.batch.samples - from < most ? of.batch.samples - from : most;
       j.part.first_sample += from;
-      j.part.leaf = i, j.part.leaves = own.count;
+      j.part.accumulation = i, j.part.accumulations = own.count;
       j.part.replicas = own.replicas, j.part.shares = own.shares;
-      j.part.first_micro_batch = leaf * d.micro_batches;
-      j.update.applies = of.update.applies && is_last_leaf(j);
+      j.part.first_micro_batch = accumulation * d.micro_batches;
+      j.update.applies = of.update.applies && is_last_accumulation(j);
       for (int k = 0; k <= d.inputs; ++k) {
         void const*& at = array_of(d, j, k);
         if (at == nullptr) continue;
         long const all = d.micro_batches * d.bytes_of(k), one = d.bytes_of(k) / d.samples;
-        std::byte* const to = data_[k].begin() + leaf * all;
+        std::byte* const to = data_[k].begin() + accumulation * all;
         void const* const whole = k < d.inputs ? given.batch.input[k] : given.batch.label;
         std::memcpy(to, static_cast<std::byte const*>(whole) + from * one,
                     std::size_t(j.batch.samples * one));
@@ -100,7 +102,7 @@ struct flow_step {
         at = to;
       }
     }
-    early.find(d, leaves_[0].micro_batches(d));
+    early.find(d, accumulations_[0].micro_batches(d));
     passed.store(0, std::memory_order_relaxed), waited.store(0, std::memory_order_relaxed);
   }
   /// Adds a period of a rank.
@@ -115,18 +117,18 @@ struct flow_step {
     long const all = passed.load();
     return all > 0 ? double(waited.load()) / double(all) : 0;
   }
-  /// Numbers the micro-batches of the step's leaves: see flow_leaf::number.
+  /// Numbers the micro-batches of the step's accumulations: see flow_accumulation::number.
   void number(pipeline_description const& d, int turns, int& next) {
-    for (flow_leaf& l : leaves_) l.number(d, turns, next);
+    for (flow_accumulation& l : accumulations_) l.number(d, turns, next);
   }
-  flow_leaf const& leaf(int i) const { return leaves_[i]; }
+  flow_accumulation const& accumulation(int i) const { return accumulations_[i]; }
   /// The first number of the next step's micro-batches.
-  int next_first() const { return leaves_[leaves_.size() - 1].next_first; }
-  /// The number of the step's last micro-batch in this process, counted through its leaves; 0 if
-  /// there is none.
+  int next_first() const { return accumulations_[accumulations_.size() - 1].next_first; }
+  /// The number of the step's last micro-batch in this process, counted through its accumulations;
+  /// 0 if there is none.
   int last_micro_batch(pipeline_description const& d) const {
     int all = 0;
-    for (flow_leaf const& l : leaves_) all += l.micro_batches(d);
+    for (flow_accumulation const& l : accumulations_) all += l.micro_batches(d);
     return all > 0 ? all - 1 : 0;
   }
   /// The squared norms of a chunk's gradients: see norms_of.
@@ -171,7 +173,7 @@ struct flow_step {
     return input < d.inputs ? j.batch.input[input] : j.batch.label;
   }
 
-  heap_array<flow_leaf> leaves_;
+  heap_array<flow_accumulation> accumulations_;
   int losses_ = 1;
   heap_array<double> report_;                   // squares [parameters, 2] of all chunks, losses
   heap_array<std::byte> data_[max_inputs + 1];  // by input, then labels

@@ -23,7 +23,7 @@ namespace pp::detail {
 class flow_steps {
  public:
   /// most: the most steps in progress
-  [[gnu::cold]] flow_steps(pipeline_description const& d, own_leaves const& own, int most)
+  [[gnu::cold]] flow_steps(pipeline_description const& d, own_accumulations const& own, int most)
       : d_(d), own_(own), most_(most), steps_(most + 1) {
     for (int c = 0; c < d.chunks; ++c) turns_ = turns_of(turns_, d.chunk[c].holders);
     for (flow_step& s : steps_) s.assemble(d, own);
@@ -103,7 +103,7 @@ class flow_steps {
   }
 
   pipeline_description const& d_;
-  own_leaves own_;
+  own_accumulations own_;
   int most_, turns_ = 1, next_number_ = 0;
   heap_array<flow_step> steps_;
   long given_ = 0, seen_ = 0;

@@ -50,7 +50,7 @@ class step_flow {
 
  public:
   /// needs: the context and own.shares live as long as this object
-  step_flow(rank_context<T, Transport>& context, own_leaves const& own)
+  step_flow(rank_context<T, Transport>& context, own_accumulations const& own)
       : context_(context),
         steps_(context.d, own, 3 + flow_order(context.d, own.count).most_steps_ahead()),
         ranks_(context, steps_, own.count) {}

@@ -158,7 +158,7 @@ class rank_shards : public rank_updates<T> {
                           : at(b.chunk->gradients + begin);
     }
   }
-  /// Lists the parameters that each replica updates, in ranges of at most most_leaf_bucket bytes,
+  /// Lists the parameters that each replica updates, in ranges of at most most_bucket_bytes bytes,
   /// except for divided parameters, which replicas exchange when launches read them.
   [[gnu::cold]] void list_values() {
     first_range_ = heap_array<long>(replicas_ + 1);
@@ -168,10 +168,10 @@ class rank_shards : public rank_updates<T> {
           for_each_owned(cuts_of(c), replica, 0, [&](update_range const& u) {
             long const end = u.end * width;
             if (d_->zero > 2 && is_divided(c, u.begin * width)) return;
-            for (long from = u.begin * width; from < end; from += most_leaf_bucket) {
+            for (long from = u.begin * width; from < end; from += most_bucket_bytes) {
               long const left = end - from;
               to.push_back({memory_ + d_->chunk[c].values + from,
-                            left < most_leaf_bucket ? left : most_leaf_bucket});
+                            left < most_bucket_bytes ? left : most_bucket_bytes});
             }
           });
         });

@@ -5,8 +5,8 @@
 // slice from all other replicas, adds the slices in the order of the tree, and sends the sum back,
 // unless with ZeRO it alone needs the sum. This is a reduce-scatter and an all-gather of 2 (n - 1)
 // / n times the bucket in each direction, as in a ring, if each replica has one branch of the tree
-// of leaves. A replica with several branches sends each of them, so the order of the sum is the
-// order of the tree for every division.
+// of accumulations. A replica with several branches sends each of them, so the order of the sum is
+// the order of the tree for every division.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 #include <pipe/runtime/host/core/backend_calls.hpp>
 #include <pipe/runtime/host/core/rank_updates.hpp>
 #include <pipe/runtime/host/core/team.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 #include <pipe/transport/transport.hpp>
 
 PIPE_OPTIMIZED_BEGIN
@@ -79,9 +79,9 @@ class replica_sum {
     }
   }
 
-  /// Begins a step, whose leaves are divided by `d`. If there is no room for the slices of all
-  /// branches, a bucket is exchanged in several rounds, a part of each slice in each round.
-  void begin(leaf_division const& d) {
+  /// Begins a step, whose accumulations are divided by `d`. If there is no room for the slices of
+  /// all branches, a bucket is exchanged in several rounds, a part of each slice in each round.
+  void begin(accumulation_division const& d) {
     given_ = begun_ = added_ = done_ = 0;
     division_ = d;
     int most = 0;  // branches that a replica receives
@@ -93,7 +93,7 @@ class replica_sum {
     rounds_ = part_ > 0 ? (largest_ + part_ - 1) / part_ : 1;
   }
   /// Gives the next bucket, which is complete in this replica: the last branch is in `data`, the
-  /// other branches are where stack_leaf has kept them, `apart` elements from each other.
+  /// other branches are where stack_next has kept them, `apart` elements from each other.
   void give(T* data, T* partial, long apart) {
     bucket& b = buckets_[given_++];
     b.data = data, b.partial = partial, apart_ = apart;
@@ -106,7 +106,7 @@ class replica_sum {
       if (done_ < added_ &&
           (!bucket_of(done_).is_for_all || transport_->has_met(rank_, lane_of(done_, sums))))
         ++done_, moves = true;
-      if (added_ < begun_ && transport_->has_met(rank_, lane_of(added_, leaves))) {
+      if (added_ < begun_ && transport_->has_met(rank_, lane_of(added_, accumulations))) {
         bucket const& b = bucket_of(added_);
         add_slices(added_, all, add);
         if (b.is_for_all) exchange_sums(added_);
@@ -118,7 +118,7 @@ class replica_sum {
         ++added_, moves = true;
       }
       if (begun_ < given_ * rounds_ && begun_ - done_ < 2) {
-        exchange_leaves(begun_);
+        exchange_accumulations(begun_);
         ++begun_, moves = true;
       }
     }
@@ -182,7 +182,7 @@ class replica_sum {
   /// Elements of a cache line, at which slices begin.
   static constexpr long line = host::columns_step<T>;
   /// The two exchanges of a round: the branches' parts of slices, and the sums of slices.
-  enum phase : int { leaves, sums };
+  enum phase : int { accumulations, sums };
   static_assert(Transport::lanes >= 4, "two rounds at a time, each with two phases");
 
   /// Gradients that are given at once, with a slice for each replica; exchanged in one round or
@@ -229,8 +229,8 @@ class replica_sum {
 
   /// Begins to receive this replica's slice of other replicas' branches, and to send their slices
   /// of its own branches.
-  void exchange_leaves(long round) {
-    int const lane = lane_of(round, leaves);
+  void exchange_accumulations(long round) {
+    int const lane = lane_of(round, accumulations);
     for_others([&](int replica) {
       for_levels_of(division_.counts[replica], [&](int level) {
         receive(replica, lane, at(round, {replica, level}, me_), slice_of(round, me_).size());
@@ -303,11 +303,11 @@ class replica_sum {
   long largest_ = 0;  // elements of the largest slice
   heap_array<bucket> buckets_;
   heap_array<host::share> slices_;
-  leaf_division division_;      // of this step
-  heap_array<int> before_;      // by replica: branches of earlier replicas; and the end
-  long part_ = 0, rounds_ = 1;  // most elements of a slice in a round, and rounds of a bucket
-  long apart_ = 0;              // elements between partial sums
-  long given_ = 0;              // buckets of this step
+  accumulation_division division_;  // of this step
+  heap_array<int> before_;          // by replica: branches of earlier replicas; and the end
+  long part_ = 0, rounds_ = 1;      // most elements of a slice in a round, and rounds of a bucket
+  long apart_ = 0;                  // elements between partial sums
+  long given_ = 0;                  // buckets of this step
   long begun_ = 0, added_ = 0, done_ = 0;  // rounds
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The kernels that add the gradients, or the loss, of a leaf of a mini-batch to the partial sums of
-// earlier leaves; see runtime/leaves.hpp.
+// The kernels that add the gradients, or the loss, of an accumulation of a mini-batch to the
+// partial sums of earlier accumulations; see runtime/sum_tree.hpp.
 #pragma once
 
 #include <pipe/backend/cuda/update/flat_parameters.hpp>
@@ -13,7 +13,7 @@ namespace pp::cuda {
 /// work: one pass, bound by bytes: 8 per element, and 4 more for each level
 struct join_elements {
   float* to = nullptr;
-  float const* own = nullptr;  ///< null: zeros, for a leaf without samples
+  float const* own = nullptr;  ///< null: zeros, for an accumulation without samples
   float const* levels = nullptr;
   extent apart = 0;  ///< elements from a level to the next
   int joined = 0;
@@ -34,7 +34,7 @@ struct join_elements {
 
 /// The same for the loss, in one block: losses[0] = (sum of all losses + level 0) + level 1 + ...
 ///
-/// shape: losses (rows), levels (joined + 1; for the last leaf joined) -> losses (1)
+/// shape: losses (rows), levels (joined + 1; for the last accumulation joined) -> losses (1)
 /// law:   losses are added in the order of judge_kernel
 struct join_losses_kernel {
   struct arguments {

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The leaves of a mini-batch on GPUs: gradients and losses of a run are joined with the partial
-// sums of the runs before it, rank by rank, each on the rank's own stream.
+// The accumulations of a mini-batch on GPUs: gradients and losses of a run are joined with the
+// partial sums of the runs before it, rank by rank, each on the rank's own stream.
 #pragma once
 
 #include <vector>
 
-#include <pipe/backend/cuda/update/leaf_sums.hpp>
+#include <pipe/backend/cuda/update/accumulation_sums.hpp>
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/resources.cuh>
 #include <pipe/runtime/job.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 
 namespace pp::detail {
 
-/// The leaf sums of compiled pipeline P. If a mini-batch never has several leaves, there are no
-/// sums and no kernels.
-template <class P, bool MayHaveLeaves = P::may_have_leaves>
-class cuda_leaf_sums {
+/// The accumulation sums of compiled pipeline P. If a mini-batch never has several accumulations,
+/// there are no sums and no kernels.
+template <class P, bool MayAccumulate = P::may_accumulate>
+class cuda_accumulation_sums {
  public:
-  explicit cuda_leaf_sums(cuda_executor const&) {}
+  explicit cuda_accumulation_sums(cuda_executor const&) {}
   void begin() const {}
   void add(job const&) const {}
   void join(chunk_description const&, long, long, job const&) const {}
   void run_ahead() const {}
 };
 
-/// The leaf sums of a pipeline whose mini-batches may have several leaves.
+/// The accumulation sums of a pipeline whose mini-batches may have several accumulations.
 ///
-/// law: work is enqueued only; the order of all sums is that of join_leaf
+/// law: work is enqueued only; the order of all sums is that of join_next
 template <class P>
-class cuda_leaf_sums<P, true> {
+class cuda_accumulation_sums<P, true> {
  public:
   /// needs: the executor outlives this object
-  [[gnu::cold]] explicit cuda_leaf_sums(cuda_executor& executor)
+  [[gnu::cold]] explicit cuda_accumulation_sums(cuda_executor& executor)
       : executor_(executor), d_(executor.description()) {
     executor_.for_each_device([&](int) {
       cuda::prepare_kernels(kernels{});
@@ -50,13 +50,13 @@ class cuda_leaf_sums<P, true> {
     });
   }
 
-  /// Joins the gradients and the losses of a run that is one of several leaves. Gradients that
-  /// replicas add up have been joined before, piece by piece.
+  /// Joins the gradients and the losses of a run that is one of several accumulations. Gradients
+  /// that replicas add up have been joined before, piece by piece.
   ///
-  /// post: after the last leaf, the gradients in the place of a run's gradients, and the first
-  ///       value of each loss, are the sums over all leaves of this process
+  /// post: after the last accumulation, the gradients in the place of a run's gradients, and the
+  ///       first value of each loss, are the sums over all accumulations of this process
   void add(job const& j) {
-    if (!has_leaves(j)) return;
+    if (!has_accumulations(j)) return;
     if (j.what == job::kind::train && !exchanges(j))
       for (int c = 0; c < d_.chunks; ++c)
         if (executor_.is_local(c)) join(d_.chunk[c], 0, d_.chunk[c].summed_bytes(), j);
@@ -65,7 +65,8 @@ class cuda_leaf_sums<P, true> {
     for (int loss = 0; loss < d_.losses; ++loss)
       cuda::launch_body<cuda::join_losses_kernel>(
           {executor_.losses() + loss * d_.micro_batches, d_.micro_batches,
-           levels + loss * levels_of(d_.leaves), levels_before(j.part.leaf), !is_last_leaf(j)},
+           levels + loss * levels_of(d_.accumulations), levels_before(j.part.accumulation),
+           !is_last_accumulation(j)},
           executor_.stream_of(d_.chunk[d_.chunks - 1].rank));
   }
 
@@ -87,11 +88,12 @@ class cuda_leaf_sums<P, true> {
     float* const own = executor_.at<float>(c.rank, c.gradients + begin);
     float* const levels = executor_.at<float>(c.rank, rank.fixed_bytes + c.in_level + begin);
     long const apart = rank.level_bytes / width, count = (end - begin) / width;
-    int const joined = levels_before(j.part.leaf);
+    int const joined = levels_before(j.part.accumulation);
     bool const is_there =
-        j.batch.samples > 0;  // else no launch has overwritten the gradients of the leaf before
-    if (count == 0 || (is_last_leaf(j) && joined == 0 && is_there)) return;
-    cuda::join_elements const sum{is_last_leaf(j) ? own : levels + joined * apart,
+        j.batch.samples >
+        0;  // else no launch has overwritten the gradients of the accumulation before
+    if (count == 0 || (is_last_accumulation(j) && joined == 0 && is_there)) return;
+    cuda::join_elements const sum{is_last_accumulation(j) ? own : levels + joined * apart,
                                   is_there ? own : nullptr, levels, apart, joined};
     cuda::launch_body<join_kernel>({cuda::flat_ranges::over(count), sum},
                                    executor_.stream_of(c.rank));

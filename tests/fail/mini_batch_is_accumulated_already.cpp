@@ -1,7 +1,7 @@
-// error: wrong::mini_batch_of_leaves_is_not_accumulated, .*GradientAccumulation<2>
+// error: wrong::mini_batch_is_accumulated_already, .*GradientAccumulation<2>
 // SPDX-License-Identifier: BSL-1.0
 //
-// Leaves are accumulated already.
+// Accumulations are accumulated already.
 #include <pipe/pipe.hpp>
 
 using namespace pp;

@@ -16,22 +16,22 @@
 #include <pipe/runtime/host/core/replica_parts.hpp>
 #include <pipe/runtime/host/core/team.hpp>
 #include <pipe/runtime/leaf_pieces.hpp>
-#include <pipe/runtime/leaves.hpp>
 #include <pipe/runtime/shards.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 #include <pipe/transport/transport.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// The leaves of one rank. Gradients of a chunk are joined piece by piece while the last action of
-/// a run that writes to them completes them, so that replicas exchange the pieces while the rank
-/// goes on.
+/// The accumulations of one rank. Gradients of a chunk are joined piece by piece while the last
+/// action of a run that writes to them completes them, so that replicas exchange the pieces while
+/// the rank goes on.
 ///
 /// needs: assemble() once; the team and the flag in rank_setup live as long; begin() before each
 ///        run, whose job lives until the run ends
-/// law:   a mini-batch of one leaf, or a run that does not train, costs nothing
+/// law:   a mini-batch of one accumulation, or a run that does not train, costs nothing
 template <class T, class Transport>
-class leaf_sums {
+class accumulation_sums {
   using parts = replica_parts<T, Transport>;
 
  public:
@@ -39,7 +39,7 @@ class leaf_sums {
                               typename parts::shards const& shards) {
     d_ = &of.d, calls_ = &of.calls, rank_ = of.rank, memory_ = of.memory, sums_ = of.end.sums;
     all_ = &of.threads, failed_ = &of.failed, shards_ = &shards;
-    if (d_->leaves == 1 && of.place.replicas == 1 && d_->zero < 2) return;
+    if (d_->accumulations == 1 && of.place.replicas == 1 && d_->zero < 2) return;
     left_ = heap_array<int>(d_->chunks);
     pieces_ = pieces_of(*d_, sizeof(T), rank_);
     if constexpr (may_divide) assemble_replicas(of);
@@ -48,7 +48,7 @@ class leaf_sums {
   /// Begins a run: counts the actions after which a chunk's gradients are complete.
   void begin(job const& j) {
     job_ = &j;
-    is_on_ = j.what == job::kind::train && (has_leaves(j) || d_->divides_gradients);
+    is_on_ = j.what == job::kind::train && (has_accumulations(j) || d_->divides_gradients);
     if (exchanges()) replicas_.begin({j.part.shares, j.part.replicas});
     if constexpr (may_divide) windows_.clear();
     if (!is_on_) return;
@@ -104,7 +104,8 @@ class leaf_sums {
     join_complete();
     go_on();
   }
-  /// Ends the run's actions: in the last run of a step, gradients are the sums over all leaves.
+  /// Ends the run's actions: in the last run of a step, gradients are the sums over all
+  /// accumulations.
   ///
   /// needs: all holders of the rank's chunks are done with the run
   waited finish() {
@@ -116,14 +117,14 @@ class leaf_sums {
   /// In the last run of a step, turns the sums of each loss over this run's micro-batches into sums
   /// over the mini-batch.
   ///
-  /// shape: sums[losses], partial[losses][levels of the leaves]: the sums that stack_leaf keeps
-  ///        between runs
+  /// shape: sums[losses], partial[losses][levels of the accumulations]: the sums that stack_next
+  ///        keeps between runs
   waited add_up_losses(double* sums, double* partial) {
     waited all = waited::done;
-    for (int loss = 0; loss < d_->losses; ++loss, partial += levels_of(d_->leaves)) {
+    for (int loss = 0; loss < d_->losses; ++loss, partial += levels_of(d_->accumulations)) {
       double& sum = sums[loss];
-      stack_leaf(
-          job_->part.leaf, job_->part.leaves, [&](int i) { sum += partial[i]; },
+      stack_next(
+          job_->part.accumulation, job_->part.accumulations, [&](int i) { sum += partial[i]; },
           [&](int i) { partial[i] = sum; });
       if (exchanges() && all == waited::done) all = replicas_.add_up(sum, partial, *failed_);
     }
@@ -234,9 +235,9 @@ class leaf_sums {
     }
     if (place.replicas == 1) return;
     rank_description const& mine = d.rank[rank_];
-    char* const room = memory_ + (d.zero > 0 ? end.room : mine.received_leaves);
-    long const room_bytes = d.zero > 0 ? end.room_bytes : mine.received_leaf_bytes;
-    int const most = most_leaves(d.leaves, place.replicas, d.leaf_room);
+    char* const room = memory_ + (d.zero > 0 ? end.room : mine.replica_room);
+    long const room_bytes = d.zero > 0 ? end.room_bytes : mine.replica_room_bytes;
+    int const most = most_accumulations(d.accumulations, place.replicas, d.accumulation_room);
     replicas_.assemble(of.transport, place, rank_, room, room_bytes, int(pieces_.size()),
                        levels_of(most) + 1);
     for (int i = 0; i < int(pieces_.size()); ++i) describe(place, i);
@@ -255,8 +256,8 @@ class leaf_sums {
     };
     replicas_.describe(number, p.is_for_all, reinterpret_cast<T*>(p.keep), slice_of);
   }
-  /// Joins a piece with the partial sums of the leaves before this leaf, and gives the sum to other
-  /// replicas if the leaf is the last.
+  /// Joins a piece with the partial sums of the accumulations before this accumulation, and gives
+  /// the sum to other replicas if the accumulation is the last.
   void join(leaf_piece const& p) {
     job const& j = *job_;
     chunk_description const& c = d_->chunk[p.chunk];
@@ -270,14 +271,15 @@ class leaf_sums {
       auto const kept = [&](int i) { return sums + i * apart + s.begin; };
       std::size_t const bytes = sizeof(T) * std::size_t(s.size());
       if (j.batch.samples == 0)
-        std::memset(own + s.begin, 0, bytes);  // no launch has overwritten the leaf before
-      stack_leaf(
-          j.part.leaf, j.part.leaves, [&](int i) { calls_->add(s.size(), own + s.begin, kept(i)); },
+        std::memset(own + s.begin, 0, bytes);  // no launch has overwritten the accumulation before
+      stack_next(
+          j.part.accumulation, j.part.accumulations,
+          [&](int i) { calls_->add(s.size(), own + s.begin, kept(i)); },
           [&](int i) { std::memcpy(kept(i), own + s.begin, bytes); });
     });
     if (exchanges()) return replicas_.give(own, sums, apart);
     if constexpr (may_divide)
-      if (p.keep != nullptr && is_last_leaf(j))  // no other replica has a part of the piece
+      if (p.keep != nullptr && is_last_accumulation(j))  // no other replica has a part of the piece
         std::memcpy(p.keep, own, std::size_t(p.end - p.begin));
   }
 

@@ -1,7 +1,7 @@
 // error: wrong::number_is_too_large, .*GradientAccumulation<1048576>.*AtMost<2147483647L?>
 // SPDX-License-Identifier: BSL-1.0
 //
-// The samples of all leaves are counted by an int.
+// The samples of all accumulations are counted by an int.
 #include <pipe/pipe.hpp>
 
 using namespace pp;

@@ -1,4 +1,4 @@
-// error: wrong::leaves_are_divided_evenly, .*GradientAccumulationBySpeed<8.*ZeRO<3>
+// error: wrong::replicas_share_evenly, .*GradientAccumulationBySpeed<8.*ZeRO<3>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Replicas that divide parameters bring them together in every run, so all make as many.

@@ -1,7 +1,7 @@
-// error: wrong::leaves_are_divided_evenly, .*GradientAccumulationBySpeed<8.*BetweenDevices
+// error: wrong::replicas_share_evenly, .*GradientAccumulationBySpeed<8.*BetweenDevices
 // SPDX-License-Identifier: BSL-1.0
 //
-// Replicas on GPUs run as many leaves each.
+// Replicas on GPUs run as many accumulations each.
 #include <pipe/pipe.hpp>
 
 using namespace pp;

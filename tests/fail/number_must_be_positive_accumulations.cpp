@@ -1,7 +1,7 @@
 // error: wrong::number_must_be_positive, .*GradientAccumulation<0>
 // SPDX-License-Identifier: BSL-1.0
 //
-// A mini-batch has at least one leaf.
+// A mini-batch has at least one accumulation.
 #include <pipe/pipe.hpp>
 
 using namespace pp;
