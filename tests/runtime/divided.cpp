@@ -159,15 +159,15 @@ TEST_CASE("operands of divided parameters are found by launch") {
   CHECK(gradients.after_launch(forward, 0).size() == 0);
   CHECK(gradients.of_launch(backward, 2).size() == 1);
 }
-TEST_CASE("pieces come in the order in which backward completes them") {
+TEST_CASE("buckets come in the order in which backward completes them") {
   matrices const model(3, 2);
-  auto const pieces = pieces_of(model.d, matrices::width, 0);
-  REQUIRE(pieces.size() == 4);
+  auto const buckets = gradient_buckets(model.d, matrices::width, 0);
+  REQUIRE(buckets.size() == 4);
   for (int i = 0; i < 3; ++i) {
-    CHECK(pieces[i].launch[0] == i);
-    CHECK(pieces[i].begin == model.place(2 - i).offset);
+    CHECK(buckets[i].launch[0] == i);
+    CHECK(buckets[i].begin == model.place(2 - i).offset);
   }
-  CHECK(pieces[3].launch[0] == 2);  // the vector, of the last launch, too
-  CHECK(pieces[3].begin == model.chunk.divided_bytes);
-  CHECK(pieces_of(model.d, matrices::width, 1).size() == 0);
+  CHECK(buckets[3].launch[0] == 2);  // the vector, of the last launch, too
+  CHECK(buckets[3].begin == model.chunk.divided_bytes);
+  CHECK(gradient_buckets(model.d, matrices::width, 1).size() == 0);
 }

@@ -220,7 +220,7 @@ struct replica {
   template <class Use>
   void for_each_own(int i, Use const& use) {
     parameter_place const& p = of.place(i);
-    shard_cuts{of.chunk, matrices::width, place.replicas}.for_each_divided_slice(
+    shard_cuts{of.chunk, matrices::width, place.replicas}.for_each_divided_shard(
         place.replica, [&](int, long begin, long finish) {
           for (long at = begin; at < finish; at += matrices::width)
             if (at >= p.offset && at < p.offset + p.elements() * matrices::width)

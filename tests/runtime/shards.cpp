@@ -65,7 +65,7 @@ TEST_CASE("every byte has one owner, and cuts are at blocks") {
           CHECK(cuts.begin_of(b, s) == at);
           CHECK(is_cut(v, at));
           int const owner = cuts.replica_of(b, s);
-          CHECK(cuts.slice_of(b, owner) == s);
+          CHECK(cuts.shard_of(b, owner) == s);
           long const end = cuts.begin_of(b, s + 1);
           CHECK(end >= at);
           if (end > at) {

@@ -70,7 +70,7 @@ std::string divided(std::vector<int> const& counts, int own) {
   std::sort(runs.begin(), runs.end());
   for (std::size_t i = 0; i < runs.size(); ++i)
     if (runs[i] != int(i)) return "";
-  d.join_into(own, [&](leaf_branch const& to, leaf_branch const& from) {
+  d.join_into(own, [&](sum_branch const& to, sum_branch const& from) {
     sum& into = branch.at({to.replica, to.level});
     into = add(into, branch.at({from.replica, from.level}));
   });

@@ -215,7 +215,7 @@ class run_state_table {
     int const processes = parameters_.engine->processes() / place.replicas;
     long const end = p.offset + p.elements() * width;
     for (int replica = 0; replica < place.replicas; ++replica)
-      shard_cuts{c.of, width, place.replicas}.for_each_divided_slice(
+      shard_cuts{c.of, width, place.replicas}.for_each_divided_shard(
           replica, [&](int, long from, long to) {
             if (from < p.offset || from >= end || from >= to) return;
             to = to < end ? to : end;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The division of a chunk's gradients among replicas: into buckets, which are exchanged one by one,
-// and of each bucket into one slice for every replica. With ZeRO a replica updates the parameters
-// that its slices cover, and no other replica has the optimizer state of these.
+// and of each bucket into one shard for every replica. With ZeRO a replica updates the parameters
+// that its shards cover, and no other replica has the optimizer state of these.
 #pragma once
 
 #include <pipe/base/bytes.hpp>
@@ -20,7 +20,7 @@ constexpr bool is_divided(chunk_description const& c, parameter_place const& p) 
 /// in the range of gradients and sums: bytes from the start of the chunk's gradients.
 ///
 /// law: every cut is at the start of a gradient_block, so that one replica measures a whole block
-/// law: buckets are consecutive and cover the chunk, and slices their bucket; some may be empty
+/// law: buckets are consecutive and cover the chunk, and shards their bucket; some may be empty
 struct shard_cuts {
   chunk_description const& c;
   long width = 4;
@@ -54,19 +54,19 @@ struct shard_cuts {
     });
     return begin >= 0 ? begin : block_before(c.divided_bytes + bucket * most_bucket_bytes);
   }
-  /// The start of slice s of a bucket; for s = replicas, the end of the bucket.
+  /// The start of shard s of a bucket; for s = replicas, the end of the bucket.
   constexpr long begin_of(int bucket, int s) const {
     long const begin = begin_of(bucket), end = begin_of(bucket + 1);
     if (s == 0 || s == replicas) return s == 0 ? begin : end;
     long const at = block_before(begin + (end - begin) / replicas * s);
     return at < begin ? begin : at;
   }
-  /// The number of a replica's slice of a bucket. It differs from bucket to bucket, since the last
-  /// slices may be smaller.
-  constexpr int slice_of(int bucket, int replica) const {
+  /// The number of a replica's shard of a bucket. It differs from bucket to bucket, since the last
+  /// shards may be smaller.
+  constexpr int shard_of(int bucket, int replica) const {
     return int((replica + long(replicas - 1) * bucket) % replicas);
   }
-  constexpr int replica_of(int bucket, int slice) const { return (slice + bucket) % replicas; }
+  constexpr int replica_of(int bucket, int shard) const { return (shard + bucket) % replicas; }
   /// The bucket that has the byte at position `at`.
   ///
   /// needs: at < c.summed_bytes()
@@ -84,7 +84,7 @@ struct shard_cuts {
     });
     return bucket;
   }
-  /// The replica whose slice has the byte at position `at`.
+  /// The replica whose shard has the byte at position `at`.
   ///
   /// needs: at < c.summed_bytes()
   constexpr int owner_of(long at) const {
@@ -93,7 +93,7 @@ struct shard_cuts {
     while (at >= begin_of(bucket, s + 1)) ++s;
     return replica_of(bucket, s);
   }
-  /// Size of the largest slice.
+  /// Size of the largest shard.
   constexpr long largest() const {
     long most = 0;
     for (int b = 0; b < buckets(); ++b)
@@ -111,11 +111,11 @@ struct shard_cuts {
   constexpr long bytes_of(parameter_place const& p) const { return align_up(p.elements() * width); }
   /// The number of buckets of a divided parameter.
   constexpr int buckets_of(parameter_place const& p) const { return count_in(bytes_of(p)); }
-  /// use(bucket, begin, end) for a replica's slices of divided parameters.
+  /// use(bucket, begin, end) for a replica's shards of divided parameters.
   template <class Use>
-  constexpr void for_each_divided_slice(int replica, Use const& use) const {
+  constexpr void for_each_divided_shard(int replica, Use const& use) const {
     for (int b = 0, n = divided_buckets(); b < n; ++b) {
-      int const s = slice_of(b, replica);
+      int const s = shard_of(b, replica);
       use(b, begin_of(b, s), begin_of(b, s + 1));
     }
   }
@@ -141,7 +141,7 @@ struct shard_cuts {
   }
 };
 
-/// Whether all replicas need the sum of a bucket of a chunk, though each updates only its slices.
+/// Whether all replicas need the sum of a bucket of a chunk, though each updates only its shards.
 /// They do if the bucket has sums of buffers, gradients of a shared parameter, which are added up
 /// over its places, or gradients of a tensor that is updated as a whole.
 constexpr bool is_for_all(pipeline_description const& d, shard_cuts const& cuts, int bucket) {
@@ -184,7 +184,7 @@ constexpr long for_each_owned(shard_cuts const& cuts, int replica, long state, U
       if (cuts.owner_of(begin * cuts.width) == replica) take(part.state_size);
       continue;
     }
-    // Slices that meet are one part, except where divided parameters end.
+    // Shards that meet are one part, except where divided parameters end.
     long const divided = cuts.c.divided_bytes / cuts.width;
     auto const end_part = [&] {
       if (part.begin == part.end) return;
@@ -193,7 +193,7 @@ constexpr long for_each_owned(shard_cuts const& cuts, int replica, long state, U
     };
     part.begin = part.end = begin;
     for (int b = 0; b < cuts.buckets(); ++b) {
-      int const s = cuts.slice_of(b, replica);
+      int const s = cuts.shard_of(b, replica);
       long const from = cuts.begin_of(b, s) / cuts.width, to = cuts.begin_of(b, s + 1) / cuts.width;
       long const first = from < begin ? begin : from, last = to < end ? to : end;
       if (first >= last) continue;
@@ -265,12 +265,12 @@ constexpr arena_end end_of_arena(arena_facts const& of, rank_description const& 
     e.end += align_up(bytes);
     return at;
   };
-  long state = 0, slice = 0, divided = 0;
+  long state = 0, shard = 0, divided = 0;
   if (of.zero > 0)
     of.for_each_cuts(number, replicas, [&](shard_cuts const& cuts) {
       state = for_each_owned(cuts, replica, state, [](update_range const&) {});
-      if (long const n = replicas == 1 ? 0 : cuts.largest(); n > slice) slice = n;
-      cuts.for_each_divided_slice(replica,
+      if (long const n = replicas == 1 ? 0 : cuts.largest(); n > shard) shard = n;
+      cuts.for_each_divided_shard(replica,
                                   [&](int, long begin, long end) { divided += end - begin; });
     });
   e.state_bytes = align_up(state * of.width);
@@ -282,7 +282,7 @@ constexpr arena_end end_of_arena(arena_facts const& of, rank_description const& 
   e.value_ring_bytes = of.zero > 2 ? of.ring_bytes(number, true) : 0;
   e.value_ring = take(e.value_ring_bytes);
   // The room is also for the squared norms of all blocks, and for one number of each branch.
-  long half = (replicas - 1) * slice;
+  long half = (replicas - 1) * shard;
   for (long const least : {rank.block_count * 2 * long(sizeof(double)),
                            replicas * (levels + 1) * long(sizeof(double))})
     if (half < least) half = least;

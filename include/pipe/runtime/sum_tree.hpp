@@ -70,7 +70,7 @@ constexpr void join_tree_into(int own, int count, Add const& add) {
 }
 
 /// A branch of the tree that one replica runs: 2^level accumulations.
-struct leaf_branch {
+struct sum_branch {
   int replica = 0, level = 0;
 };
 /// use(level) for the branches of a replica that runs `count` accumulations, the largest first: a
@@ -114,7 +114,7 @@ struct accumulation_division {
     for (int r = 0; r < replicas; ++r) most |= counts[r];
     for (int level = levels_of(most); level >= 0; --level)
       for (int r = 0; r < replicas; ++r)
-        if (counts[r] >> level & 1) use(leaf_branch{r, level});
+        if (counts[r] >> level & 1) use(sum_branch{r, level});
   }
   /// The number in the mini-batch of the i-th accumulation that a replica runs.
   constexpr int number_of(int replica, int i) const {
@@ -133,7 +133,7 @@ struct accumulation_division {
   template <class Add>
   constexpr void join_into(int own, Add const& add) const {
     struct sum {
-      leaf_branch at;
+      sum_branch at;
       int level;
     };
     sum waiting[32]{};  // a stack of ever smaller branches
@@ -145,7 +145,7 @@ struct accumulation_division {
       a = {into_b ? b.at : a.at, a.level + 1};
       --count;
     };
-    for_each_branch([&](leaf_branch const& b) {
+    for_each_branch([&](sum_branch const& b) {
       waiting[count++] = {b, b.level};
       while (count > 1 && waiting[count - 2].level == waiting[count - 1].level) join_last();
     });

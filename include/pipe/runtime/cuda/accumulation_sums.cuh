@@ -51,7 +51,7 @@ class cuda_accumulation_sums<P, true> {
   }
 
   /// Joins the gradients and the losses of a run that is one of several accumulations. Gradients
-  /// that replicas add up have been joined before, piece by piece.
+  /// that replicas add up have been joined before, bucket by bucket.
   ///
   /// post: after the last accumulation, the gradients in the place of a run's gradients, and the
   ///       first value of each loss, are the sums over all accumulations of this process

@@ -78,8 +78,9 @@ class cuda_parameters {
   /// those of the other replicas, if job j is the last run of a step.
   void complete(int chunk, bool drops, int launch, job const& j) {
     if (!exchanges(j)) return;
-    replicas_.add_up(chunk, drops, launch,
-                     [&](leaf_piece const& p) { sums_.join(d_.chunk[chunk], p.begin, p.end, j); });
+    replicas_.add_up(chunk, drops, launch, [&](gradient_bucket const& p) {
+      sums_.join(d_.chunk[chunk], p.begin, p.end, j);
+    });
   }
   /// Enqueues the end of job j, after all actions of the job. A step that is not sound changes no
   /// parameter. Sets `failed_update` to the step's number before the first launch that writes state

@@ -23,8 +23,8 @@ struct cuda_turn {
   int rank = 0;
   action of{};
   kinds kind = kinds::run;
-  /// If an action runs: the sum begins piece by piece during the action; the next turn sums what is
-  /// left.
+  /// If an action runs: the sum begins bucket by bucket during the action; the next turn sums what
+  /// is left.
   bool adds_up = false;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Sums over the replicas of a pipeline on GPUs, bit for bit the same for any sizes and any network.
-// Every process owns a slice of a bucket: it receives this slice from the processes with the same
-// ranks in all other replicas, adds the slices in the order of the tree, and sends the sum back, as
+// Every process owns a shard of a bucket: it receives this shard from the processes with the same
+// ranks in all other replicas, adds the shards in the order of the tree, and sends the sum back, as
 // replicas on the host do: see runtime/host/replicas/replica_sum.hpp.
 #pragma once
 
@@ -35,7 +35,7 @@ class replica_sum {
   explicit replica_sum(process_link* link, detail::local_devices const& local)
       : link_(link), local_(local) {}
 
-  /// Adds data up over the replicas. room: memory on the device of `data` for the slices that
+  /// Adds data up over the replicas. room: memory on the device of `data` for the shards that
   /// others send; a larger room means fewer messages.
   ///
   /// shape:  data[elements], in place; room[room_bytes], at least `line` for each other replica
@@ -46,15 +46,15 @@ class replica_sum {
     int const n = local_.replicas, me = local_.replica;
     if (n == 1) return;
     constexpr long unit = line / long(sizeof(T));
-    long const slice = room_bytes / (n - 1) / line * unit;
-    if (slice == 0)
+    long const shard = room_bytes / (n - 1) / line * unit;
+    if (shard == 0)
       detail::throw_error<error>(
           {n, " replicas are more than the ", room_bytes / line + 1, " that are planned for"});
-    // The sums of a bucket travel together with the slices of the next bucket.
-    bucket<T> before{};
-    for (long from = 0; from < elements || before.elements > 0; from += n * slice) {
+    // The sums of a round travel together with the shards of the next round.
+    round<T> before{};
+    for (long from = 0; from < elements || before.elements > 0; from += n * shard) {
       long const begin = from < elements ? from : elements, left = elements - begin;
-      bucket<T> const now{data + begin, left < n * slice ? left : n * slice, unit, n};
+      round<T> const now{data + begin, left < n * shard ? left : n * shard, unit, n};
       messages_.clear();
       detail::for_others(me, n, [&](int r) {
         exchange(r, now.begin(r), now.size(r), room_of(room, now, r), now.size(me));
@@ -71,14 +71,14 @@ class replica_sum {
     }
   }
 
-  /// Bytes at whose multiples slices begin.
+  /// Bytes at whose multiples shards begin.
   static constexpr long line = 256;
 
  private:
-  /// Data that is exchanged at once, with a slice for each replica. All slices have stride()
-  /// elements, except that the last ones may have fewer or none.
+  /// The part of a bucket that is exchanged at once, with a shard for each replica. All shards have
+  /// stride() elements, except that the last ones may have fewer or none.
   template <class T>
-  struct bucket {
+  struct round {
     T* data = nullptr;
     long elements = 0, unit = 1;
     int replicas = 1;
@@ -90,10 +90,10 @@ class replica_sum {
     T* begin(int r) const { return data + at(r); }
     long size(int r) const { return at(r + 1) - at(r); }
   };
-  /// The part of the room that receives this process's slice from another replica.
+  /// The part of the room that receives this process's shard from another replica.
   template <class T>
-  T* room_of(char* room, bucket<T> const& b, int replica) const {
-    return reinterpret_cast<T*>(room) + (replica - (replica > local_.replica)) * b.stride();
+  T* room_of(char* room, round<T> const& of, int replica) const {
+    return reinterpret_cast<T*>(room) + (replica - (replica > local_.replica)) * of.stride();
   }
   template <class T>
   void exchange(int with, T* sent, long sent_count, T* received, long received_count) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The sums over replicas in a run of a pipeline on GPUs: of each chunk's gradients, piece by piece
-// behind the launches that complete the pieces, and of the losses, at the end.
+// The sums over replicas in a run of a pipeline on GPUs: of each chunk's gradients, bucket by
+// bucket behind the launches that complete the buckets, and of the losses, at the end.
 #pragma once
 
 #include <climits>
@@ -13,7 +13,7 @@
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/processes.cuh>
 #include <pipe/runtime/cuda/replica_sum.cuh>
-#include <pipe/runtime/leaf_pieces.hpp>
+#include <pipe/runtime/gradient_buckets.hpp>
 #include <pipe/runtime/sum_tree.hpp>
 
 namespace pp::detail {
@@ -39,24 +39,24 @@ class cuda_replica_work<P, true> {
       : executor_(executor), d_(executor.description()),
         sums_(executor.copies().processes(), executor.streams().local()) {
     executor_.for_each_device([](int) { cuda::prepare_kernels(kernels{}); });
-    pieces_.resize(std::size_t(d_.chunks));
+    buckets_.resize(std::size_t(d_.chunks));
     local_devices const& local = executor.streams().local();
     for (int r = local.first_rank(); r < local.end_rank(); ++r)
-      for (leaf_piece const& p : pieces_of(d_, sizeof(float), r))
-        pieces_[std::size_t(p.chunk)].all.push_back(p);
+      for (gradient_bucket const& p : gradient_buckets(d_, sizeof(float), r))
+        buckets_[std::size_t(p.chunk)].all.push_back(p);
   }
 
-  /// Adds up the pieces of a chunk that have become complete (see cuda_executor::enqueue) over the
-  /// replicas, behind all work so far on the chunk's rank. join(piece) joins a piece with the
+  /// Adds up the buckets of a chunk that have become complete (see cuda_executor::enqueue) over the
+  /// replicas, behind all work so far on the chunk's rank. join(bucket) joins a bucket with the
   /// partial sums of earlier accumulations before.
   ///
-  /// law: the order of pieces is the same in every run
+  /// law: the order of buckets is the same in every run
   template <class Join>
   void add_up(int chunk, bool drops, int launch, Join const& join) {
-    pieces& mine = pieces_[std::size_t(chunk)];
+    buckets& mine = buckets_[std::size_t(chunk)];
     chunk_description const& c = d_.chunk[chunk];
     for (; mine.next < mine.all.size(); ++mine.next) {
-      leaf_piece const& p = mine.all[mine.next];
+      gradient_bucket const& p = mine.all[mine.next];
       if (p.launch[drops] > launch) return;
       join(p);
       add_up(c.rank, executor_.at<float>(c.rank, c.gradients + p.begin),
@@ -81,9 +81,10 @@ class cuda_replica_work<P, true> {
   using kernels = cuda::kernel_list<adding<float>, adding<double>>;
   static_assert(cuda::fit_every_device(kernels{}));
 
-  /// The pieces of a chunk of this process, and the number of the next piece to add up in this run.
-  struct pieces {
-    std::vector<leaf_piece> all;
+  /// The buckets of a chunk of this process, and the number of the next bucket to add up in this
+  /// run.
+  struct buckets {
+    std::vector<gradient_bucket> all;
     std::size_t next = 0;
   };
 
@@ -101,7 +102,7 @@ class cuda_replica_work<P, true> {
   cuda_executor& executor_;
   pipeline_description const& d_;
   cuda::replica_sum sums_;
-  std::vector<pieces> pieces_;  // by chunk
+  std::vector<buckets> buckets_;  // by chunk
 };
 
 }  // namespace pp::detail

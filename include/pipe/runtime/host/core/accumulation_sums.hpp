@@ -15,7 +15,7 @@
 #include <pipe/runtime/host/core/rank_setup.hpp>
 #include <pipe/runtime/host/core/replica_parts.hpp>
 #include <pipe/runtime/host/core/team.hpp>
-#include <pipe/runtime/leaf_pieces.hpp>
+#include <pipe/runtime/gradient_buckets.hpp>
 #include <pipe/runtime/shards.hpp>
 #include <pipe/runtime/sum_tree.hpp>
 #include <pipe/transport/transport.hpp>
@@ -23,8 +23,8 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// The accumulations of one rank. Gradients of a chunk are joined piece by piece while the last
-/// action of a run that writes to them completes them, so that replicas exchange the pieces while
+/// The accumulations of one rank. Gradients of a chunk are joined bucket by bucket while the last
+/// action of a run that writes to them completes them, so that replicas exchange the buckets while
 /// the rank goes on.
 ///
 /// needs: assemble() once; the team and the flag in rank_setup live as long; begin() before each
@@ -41,7 +41,7 @@ class accumulation_sums {
     all_ = &of.threads, failed_ = &of.failed, shards_ = &shards;
     if (d_->accumulations == 1 && of.place.replicas == 1 && d_->zero < 2) return;
     left_ = heap_array<int>(d_->chunks);
-    pieces_ = pieces_of(*d_, sizeof(T), rank_);
+    buckets_ = gradient_buckets(*d_, sizeof(T), rank_);
     if constexpr (may_divide) assemble_replicas(of);
   }
 
@@ -112,7 +112,7 @@ class accumulation_sums {
     if (!is_on_) return waited::done;
     for (int& n : left_) n = 0;
     join_complete();
-    return until_done(pieces_.size());
+    return until_done(buckets_.size());
   }
   /// In the last run of a step, turns the sums of each loss over this run's micro-batches into sums
   /// over the mini-batch.
@@ -145,33 +145,34 @@ class accumulation_sums {
   void go_on() {
     if (exchanges()) replicas_.advance(*all_, calls_->add);
   }
-  /// Waits until the first `number` pieces are done, so that their gradients may be overwritten.
+  /// Waits until the first `number` buckets are done, so that their gradients may be overwritten.
   waited until_done(long number) {
     if (!exchanges()) return waited::done;
     return replicas_.until_done(number, *all_, calls_->add, *failed_, [&] {
       if constexpr (may_divide) windows_.advance();
     });
   }
-  /// Joins the next pieces, as long as they are complete.
+  /// Joins the next buckets, as long as they are complete.
   template <class Complete>
   void join_while(Complete const& is_complete) {
-    for (; next_ < pieces_.size() && is_complete(pieces_[next_]); ++next_) join(pieces_[next_]);
+    for (; next_ < buckets_.size() && is_complete(buckets_[next_]); ++next_) join(buckets_[next_]);
   }
-  /// Joins the pieces that a launch completes, if the launch is in the last action that adds to its
-  /// chunk. left: the number of actions that still add to the chunk, the current one included
+  /// Joins the buckets that a launch completes, if the launch is in the last action that adds to
+  /// its chunk. left: the number of actions that still add to the chunk, the current one included
   void join_after(int left, int chunk, program_set const& set, program_view const& view,
                   int launch) {
     if (!is_on_ || left_[chunk] != left || &view != &set.weight_program()) return;
     int const which = &set == &d_->chunk[chunk].dropping;
-    join_while([&](leaf_piece const& p) { return p.chunk == chunk && p.launch[which] <= launch; });
+    join_while(
+        [&](gradient_bucket const& p) { return p.chunk == chunk && p.launch[which] <= launch; });
     go_on();
   }
   void join_complete() {
-    join_while([&](leaf_piece const& p) { return left_[p.chunk] == 0; });
+    join_while([&](gradient_bucket const& p) { return left_[p.chunk] == 0; });
   }
-  /// The elements of a piece. For a divided parameter the ring has them; if no launch has written
+  /// The elements of a bucket. For a divided parameter the ring has them; if no launch has written
   /// them, they get memory there now.
-  T* data_of(leaf_piece const& p) {
+  T* data_of(gradient_bucket const& p) {
     if constexpr (may_divide)
       if (p.parameter >= 0) {
         char* const begin = take(p.parameter);
@@ -187,7 +188,7 @@ class accumulation_sums {
     auto const& parameters = divided_.parameters();
     char* at = ring_.find(parameter);
     while (at == nullptr && (at = ring_.take(parameter, parameters[parameter].bytes)) == nullptr) {
-      long const last = last_piece_[ring_.first()];
+      long const last = last_bucket_[ring_.first()];
       if (last >= next_)
         throw_error<error>({"ZeRO<", d_->zero, ">: layer ", parameters[parameter].of->layer,
                             "'s gradients are computed before those of layer ",
@@ -222,43 +223,43 @@ class accumulation_sums {
     windows_.assemble(of, replicas_, *shards_, divided_);
     long const parameters = divided_.parameters().size();
     ring_.assemble(memory_ + end.gradient_ring, end.gradient_ring_bytes, parameters);
-    last_piece_ = heap_array<long>(parameters);
-    for (long i = 0; i < pieces_.size(); ++i) {
-      leaf_piece& p = pieces_[i];
-      if (d.divides_gradients) p.parameter = divided_.parameter_of(p.chunk, p.bucket);
+    last_bucket_ = heap_array<long>(parameters);
+    for (long i = 0; i < buckets_.size(); ++i) {
+      gradient_bucket& p = buckets_[i];
+      if (d.divides_gradients) p.parameter = divided_.parameter_of(p.chunk, p.number);
       if (p.parameter < 0) continue;
-      last_piece_[p.parameter] = i;
+      last_bucket_[p.parameter] = i;
       shard_cuts const cuts{d.chunk[p.chunk], sizeof(T), place.replicas};
-      int const own = cuts.slice_of(p.bucket, place.replica);
+      int const own = cuts.shard_of(p.number, place.replica);
       p.keep =
-          reinterpret_cast<char*>(shards_->own_gradients(p.chunk, cuts.begin_of(p.bucket, own)));
+          reinterpret_cast<char*>(shards_->own_gradients(p.chunk, cuts.begin_of(p.number, own)));
     }
     if (place.replicas == 1) return;
     rank_description const& mine = d.rank[rank_];
     char* const room = memory_ + (d.zero > 0 ? end.room : mine.replica_room);
     long const room_bytes = d.zero > 0 ? end.room_bytes : mine.replica_room_bytes;
     int const most = most_accumulations(d.accumulations, place.replicas, d.accumulation_room);
-    replicas_.assemble(of.transport, place, rank_, room, room_bytes, int(pieces_.size()),
+    replicas_.assemble(of.transport, place, rank_, room, room_bytes, int(buckets_.size()),
                        levels_of(most) + 1);
-    for (int i = 0; i < int(pieces_.size()); ++i) describe(place, i);
+    for (int i = 0; i < int(buckets_.size()); ++i) describe(place, i);
   }
-  /// Describes the exchange of a piece to replica_sum. With ZeRO its slices are those that the
+  /// Describes the exchange of a bucket to replica_sum. With ZeRO its shards are those that the
   /// replicas own.
   [[gnu::cold]] void describe(process_place const& place, int number) {
-    leaf_piece const& p = pieces_[number];
+    gradient_bucket const& p = buckets_[number];
     constexpr long width = sizeof(T);
     if (d_->zero == 0) return replicas_.describe(number, (p.end - p.begin) / width);
     shard_cuts const cuts{d_->chunk[p.chunk], width, place.replicas};
-    auto const slice_of = [&](int replica) {
-      auto const at = [&](int s) { return (cuts.begin_of(p.bucket, s) - p.begin) / width; };
-      int const s = cuts.slice_of(p.bucket, replica);
+    auto const shard_of = [&](int replica) {
+      auto const at = [&](int s) { return (cuts.begin_of(p.number, s) - p.begin) / width; };
+      int const s = cuts.shard_of(p.number, replica);
       return host::share{at(s), at(s + 1)};
     };
-    replicas_.describe(number, p.is_for_all, reinterpret_cast<T*>(p.keep), slice_of);
+    replicas_.describe(number, p.is_for_all, reinterpret_cast<T*>(p.keep), shard_of);
   }
-  /// Joins a piece with the partial sums of the accumulations before this accumulation, and gives
+  /// Joins a bucket with the partial sums of the accumulations before this accumulation, and gives
   /// the sum to other replicas if the accumulation is the last.
-  void join(leaf_piece const& p) {
+  void join(gradient_bucket const& p) {
     job const& j = *job_;
     chunk_description const& c = d_->chunk[p.chunk];
     rank_description const& mine = d_->rank[rank_];
@@ -279,7 +280,8 @@ class accumulation_sums {
     });
     if (exchanges()) return replicas_.give(own, sums, apart);
     if constexpr (may_divide)
-      if (p.keep != nullptr && is_last_accumulation(j))  // no other replica has a part of the piece
+      if (p.keep != nullptr &&
+          is_last_accumulation(j))  // no other replica has a part of the bucket
         std::memcpy(p.keep, own, std::size_t(p.end - p.begin));
   }
 
@@ -291,13 +293,13 @@ class accumulation_sums {
   int rank_ = 0;
   char* memory_ = nullptr;
   typename parts::shards const* shards_ = nullptr;
-  heap_array<leaf_piece> pieces_;
+  heap_array<gradient_bucket> buckets_;
   typename parts::operands divided_;
-  typename parts::ring ring_;    // gradients of divided parameters
-  heap_array<long> last_piece_;  // by divided parameter: the last piece of its gradient
-  heap_array<int> left_;         // by chunk: actions of this run that still add to its gradients
-  long next_ = 0;                // the piece to be joined next
-  long sums_ = 0;                // offset of the partial sums
+  typename parts::ring ring_;     // gradients of divided parameters
+  heap_array<long> last_bucket_;  // by divided parameter: the last bucket of its gradient
+  heap_array<int> left_;          // by chunk: actions of this run that still add to its gradients
+  long next_ = 0;                 // the bucket to be joined next
+  long sums_ = 0;                 // offset of the partial sums
   bool is_on_ = false;
   typename parts::windows windows_;
   typename parts::sum replicas_;

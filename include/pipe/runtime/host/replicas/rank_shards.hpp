@@ -29,7 +29,7 @@ class rank_shards : public rank_updates<T> {
     d_ = &d, memory_ = memory, end_ = end;
     rank_ = rank, me_ = place.replica, replicas_ = place.replicas;
     if (d.zero == 0) return all::assemble(d, rank, memory, blocks, count);
-    list_slices();
+    list_shards();
     list_updates();
     list_gradients({blocks, count});
     if (replicas_ == 1) return;
@@ -38,14 +38,14 @@ class rank_shards : public rank_updates<T> {
   }
 
   /// Whether this replica measures a block: if replicas divide the block's bucket, only blocks of
-  /// this replica's slices.
+  /// this replica's shards.
   bool measures(long block) const {
     return owner_.size() == 0 || owner_[block] < 0 || is_own(block);
   }
   /// This replica's part of one bucket of a divided parameter's gradient; own_values: of its values
   /// (ZeRO<3>).
   ///
-  /// post: null if `at` is a position in a slice of another replica
+  /// post: null if `at` is a position in a shard of another replica
   T* own_gradients(int chunk, long at) const { return shard(end_.gradients, chunk, at); }
   T* own_values(int chunk, long at) const { return shard(end_.values, chunk, at); }
 
@@ -82,7 +82,7 @@ class rank_shards : public rank_updates<T> {
   static constexpr long width = sizeof(T);
   /// This replica's part of a bucket of a divided parameter: positions, and the bytes of such parts
   /// before it.
-  struct slice {
+  struct shard_range {
     int chunk = 0;
     long begin = 0, end = 0, before = 0;
   };
@@ -104,7 +104,7 @@ class rank_shards : public rank_updates<T> {
   ///
   /// post: null for a position of another replica
   T* shard(long region, int chunk, long at) const {
-    for (slice const& s : slices_)
+    for (shard_range const& s : shard_ranges_)
       if (s.chunk == chunk && at >= s.begin && at < s.end)
         return reinterpret_cast<T*>(memory_ + region + s.before + at - s.begin);
     return nullptr;
@@ -113,11 +113,11 @@ class rank_shards : public rank_updates<T> {
   T* at(long offset) const { return reinterpret_cast<T*>(memory_ + offset); }
 
   /// Lists this replica's parts of divided parameters, in the order in which they lie in memory.
-  [[gnu::cold]] void list_slices() {
-    fill(slices_, [&](sink<slice>& to) {
+  [[gnu::cold]] void list_shards() {
+    fill(shard_ranges_, [&](sink<shard_range>& to) {
       long before = 0;
       for_each_chunk([&](int c) {
-        cuts_of(c).for_each_divided_slice(me_, [&](int, long begin, long end) {
+        cuts_of(c).for_each_divided_shard(me_, [&](int, long begin, long end) {
           if (begin < end) to.push_back({c, begin, end, before});
           before += end - begin;
         });
@@ -202,7 +202,7 @@ class rank_shards : public rank_updates<T> {
   char* memory_ = nullptr;
   arena_end end_;
   int rank_ = 0, me_ = 0, replicas_ = 1;
-  heap_array<slice> slices_;
+  heap_array<shard_range> shard_ranges_;
   heap_array<replica_range> ranges_;
   heap_array<long> first_range_;  // by replica, and the end
   /// By gradient block. owner_: the replica that measures the block; -1: all replicas do. place_:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Sums over the replicas of a pipeline: of the gradients of a rank, bucket by bucket while other
-// actions run, and of a single number. Every replica owns a slice of a bucket: it receives this
-// slice from all other replicas, adds the slices in the order of the tree, and sends the sum back,
+// actions run, and of a single number. Every replica owns a shard of a bucket: it receives this
+// shard from all other replicas, adds the shards in the order of the tree, and sends the sum back,
 // unless with ZeRO it alone needs the sum. This is a reduce-scatter and an all-gather of 2 (n - 1)
 // / n times the bucket in each direction, as in a ring, if each replica has one branch of the tree
 // of accumulations. A replica with several branches sends each of them, so the order of the sum is
@@ -34,7 +34,7 @@ namespace pp::detail {
 template <class T, replica_transport Transport>
 class replica_sum {
  public:
-  /// room: memory for the slices of two buckets from all other replicas. buckets: the most buckets
+  /// room: memory for the shards of two buckets from all other replicas. buckets: the most buckets
   /// of a step. branches: the most branches of a replica
   ///
   /// throws: error if the room is too small for this number of replicas
@@ -50,13 +50,13 @@ class replica_sum {
       throw_error<error>(
           {replicas_, " replicas are more than the ", half_ / branches, " that are planned for"});
     buckets_ = heap_array<bucket>(buckets);
-    slices_ = heap_array<host::share>(long(buckets) * replicas_);
+    shard_ranges_ = heap_array<host::share>(long(buckets) * replicas_);
     before_ = heap_array<int>(replicas_ + 1);
     transport.open_lanes(rank, branches);
   }
-  /// Describes a bucket that is cut into even slices, and of which all replicas need the sum.
+  /// Describes a bucket that is cut into even shards, and of which all replicas need the sum.
   [[gnu::cold]] void describe(int number, long elements) {
-    // Slices begin at lines, unless the room is too small for that.
+    // Shards begin at lines, unless the room is too small for that.
     long size = (elements + replicas_ - 1) / replicas_;
     long const lines = (size + line - 1) / line * line;
     if (lines * (replicas_ - 1) <= half_) size = lines;
@@ -65,22 +65,22 @@ class replica_sum {
       return host::share{at(replica), at(replica + 1)};
     });
   }
-  /// Describes a bucket by its slices, slice_of(replica). is_for_all: whether all replicas need the
-  /// sum. keep: the memory to which this replica's slice of the sum is copied, or null.
-  template <class SliceOf>
-  [[gnu::cold]] void describe(int number, bool is_for_all, T* keep, SliceOf const& slice_of) {
+  /// Describes a bucket by its shards, shard_of(replica). is_for_all: whether all replicas need the
+  /// sum. keep: the memory to which this replica's shard of the sum is copied, or null.
+  template <class ShardOf>
+  [[gnu::cold]] void describe(int number, bool is_for_all, T* keep, ShardOf const& shard_of) {
     bucket& b = buckets_[number];
-    b.slices = slices_.begin() + long(number) * replicas_;
+    b.shards = shard_ranges_.begin() + long(number) * replicas_;
     b.is_for_all = is_for_all;
     b.keep = keep;
     for (int r = 0; r < replicas_; ++r) {
-      b.slices[r] = slice_of(r);
-      if (long const n = b.slices[r].size(); n > largest_) largest_ = n;
+      b.shards[r] = shard_of(r);
+      if (long const n = b.shards[r].size(); n > largest_) largest_ = n;
     }
   }
 
-  /// Begins a step, whose accumulations are divided by `d`. If there is no room for the slices of
-  /// all branches, a bucket is exchanged in several rounds, a part of each slice in each round.
+  /// Begins a step, whose accumulations are divided by `d`. If there is no room for the shards of
+  /// all branches, a bucket is exchanged in several rounds, a part of each shard in each round.
   void begin(accumulation_division const& d) {
     given_ = begun_ = added_ = done_ = 0;
     division_ = d;
@@ -108,11 +108,11 @@ class replica_sum {
         ++done_, moves = true;
       if (added_ < begun_ && transport_->has_met(rank_, lane_of(added_, accumulations))) {
         bucket const& b = bucket_of(added_);
-        add_slices(added_, all, add);
+        add_shards(added_, all, add);
         if (b.is_for_all) exchange_sums(added_);
         if (b.keep != nullptr) {
-          host::share const own = slice_of(added_, me_);
-          std::memcpy(b.keep + (own.begin - b.slices[me_].begin), b.data + own.begin,
+          host::share const own = shard_of(added_, me_);
+          std::memcpy(b.keep + (own.begin - b.shards[me_].begin), b.data + own.begin,
                       std::size_t(own.size()) * sizeof(T));
         }
         ++added_, moves = true;
@@ -139,7 +139,7 @@ class replica_sum {
   /// needs: all buckets that were given are done
   waited add_up(double& number, double const* partial, failure_flag const& failed) {
     double* const numbers = reinterpret_cast<double*>(room_);
-    auto const at = [&](leaf_branch const& b) -> double& { return numbers[place_of(b)]; };
+    auto const at = [&](sum_branch const& b) -> double& { return numbers[place_of(b)]; };
     int const own = before_[me_], last = before_[me_ + 1] - 1;
     for (int i = own; i < last; ++i) numbers[i] = partial[i - own];
     numbers[last] = number;
@@ -150,8 +150,8 @@ class replica_sum {
                                i == 0 ? n * long(sizeof(double)) : 0};
         },
         failed);
-    division_.join_into(
-        me_, [&](leaf_branch const& to, leaf_branch const& from) { at(to) += at(from); });
+    division_.join_into(me_,
+                        [&](sum_branch const& to, sum_branch const& from) { at(to) += at(from); });
     number = numbers[last];
     return w;
   }
@@ -179,24 +179,24 @@ class replica_sum {
   }
 
  private:
-  /// Elements of a cache line, at which slices begin.
+  /// Elements of a cache line, at which shards begin.
   static constexpr long line = host::columns_step<T>;
-  /// The two exchanges of a round: the branches' parts of slices, and the sums of slices.
+  /// The two exchanges of a round: the branches' parts of shards, and the sums of shards.
   enum phase : int { accumulations, sums };
   static_assert(Transport::lanes >= 4, "two rounds at a time, each with two phases");
 
-  /// Gradients that are given at once, with a slice for each replica; exchanged in one round or
+  /// Gradients that are given at once, with a shard for each replica; exchanged in one round or
   /// several.
   struct bucket {
     T *data = nullptr, *partial = nullptr, *keep = nullptr;
-    host::share* slices = nullptr;
+    host::share* shards = nullptr;
     bool is_for_all = true;
   };
 
   bucket const& bucket_of(long round) const { return buckets_[round / rounds_]; }
-  /// The part of a replica's slice that a round exchanges.
-  host::share slice_of(long round, int replica) const {
-    host::share const all = bucket_of(round).slices[replica];
+  /// The part of a replica's shard that a round exchanges.
+  host::share shard_of(long round, int replica) const {
+    host::share const all = bucket_of(round).shards[replica];
     auto const at = [&](long n) { return n < all.size() ? all.begin + n : all.end; };
     long const before = round % rounds_ * part_;
     return {at(before), at(before + part_)};
@@ -206,51 +206,51 @@ class replica_sum {
   void for_others(Use const& use) const {
     detail::for_others(me_, replicas_, use);
   }
-  bool is_last(leaf_branch const& b) const {
+  bool is_last(sum_branch const& b) const {
     return b.level == last_level_of(division_.counts[b.replica]);
   }
   /// The number of a branch among the branches of all replicas, in the order of replicas.
-  int place_of(leaf_branch const& b) const {
+  int place_of(sum_branch const& b) const {
     return before_[b.replica] + branches_of(division_.counts[b.replica] >> (b.level + 1));
   }
   /// The part of a branch that a round adds up here; for a branch of this replica, the part that a
   /// round sends to replica `to`.
   ///
   /// shape: each half of the room: [branches of other replicas, part_]
-  T* at(long round, leaf_branch const& b, int to) const {
+  T* at(long round, sum_branch const& b, int to) const {
     if (b.replica != me_) {
       int const first_after = b.replica > me_ ? branches_of(division_.counts[me_]) : 0;
       return room_ + round % 2 * half_ + (place_of(b) - first_after) * part_;
     }
     bucket const& of = bucket_of(round);
     return (is_last(b) ? of.data : of.partial + (place_of(b) - before_[me_]) * apart_) +
-           slice_of(round, to).begin;
+           shard_of(round, to).begin;
   }
 
-  /// Begins to receive this replica's slice of other replicas' branches, and to send their slices
+  /// Begins to receive this replica's shard of other replicas' branches, and to send their shards
   /// of its own branches.
   void exchange_accumulations(long round) {
     int const lane = lane_of(round, accumulations);
     for_others([&](int replica) {
       for_levels_of(division_.counts[replica], [&](int level) {
-        receive(replica, lane, at(round, {replica, level}, me_), slice_of(round, me_).size());
+        receive(replica, lane, at(round, {replica, level}, me_), shard_of(round, me_).size());
       });
       for_levels_of(division_.counts[me_], [&](int level) {
-        send(replica, lane, at(round, {me_, level}, replica), slice_of(round, replica).size());
+        send(replica, lane, at(round, {me_, level}, replica), shard_of(round, replica).size());
       });
     });
   }
-  /// Begins to send the sum of this replica's slice, and to receive the sums of other slices into
+  /// Begins to send the sum of this replica's shard, and to receive the sums of other shards into
   /// the bucket.
   ///
-  /// needs: the round's first exchange is done, so that the slices that it has sent are not read
+  /// needs: the round's first exchange is done, so that the shards that it has sent are not read
   ///        any more
   void exchange_sums(long round) {
     int const lane = lane_of(round, sums);
     T* const data = bucket_of(round).data;
-    host::share const own = slice_of(round, me_);
+    host::share const own = shard_of(round, me_);
     for_others([&](int replica) {
-      host::share const s = slice_of(round, replica);
+      host::share const s = shard_of(round, replica);
       receive(replica, lane, data + s.begin, s.size());
       send(replica, lane, data + own.begin, own.size());
     });
@@ -281,15 +281,15 @@ class replica_sum {
     return exists;
   }
 
-  /// Adds up the branches' parts of this replica's slice, in blocks that stay in the cache.
-  void add_slices(long round, team& all, void (*add)(std::ptrdiff_t, T*, T const*)) {
+  /// Adds up the branches' parts of this replica's shard, in blocks that stay in the cache.
+  void add_shards(long round, team& all, void (*add)(std::ptrdiff_t, T*, T const*)) {
     constexpr long block = 4096;
-    long const size = slice_of(round, me_).size();
+    long const size = shard_of(round, me_).size();
     all.run([&](int part) {
       host::share const mine = host::share_of(size, line, part, all.size());
       for (long from = mine.begin; from < mine.end; from += block) {
         long const n = mine.end - from < block ? mine.end - from : block;
-        division_.join_into(me_, [&](leaf_branch const& to, leaf_branch const& added) {
+        division_.join_into(me_, [&](sum_branch const& to, sum_branch const& added) {
           add(n, at(round, to, me_) + from, at(round, added, me_) + from);
         });
       }
@@ -300,12 +300,12 @@ class replica_sum {
   int rank_ = 0, me_ = 0, replicas_ = 1;
   T* room_ = nullptr;
   long half_ = 0;     // elements of half the room
-  long largest_ = 0;  // elements of the largest slice
+  long largest_ = 0;  // elements of the largest shard
   heap_array<bucket> buckets_;
-  heap_array<host::share> slices_;
+  heap_array<host::share> shard_ranges_;
   accumulation_division division_;  // of this step
   heap_array<int> before_;          // by replica: branches of earlier replicas; and the end
-  long part_ = 0, rounds_ = 1;      // most elements of a slice in a round, and rounds of a bucket
+  long part_ = 0, rounds_ = 1;      // most elements of a shard in a round, and rounds of a bucket
   long apart_ = 0;                  // elements between partial sums
   long given_ = 0;                  // buckets of this step
   long begun_ = 0, added_ = 0, done_ = 0;  // rounds

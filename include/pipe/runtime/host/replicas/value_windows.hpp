@@ -42,10 +42,10 @@ class value_windows {
     ring_.assemble(of.memory + of.end.value_ring, of.end.value_ring_bytes, count);
     coming_ = heap_array<gathered>(count + 1);
     if (count == 0) return;
-    slices_ = heap_array<host::share>(long(replicas_) * divided.buckets());
+    shard_ranges_ = heap_array<host::share>(long(replicas_) * divided.buckets());
     own_ = heap_array<char*>(divided.buckets());
     for (divided_parameter const& p : divided.parameters())
-      list_slices(p, {of.d.chunk[p.chunk], sizeof(T), replicas_}, shards);
+      list_shards(p, {of.d.chunk[p.chunk], sizeof(T), replicas_}, shards);
   }
   /// Empties the ring, as parameters have changed.
   void clear() { ring_.clear(), first_ = end_ = 0; }
@@ -114,7 +114,7 @@ class value_windows {
   void for_each_own(int chunk, parameter_place const& p, Use const& use) const {
     range const buckets = parameter(number_of(chunk, p)).buckets;
     for (int b = buckets.begin; b < buckets.end; ++b)
-      if (host::share const own = slice(b, me_); own.size() > 0)
+      if (host::share const own = shard(b, me_); own.size() > 0)
         use(own_[b], own.begin, own.size());
   }
 
@@ -132,24 +132,25 @@ class value_windows {
     int next = 0, end = 0, met = 0;  // buckets: the next to begin; the end; the next to arrive
   };
 
-  /// Lists the slices of a parameter's buckets, and the addresses of this replica's slices.
-  [[gnu::cold]] void list_slices(divided_parameter const& p, shard_cuts const& cuts,
+  /// Lists the shards of a parameter's buckets, and the addresses of this replica's shards.
+  [[gnu::cold]] void list_shards(divided_parameter const& p, shard_cuts const& cuts,
                                  rank_shards<T> const& shards) {
     int const first = cuts.bucket_of(p.of->offset);
     for (int b = 0; b < p.buckets.size(); ++b) {
       int const number = p.buckets.begin + b;
       for (int r = 0; r < replicas_; ++r) {
-        int const s = cuts.slice_of(first + b, r);
-        slices_[long(number) * replicas_ + r] = {cuts.begin_of(first + b, s) - p.of->offset,
-                                                 cuts.begin_of(first + b, s + 1) - p.of->offset};
+        int const s = cuts.shard_of(first + b, r);
+        shard_ranges_[long(number) * replicas_ + r] = {
+            cuts.begin_of(first + b, s) - p.of->offset,
+            cuts.begin_of(first + b, s + 1) - p.of->offset};
       }
       own_[number] = reinterpret_cast<char*>(
-          shards.own_values(p.chunk, p.of->offset + slice(number, me_).begin));
+          shards.own_values(p.chunk, p.of->offset + shard(number, me_).begin));
     }
   }
-  /// The slice of a replica: bytes from the start of the bucket's parameter.
-  host::share slice(int bucket, int replica) const {
-    return slices_[long(bucket) * replicas_ + replica];
+  /// The shard of a replica: bytes from the start of the bucket's parameter.
+  host::share shard(int bucket, int replica) const {
+    return shard_ranges_[long(bucket) * replicas_ + replica];
   }
   divided_parameter const& parameter(int i) const { return divided_->parameters()[i]; }
   int number_of(int chunk, parameter_place const& p) const {
@@ -163,7 +164,7 @@ class value_windows {
   }
   void distribute_one(int i, char const* values) const {
     for (int b = parameter(i).buckets.begin; b < parameter(i).buckets.end; ++b)
-      if (host::share const own = slice(b, me_); own.size() > 0)
+      if (host::share const own = shard(b, me_); own.size() > 0)
         std::memcpy(own_[b], values + own.begin, std::size_t(own.size()));
   }
   static bool reads(view<divided_operand> launch, int parameter) {
@@ -253,17 +254,17 @@ class value_windows {
   bool has_met(int bucket) {
     return replicas_ == 1 || transport_->has_met(rank_, first_lane + bucket % 2);
   }
-  /// Begins to send this replica's slice of a bucket, and to receive the other slices.
+  /// Begins to send this replica's shard of a bucket, and to receive the other shards.
   void begin_bucket(gathered const& g, int bucket) {
     int const lane = first_lane + bucket % 2;
-    if (host::share const own = slice(bucket, me_); own.size() > 0) {
+    if (host::share const own = shard(bucket, me_); own.size() > 0) {
       std::memcpy(g.to + own.begin, own_[bucket], std::size_t(own.size()));
       for_others(me_, replicas_, [&](int replica) {
         transport_->send_to(rank_, replica, lane, own_[bucket], own.size());
       });
     }
     for_others(me_, replicas_, [&](int replica) {
-      if (host::share const s = slice(bucket, replica); s.size() > 0)
+      if (host::share const s = shard(bucket, replica); s.size() > 0)
         transport_->receive_from(rank_, replica, lane, g.to + s.begin, s.size());
     });
   }
@@ -287,8 +288,8 @@ class value_windows {
   parameter_ring ring_;
   heap_array<gathered> coming_;  // a queue, from first_ to end_
   long first_ = 0, end_ = 0;
-  heap_array<host::share> slices_;  // by bucket and replica
-  heap_array<char*> own_;           // this replica's slice, by bucket
+  heap_array<host::share> shard_ranges_;  // by bucket and replica
+  heap_array<char*> own_;                 // this replica's shard, by bucket
 };
 
 }  // namespace pp::detail
