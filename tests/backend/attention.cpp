@@ -2,8 +2,8 @@
 //
 // The attention kernels on every instruction set against a naive softmax in double: the forward
 // values, the gradients (which in double agree with central differences too), odd shapes, slices of
-// one fused matrix, shared key heads, turned queries and keys, padding; and the law that a sample's
-// bits do not depend on its micro-batch.
+// one fused matrix, shared key heads, rotated queries and keys, padding; and the law that a
+// sample's bits do not depend on its micro-batch.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -28,9 +28,9 @@ struct run {
   exact<int> ids;
   attention_extras<T> extras;
 
-  /// `turned`: queries and keys are, by angles that are not small. `padding`: so many ids at the
+  /// `rotated`: queries and keys are, by angles that are not small. `padding`: so many ids at the
   /// end of sample b are -1, times b.
-  explicit run(attention_shape const& s, bool turned = false, int padding = 0)
+  explicit run(attention_shape const& s, bool rotated = false, int padding = 0)
       : shape(s), scale(T(1) / std::sqrt(static_cast<T>(s.head_size))),
         q_columns(s.heads * s.head_size), k_columns(s.kv_heads * s.head_size),
         q_rows(s.samples * s.queries), k_rows(s.samples * s.keys), q(q_rows * q_columns, 1),
@@ -49,7 +49,7 @@ struct run {
       }
     for (extent b = 0; b < s.samples; ++b)
       for (extent t = 0; t < s.keys; ++t) ids[b * s.keys + t] = t >= s.keys - b * padding ? -1 : 3;
-    if (turned) extras.rotation = rotation.data();
+    if (rotated) extras.rotation = rotation.data();
     if (padding > 0) extras.ids = ids.data();
   }
   extent present(extent b) const {
@@ -92,10 +92,10 @@ struct reference {
   std::vector<double> out, lse, dq, dk, dv;
 };
 
-/// Element c of one head's row, turned by the angle of position t: cosines and sines as the table
+/// Element c of one head's row, rotated by the angle of position t: cosines and sines as the table
 /// has them.
 template <class T>
-double turned_element(run<T> const& given, exact<T> const& x, extent row, extent t, extent c) {
+double rotated_element(run<T> const& given, exact<T> const& x, extent row, extent t, extent c) {
   if (given.extras.rotation == nullptr) return static_cast<double>(x[row + c]);
   extent const d = given.shape.head_size, half = d / 2, i = c % half;
   double const cosine = static_cast<double>(given.rotation[t * d + i]),
@@ -106,8 +106,8 @@ double turned_element(run<T> const& given, exact<T> const& x, extent row, extent
 
 /// Adds `gradient` of that element to the gradients of what it was made of.
 template <class T>
-void turn_gradient(run<T> const& given, std::vector<double>& dx, extent row, extent t, extent c,
-                   double gradient) {
+void rotate_gradient(run<T> const& given, std::vector<double>& dx, extent row, extent t, extent c,
+                     double gradient) {
   auto at = [&](extent i) -> double& { return dx[static_cast<std::size_t>(row + i)]; };
   if (given.extras.rotation == nullptr) {
     at(c) += gradient;
@@ -161,8 +161,8 @@ reference naive(run<T> const& given) {
         for (extent j = 0; j < seen; ++j) {
           double score = 0;
           for (extent c = 0; c < d; ++c)
-            score += turned_element(given, given.q, row, place, c) *
-                     turned_element(given, given.k, key(j, 0), j, c);
+            score += rotated_element(given, given.q, row, place, c) *
+                     rotated_element(given, given.k, key(j, 0), j, c);
           z[size(j)] = score * static_cast<double>(given.scale);
           sum += p[size(j)] = sees(j) ? std::exp(shaped(z[size(j)], j)) : 0;
         }
@@ -182,10 +182,10 @@ reference naive(run<T> const& given) {
           double const ds = p[size(j)] * (dp[size(j)] - mean) * static_cast<double>(given.scale) *
                             slope(z[size(j)]);
           for (extent c = 0; c < d; ++c) {
-            turn_gradient(given, r.dq, row, place, c,
-                          ds * turned_element(given, given.k, key(j, 0), j, c));
-            turn_gradient(given, r.dk, key(j, 0), j, c,
-                          ds * turned_element(given, given.q, row, place, c));
+            rotate_gradient(given, r.dq, row, place, c,
+                            ds * rotated_element(given, given.k, key(j, 0), j, c));
+            rotate_gradient(given, r.dk, key(j, 0), j, c,
+                            ds * rotated_element(given, given.q, row, place, c));
           }
         }
       }
@@ -203,14 +203,14 @@ double distance(exact<T> const& got, std::vector<double> const& wanted) {
 }
 
 template <class T>
-void check_shape(attention_shape const& shape, bool turned = false, int padding = 0) {
-  run<T> first(shape, turned, padding);
+void check_shape(attention_shape const& shape, bool rotated = false, int padding = 0) {
+  run<T> first(shape, rotated, padding);
   reference const wanted = naive(first);
   double const tolerance = sizeof(T) == 4 ? 2e-5 : 1e-12;
   on_every_isa([&](auto kernels) {
     CAPTURE(kernels.name, shape.samples, shape.queries, shape.keys, shape.heads, shape.kv_heads,
-            shape.head_size, shape.causal, turned, padding);
-    run<T> got(shape, turned, padding);
+            shape.head_size, shape.causal, rotated, padding);
+    run<T> got(shape, rotated, padding);
     got.forward(kernels);
     CHECK(distance(got.out, wanted.out) < tolerance);
     CHECK(distance(got.lse, wanted.lse) < tolerance);
@@ -237,7 +237,7 @@ TEMPLATE_TEST_CASE("attention agrees with its definition", "", float, double) {
   check_shape<TestType>({2, 150, 20, 2, 1, 16, false});  // more queries than keys
 }
 
-TEMPLATE_TEST_CASE("attention turns queries and keys by their positions", "", float, double) {
+TEMPLATE_TEST_CASE("attention rotates queries and keys by their positions", "", float, double) {
   for (bool causal : {false, true}) {
     for (extent positions : {1, 5, 33, 150})
       for (extent d : {2, 6, 16, 34, 64})
@@ -248,12 +248,12 @@ TEMPLATE_TEST_CASE("attention turns queries and keys by their positions", "", fl
 
 TEMPLATE_TEST_CASE("nobody attends to padding", "", float, double) {
   for (bool causal : {false, true})
-    for (bool turned : {false, true}) {
-      check_shape<TestType>({4, 9, 9, 2, 1, 6, causal}, turned,
+    for (bool rotated : {false, true}) {
+      check_shape<TestType>({4, 9, 9, 2, 1, 6, causal}, rotated,
                             3);  // the last sample is all padding
-      check_shape<TestType>({3, 40, 40, 2, 2, 8, causal}, turned, 7);
-      check_shape<TestType>({3, 300, 300, 1, 1, 16, causal}, turned, 100);
-      check_shape<TestType>({2, 30, 270, 4, 2, 10, causal}, turned, 141);
+      check_shape<TestType>({3, 40, 40, 2, 2, 8, causal}, rotated, 7);
+      check_shape<TestType>({3, 300, 300, 1, 1, 16, causal}, rotated, 100);
+      check_shape<TestType>({2, 30, 270, 4, 2, 10, causal}, rotated, 141);
     }
   check_shape<TestType>({3, 150, 20, 2, 1, 16, false}, false, 10);
 }

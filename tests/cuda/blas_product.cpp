@@ -240,7 +240,7 @@ class reference {
       for (int c = 0; c < g.columns; ++c) {
         double v = 0;
         for (int k = 0; k < inner; ++k)
-          v += left[std::size_t(k)] * number(g.in[1], g.attributes.contraction().is_turned
+          v += left[std::size_t(k)] * number(g.in[1], g.attributes.contraction().is_transposed
                                                           ? c * inner + k
                                                           : k * g.columns + c);
         if (g.out[0] >= 0) of[g.out[0]][std::size_t(r * g.columns + c)] = v;

@@ -59,7 +59,7 @@ struct processes_of_hashes {
   std::vector<std::unique_ptr<on_host::meeting_link>> links;
   std::vector<std::unique_ptr<hashing_executor>> executors;
 
-  /// edit(process, turns) changes the order of a process.
+  /// edit(process, entries) changes the order of a process.
   template <class Edit>
   processes_of_hashes(pipeline_of_hashes const& made, Edit const& edit, int replicas = 1)
       : replicas_(replicas) {
@@ -101,17 +101,17 @@ struct processes_of_hashes {
   int replicas_;
   std::vector<on_host::run_of_hashes> parts_;  // of the last run
 };
-void as_derived(int, std::vector<detail::cuda_turn>&) {}
-bool is_exchange(detail::cuda_turn const& t) {
-  return t.kind == detail::cuda_turn::kinds::exchange;
+void as_derived(int, std::vector<detail::cuda_entry>&) {}
+bool is_exchange(detail::cuda_entry const& t) {
+  return t.kind == detail::cuda_entry::kinds::exchange;
 }
-bool is_sum(detail::cuda_turn const& t) { return t.kind == detail::cuda_turn::kinds::sum; }
-/// The turns of a process that have a kind.
+bool is_sum(detail::cuda_entry const& t) { return t.kind == detail::cuda_entry::kinds::sum; }
+/// The entries of a process that have a kind.
 template <class Kind>
-std::vector<std::size_t> those(std::vector<detail::cuda_turn> const& turns, Kind const& is_of) {
+std::vector<std::size_t> those(std::vector<detail::cuda_entry> const& entries, Kind const& is_of) {
   std::vector<std::size_t> found;
-  for (std::size_t i = 0; i < turns.size(); ++i)
-    if (is_of(turns[i])) found.push_back(i);
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (is_of(entries[i])) found.push_back(i);
   return found;
 }
 
@@ -212,16 +212,17 @@ TEST_CASE("exchanges in another order are caught", "[cuda]") {
     INFO(name);
     schedules::family const* const f = schedules::find_family(name);
     pipeline_of_hashes const made(*f, 4, f->chunks_per_rank, 5, 4);
-    auto const turns = made.order_in({made.d.devices, 1, 1}).training;
-    for (std::size_t i = 0; i < turns.size(); ++i) {
-      if (!is_exchange(turns[i])) continue;
+    auto const entries = made.order_in({made.d.devices, 1, 1}).training;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (!is_exchange(entries[i])) continue;
       // The next value of the same stream.
       std::size_t j = i + 1;
-      while (j < turns.size() && !(is_exchange(turns[j]) && detail::stream_of(turns[j].of) ==
-                                                                detail::stream_of(turns[i].of)))
+      while (j < entries.size() &&
+             !(is_exchange(entries[j]) &&
+               detail::stream_of(entries[j].of) == detail::stream_of(entries[i].of)))
         ++j;
-      if (j == turns.size()) continue;
-      processes_of_hashes all(made, [&](int p, std::vector<detail::cuda_turn>& order) {
+      if (j == entries.size()) continue;
+      processes_of_hashes all(made, [&](int p, std::vector<detail::cuda_entry>& order) {
         if (p == 1) std::swap(order[i].of, order[j].of);
       });
       bool is_right = true;
@@ -284,19 +285,19 @@ TEST_CASE("sums of replicas at other places are caught", "[cuda]") {
     pipeline_of_hashes const made(*f, 2, 2, 4, 2);
     CHECK_FALSE(is_caught(made, &as_derived));
     // Two chunks of one process in the other order.
-    CHECK(is_caught(made, [](int p, std::vector<detail::cuda_turn>& turns) {
-      for (detail::cuda_turn& t : turns) t.adds_up = false;
-      auto const sums = those(turns, is_sum);
-      if (p == 2) std::swap(turns[sums.at(0)], turns[sums.at(1)]);
+    CHECK(is_caught(made, [](int p, std::vector<detail::cuda_entry>& entries) {
+      for (detail::cuda_entry& t : entries) t.adds_up = false;
+      auto const sums = those(entries, is_sum);
+      if (p == 2) std::swap(entries[sums.at(0)], entries[sums.at(1)]);
     }));
     // One chunk, in all processes, before its last action. Some streams are then late by chance.
     for (int c = 0; c < made.d.chunks; ++c)
-      early += is_caught(made, [&](int, std::vector<detail::cuda_turn>& turns) {
-        auto const sum = std::find_if(turns.begin(), turns.end(), [&](detail::cuda_turn const& t) {
-          return is_sum(t) && t.of.chunk == c;
-        });
-        if (sum == turns.end()) return;
-        auto const action = std::find_if(turns.begin(), sum, [&](detail::cuda_turn const& t) {
+      early += is_caught(made, [&](int, std::vector<detail::cuda_entry>& entries) {
+        auto const sum =
+            std::find_if(entries.begin(), entries.end(),
+                         [&](detail::cuda_entry const& t) { return is_sum(t) && t.of.chunk == c; });
+        if (sum == entries.end()) return;
+        auto const action = std::find_if(entries.begin(), sum, [&](detail::cuda_entry const& t) {
           return !is_exchange(t) && t.of == sum->of;
         });
         std::rotate(action, sum, sum + 1);
@@ -311,16 +312,16 @@ TEST_CASE("a sum of replicas is behind all that adds to it, and overlaps with ot
   for_every_schedule(8, {1, 5}, [&](pipeline_of_hashes const& made, int) {
     ++pipelines;
     for (int p = 0; p < made.d.devices.devices; ++p) {
-      auto const turns = made.order_in({made.d.devices, p, 1, 1, 2}).training;
+      auto const entries = made.order_in({made.d.devices, p, 1, 1, 2}).training;
       std::vector<int> sums(made.chunks.size());
       bool runs_later = false;
-      for (std::size_t i = turns.size(); i-- > 0;) {
-        detail::cuda_turn const& t = turns[i];
+      for (std::size_t i = entries.size(); i-- > 0;) {
+        detail::cuda_entry const& t = entries[i];
         int& of_chunk = sums[std::size_t(t.of.chunk)];
         // The first chunk's last result goes nowhere; no process waits for one behind a sum.
         if (t.adds_up)
-          CHECK((!is_exchange(t) && !is_sum(t) && is_sum(turns.at(i + 1)) &&
-                 turns[i + 1].of == t.of));
+          CHECK((!is_exchange(t) && !is_sum(t) && is_sum(entries.at(i + 1)) &&
+                 entries[i + 1].of == t.of));
         first_chunk += t.adds_up && t.of.chunk == 0;
         if (is_sum(t)) ++of_chunk, ++(runs_later ? overlapping : last);
         if (is_sum(t) || is_exchange(t)) continue;

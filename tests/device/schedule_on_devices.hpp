@@ -124,7 +124,8 @@ struct pipeline_of_hashes {
     std::vector<pp::detail::rank_steps> of_ranks;
     for (int r = 0; r < d.ranks; ++r)
       of_ranks.push_back({std::data(steps.row(r)), steps.size(r), nullptr, 0});
-    return {pp::cuda::turns_of(pp::cuda::merge_steps(of_ranks.data(), d.ranks, true), process), {}};
+    return {pp::cuda::entries_of(pp::cuda::merge_steps(of_ranks.data(), d.ranks, true), process),
+            {}};
   }
 
   /// The gradient of every chunk and the losses, computed one micro-batch after the other.

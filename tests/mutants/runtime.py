@@ -66,7 +66,7 @@ MUTANTS = [
     Mutant("losses of accumulations are not added up", "steps_of_accumulations", "runtime/host/overlap/flow_step.hpp",
            "j.part.accumulation = i, j.part.accumulations = own.count;", "j.part.accumulations = own.count, j.part.accumulation = own.count - 1;"),
     Mutant("numbers after a short step are those of other holders", "steady_copies", "runtime/host/overlap/flow_step.hpp",
-           "    next += micro_batches(d) + turns - 1;\n    next -= next % turns;\n", "    next += micro_batches(d) + 0 * turns;\n"),
+           "    next += micro_batches(d) + pairs - 1;\n    next -= next % pairs;\n", "    next += micro_batches(d) + 0 * pairs;\n"),
     Mutant("R reads other weights than its forward", "steps_ahead", "runtime/host/overlap/flow_weights.hpp",
            "return slot_of(a.chunk, n + a.version);", "return slot_of(a.chunk, n + a.version - (a.kind == action_kind::recompute));"),
     Mutant("a pair waits for the input of its forward only", "pairs", "runtime/host/core/action_runner.hpp",

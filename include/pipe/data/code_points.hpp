@@ -9,8 +9,8 @@
 
 namespace pp::detail {
 
-/// Lengths of runs of code points by turns: outside of general category L, in it, outside, and so
-/// on.
+/// Lengths of runs of code points, alternately: outside of general category L, in it, outside, and
+/// so on.
 // clang-format off
 inline constexpr std::uint16_t letter_runs[] = {
     65, 26, 6, 26, 47, 1, 10, 1, 4, 1, 5, 23, 1, 31, 1, 458, 4, 12, 14, 5, 7, 1, 1, 1, 129, 5, 1, 2,

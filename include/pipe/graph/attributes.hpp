@@ -16,7 +16,7 @@ namespace pp::detail {
 /// Of a matrix product: the length of the dot product of each element.
 struct contraction_attributes {
   int inner = 0;
-  bool is_turned = false;  // the second operand is the transpose of a parameter
+  bool is_transposed = false;  // the second operand is the transpose of a parameter
   friend constexpr bool operator==(contraction_attributes const&,
                                    contraction_attributes const&) = default;
 };
@@ -265,7 +265,8 @@ class attributes {
   constexpr long hash() const {
     switch (kind_) {
       case is::none: return 0;
-      case is::contraction: return as_contraction.inner + (long(as_contraction.is_turned) << 32);
+      case is::contraction:
+        return as_contraction.inner + (long(as_contraction.is_transposed) << 32);
       case is::lookup: return as_lookup.vocabulary;
       case is::map: return as_map.reads_output;
       case is::concat: return as_concat.left;

@@ -220,45 +220,47 @@ class differentiator : gradient_ops, reversal<differentiator> {
   /// y = x w, or y = x table' with the table of a lookup. In the second case the table and its
   /// transpose exchange roles, and so do x and dy in the weight gradient.
   constexpr void matmul_rule(op const& o, operand x, operand dy) {
-    bool const turned = o.in[1].where == space::parameter_transposed;
+    bool const is_transposed = o.in[1].where == space::parameter_transposed;
     operand const w{space::parameter, o.in[1].index},
-        w_turned{space::parameter_transposed, o.in[1].index};
-    op dw = backward(op_kind::matmul_weight_gradient, o, turned ? inputs{dy, x} : inputs{x, dy});
+        w_transposed{space::parameter_transposed, o.in[1].index};
+    op dw =
+        backward(op_kind::matmul_weight_gradient, o, is_transposed ? inputs{dy, x} : inputs{x, dy});
     int const inner = o.attributes.contraction().inner;
-    if (turned) {
+    if (is_transposed) {
       dw.columns = inner;
       dw.attributes = contraction_attributes{o.columns};
     }
     weight(dw, w);
     // The forward op of a table reads the parameter transposed; of any other weight, the input
     // gradient does.
-    if (out_.keeps()) out_.transposed[w.index] = out_.transposed[w.index] || turned || needs(x);
+    if (out_.keeps())
+      out_.transposed[w.index] = out_.transposed[w.index] || is_transposed || needs(x);
     if (!needs(x)) return;
-    op d = backward(op_kind::matmul_input_gradient, o, {dy, turned ? w : w_turned});
+    op d = backward(op_kind::matmul_input_gradient, o, {dy, is_transposed ? w : w_transposed});
     d.columns = inner;
-    d.attributes = contraction_attributes{o.columns, !turned};
+    d.attributes = contraction_attributes{o.columns, !is_transposed};
     input(d, x);
   }
   /// y = conv(x, w), or a transposed convolution, whose input gradient is a convolution. The weight
   /// gradient of both reads first the image that has `channels`, then the image that has `filters`.
   constexpr void convolution_rule(op const& o, operand x, operand dy) {
-    bool const turned = o.kind == op_kind::convolution_input_gradient;
+    bool const is_transposed = o.kind == op_kind::convolution_input_gradient;
     convolution_attributes const of = o.attributes.convolution();
     operand const w{space::parameter, o.in[1].index};
-    op dw =
-        backward(op_kind::convolution_weight_gradient, o, turned ? inputs{dy, x} : inputs{x, dy});
+    op dw = backward(op_kind::convolution_weight_gradient, o,
+                     is_transposed ? inputs{dy, x} : inputs{x, dy});
     dw.rows = of.out_rows();
     dw.columns = of.filters;
     weight(dw, w);
-    bool const reads_transpose = !of.is_depthwise() && (turned || needs(x));
+    bool const reads_transpose = !of.is_depthwise() && (is_transposed || needs(x));
     if (out_.keeps()) out_.transposed[w.index] = out_.transposed[w.index] || reads_transpose;
     if (!needs(x)) return;
-    operand const read{turned || of.is_depthwise() ? w.where : space::parameter_transposed,
+    operand const read{is_transposed || of.is_depthwise() ? w.where : space::parameter_transposed,
                        w.index};
-    op d = backward(turned ? op_kind::convolution : op_kind::convolution_input_gradient, o,
+    op d = backward(is_transposed ? op_kind::convolution : op_kind::convolution_input_gradient, o,
                     {dy, read});
-    d.rows = turned ? of.out_rows() : of.in_rows();
-    d.columns = turned ? of.filters : of.channels;
+    d.rows = is_transposed ? of.out_rows() : of.in_rows();
+    d.columns = is_transposed ? of.filters : of.channels;
     input(d, x);
   }
   /// A user-defined layer: at most one weight-gradient op for all its parameters, one op for the

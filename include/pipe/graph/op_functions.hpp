@@ -44,8 +44,8 @@ class op_functions {
     if (of.form.columns() != x.form.columns())
       self().report(wrong::tied_layer_needs_parameters_of_the_same_shape, of.form,
                     of.form.with_columns(x.form.columns()));
-    operand const turned{space::parameter_transposed, table.index};
-    return self().push(op_kind::matmul, x, x.form.with_columns(of.form.rows()), {turned},
+    operand const transposed{space::parameter_transposed, table.index};
+    return self().push(op_kind::matmul, x, x.form.with_columns(of.form.rows()), {transposed},
                        contraction_attributes{x.form.columns(), true});
   }
   /// x[H, W, C] and w[kh, kw, C / groups, N] -> [Y, X, N], of the shape `form`

@@ -58,7 +58,8 @@ struct NAdam {
   /// P of a step, and 0 where it is too small to change 1 - P. A function of the step and the
   /// settings, so no state; PyTorch's files have it for each parameter.
   ///
-  /// cost: a turn for each step, but not more than it takes to become that small: 42 / -log(beta1)
+  /// cost: an iteration for each step, but not more than it takes to become that small: 42 /
+  ///       -log(beta1)
   double product(long step) const {
     double const each = libm::pow(0.96, momentum_decay);
     double of_all = 1, decayed = 0.5;

@@ -109,8 +109,8 @@ inline constexpr long most_undivided_elements = 1L << 15;
 /// trained parameters that are large and not shared come first, in the order of the model. Buffers
 /// have a region of their own, in which buffers that steps write come first.
 ///
-/// shape: turn[parameters of the stage]: working memory
-constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r, char* turn,
+/// shape: order_of[parameters of the stage]: working memory
+constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r, char* order_of,
                                   layout_sinks& out, stage_bytes& bytes) {
   constexpr char not_trained = 2, committed = 3, constant_buffer = 4, placed = 5, divided = 6;
   int const count = r.parameters.size();
@@ -121,34 +121,34 @@ constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r,
   // 0: updated by the optimizer; 1: a later place of a shared parameter, whose first place is
   // updated.
   for (int i = 0; i < count; ++i)
-    turn[i] = p[i].is_committed() ? committed
-              : p[i].is_buffer    ? constant_buffer
-              : !p[i].trained     ? not_trained
-                                  : char(p[i].tied_to >= 0 ? 1 : 0);
+    order_of[i] = p[i].is_committed() ? committed
+                  : p[i].is_buffer    ? constant_buffer
+                  : !p[i].trained     ? not_trained
+                                      : char(p[i].tied_to >= 0 ? 1 : 0);
   bool some[placed]{};
-  for (int i = 0; i < count; ++i) some[int(turn[i])] = true;
+  for (int i = 0; i < count; ++i) some[int(order_of[i])] = true;
   int n = 0;
   auto const place = [&](int i, long& end) {
-    turn[i] = placed;
+    order_of[i] = placed;
     out.by_offset[n++] = i;
     out.parameters[i] = end;
     end += align_up(p[i].elements() * m.values.widths.element);
   };
   if (m.values.widths.divides) {
     for (int i = 0; i < count; ++i)
-      if (turn[i] == 0 && p[i].elements() > most_undivided_elements) turn[i] = divided;
+      if (order_of[i] == 0 && p[i].elements() > most_undivided_elements) order_of[i] = divided;
     for (parameter const& other : m.parameters)
       if (r.parameters.contains(other.tied_to))
-        if (char& owner = turn[other.tied_to - r.parameters.begin]; owner == divided) owner = 0;
+        if (char& owner = order_of[other.tied_to - r.parameters.begin]; owner == divided) owner = 0;
     for (int i = 0; i < count; ++i)
-      if (turn[i] == divided) place(i, bytes.parameters);
+      if (order_of[i] == divided) place(i, bytes.parameters);
   }
   bytes.divided = bytes.parameters;
   for (char order = 0; order < placed; ++order) {
     for (int first = 0; first < count && some[int(order)]; ++first) {
-      if (turn[first] != order) continue;
+      if (order_of[first] != order) continue;
       for (int i = first; i < count; ++i) {
-        if (turn[i] != order) continue;
+        if (order_of[i] != order) continue;
         if (order == 0 && !trained_alike(p[i], p[first])) continue;
         place(i, order < committed ? bytes.parameters : bytes.buffers);
       }

@@ -56,8 +56,8 @@ constexpr auto lay_out_stage(stage_position const& at, layout_scratch scratch, V
                    l.transposed.begin(),
                    {l.passed_values.begin()},
                    {l.passed_gradients.begin()}};
-  auto turn = array_of<char>(parameters);
-  lay_out_parameters(at.model, at.range, turn.begin(), out, l.bytes);
+  auto order_of = array_of<char>(parameters);
+  lay_out_parameters(at.model, at.range, order_of.begin(), out, l.bytes);
   auto seen = array_of<occurrence>(uses);
   auto forward_blocks = array_of<scratch_block>(values + fixed<1>{}),
        backward_blocks = array_of<scratch_block>(values + fixed<1>{});

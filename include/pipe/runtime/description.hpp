@@ -295,7 +295,7 @@ struct pipeline_description {
   bool divides_gradients =
       false;               ///< also gradients during a run: accumulations have one micro-batch
   int threads = 1;         ///< per rank
-  int turns = 1;           ///< most pairs of holders at a boundary: see turns_of
+  int pairs = 1;           ///< most pairs of holders at a boundary: see pairs_of
   int copied_holders = 0;  ///< most holders of a chunk with copies of its weights
   int report_slots = 0;    ///< reports in progress, if steps overlap and are copied
   int element_bytes = 4;   ///< of parameters and gradients

@@ -45,33 +45,33 @@ inline transfer result_of(pipeline_description const& d, action const& a) {
 constexpr int values_stream(int chunk) { return 2 * chunk; }
 constexpr int gradients_stream(int chunk) { return 2 * chunk + 1; }
 inline int values_stream(pipeline_description const& d, int c, int micro_batch) {
-  int const turns = turns_of(d.chunk[c - 1].holders, d.chunk[c].holders);
-  return values_stream(c) + 2 * d.chunks * (micro_batch % turns);
+  int const pairs = pairs_of(d.chunk[c - 1].holders, d.chunk[c].holders);
+  return values_stream(c) + 2 * d.chunks * (micro_batch % pairs);
 }
 inline int gradients_stream(pipeline_description const& d, int c, int micro_batch) {
-  int const turns = turns_of(d.chunk[c].holders, d.chunk[c + 1].holders);
-  return gradients_stream(c) + 2 * d.chunks * (micro_batch % turns);
+  int const pairs = pairs_of(d.chunk[c].holders, d.chunk[c + 1].holders);
+  return gradients_stream(c) + 2 * d.chunks * (micro_batch % pairs);
 }
 /// Calls use(number, stream) for the streams between ranks at boundaries: for each pair of holders
 /// of neighbouring chunks that meet, one stream in each direction.
 template <class Use>
 void for_each_stream(pipeline_description const& d, Use const& use) {
   auto const from = [&](int number, transfer first, ring const& made, ring const& received,
-                        int begin, int turns) {
+                        int begin, int pairs) {
     if (first.from_rank == first.to_rank) return;
     first.from -= made.at(begin) - made.offset;
     first.to -= received.at(begin) - received.offset;
     use(number, boundary_stream{first, made.stride, received.stride, made.slots, received.slots,
-                                made.step, received.step, begin, turns});
+                                made.step, received.step, begin, pairs});
   };
   for (int c = 1; c < d.chunks; ++c) {
     chunk_description const &before = d.chunk[c - 1], &after = d.chunk[c];
-    int const turns = turns_of(before.holders, after.holders);
-    for (int mb = 0; mb < turns; ++mb) {
+    int const pairs = pairs_of(before.holders, after.holders);
+    for (int mb = 0; mb < pairs; ++mb) {
       from(values_stream(d, c, mb), values_into(d, c, mb), before.boundary, after.received, mb,
-           turns);
+           pairs);
       from(gradients_stream(d, c - 1, mb), gradients_into(d, c - 1, mb), after.gradient,
-           before.received_gradient, mb, turns);
+           before.received_gradient, mb, pairs);
     }
   }
 }
@@ -92,11 +92,11 @@ inline int stream_of(pipeline_description const& d, action const& a) {
 /// the holder of the next micro-batch.
 inline int sum_stream(pipeline_description const& d, chunk_description const& c, int micro_batch,
                       parameter_place const& p) {
-  return 2 * d.chunks * d.turns + micro_batch % c.holders * d.parameter_count + p.index;
+  return 2 * d.chunks * d.pairs + micro_batch % c.holders * d.parameter_count + p.index;
 }
 /// The number of the stream of reports on steps from chunk c's rank to rank `reader`.
 inline int report_stream(pipeline_description const& d, int c, int reader) {
-  return 2 * d.chunks * d.turns + d.copied_holders * d.parameter_count + c * d.ranks + reader;
+  return 2 * d.chunks * d.pairs + d.copied_holders * d.parameter_count + c * d.ranks + reader;
 }
 /// The number of all streams.
 inline int count_rank_streams(pipeline_description const& d) {

@@ -130,10 +130,10 @@ class repeated_step {
   /// micro-batches are on the ranks on which those of the first step are.
   constexpr int late_step(Where const& where, [[maybe_unused]] Slots const& slots) const {
     long longest = 1;
-    int turns = 1;
+    int pairs = 1;
     for (int c = 0; c < problem_.chunks; ++c) {
       int const copies = replicas(where, c);
-      turns = turns_of(turns, copies);
+      pairs = pairs_of(pairs, copies);
       if constexpr (bounded)
         if (c + 1 < problem_.chunks) {
           slot_count const ring = slots[static_cast<std::size_t>(c)];
@@ -143,7 +143,7 @@ class repeated_step {
         }
     }
     long const least = 1 + longest / micro_batches_;
-    return static_cast<int>((least + turns - 1) / turns * turns);
+    return static_cast<int>((least + pairs - 1) / pairs * pairs);
   }
 
   template <class Each>

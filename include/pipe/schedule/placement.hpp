@@ -61,10 +61,10 @@ constexpr char const* what_fits(placement where) {
 
 /// The number of micro-batches after which the same two holders meet at a boundary again, between
 /// chunks that have `before` and `after` holders.
-constexpr int turns_of(int before, int after) {
-  int turns = before;
-  while (turns % after != 0) turns += before;
-  return turns;
+constexpr int pairs_of(int before, int after) {
+  int pairs = before;
+  while (pairs % after != 0) pairs += before;
+  return pairs;
 }
 
 /// Whether the holders of a chunk add to one gradient, in the order of the micro-batches.

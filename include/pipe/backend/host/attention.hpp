@@ -66,7 +66,7 @@ struct positions {
 template <class T>
 struct attention_extras {
   T const* rotation = nullptr;  ///< [S, d]: cosines and sines of the positions' angles, by which
-                                ///< queries and keys are rotated; see turn_rows
+                                ///< queries and keys are rotated; see rotate_rows
   int const* ids =
       nullptr;  ///< [B, S]: trailing ids of -1 in a sample are padding, which no query sees
 };

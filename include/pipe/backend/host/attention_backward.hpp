@@ -23,7 +23,7 @@ namespace pp::host {
 template <class T>
 void write_rows(attention_set<T> const& set, T const* from, extent padded, extent rows, extent d,
                 T const* rotation, T* to, extent stride) {
-  if (rotation != nullptr) return set.turn_back(from, padded, rows, d, rotation, d, to, stride);
+  if (rotation != nullptr) return set.rotate_back(from, padded, rows, d, rotation, d, to, stride);
   set.tiles.copy_rows(from, padded, rows, d, d, to, stride);
 }
 
@@ -74,7 +74,7 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
     if (h % group == 0) {
       T const* const key = k.data + key_row * k.stride + at;
       if (with.rotation != nullptr) {
-        set.turn(key, k.stride, shape.keys, d, with.rotation, padded, keys, padded);
+        set.rotate(key, k.stride, shape.keys, d, with.rotation, padded, keys, padded);
         transpose_blocks(set, keys, padded, shape.keys, d, keys_t);
       } else {
         transpose_blocks(set, key, k.stride, shape.keys, d, keys_t);
@@ -92,8 +92,8 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
                                     ? with.rotation + (t0 + shape.keys - shape.queries) * d
                                     : nullptr;
       if (rotation != nullptr)
-        set.turn(q.data + first_row * q.stride + h * d, q.stride, rows, d, rotation, padded, query,
-                 padded);
+        set.rotate(q.data + first_row * q.stride + h * d, q.stride, rows, d, rotation, padded,
+                   query, padded);
       else
         set.tiles.copy_rows(q.data + first_row * q.stride + h * d, q.stride, rows, d, padded, query,
                             padded);

@@ -104,7 +104,7 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shap
   T* const values = space.take(part.key_rows);
   T* const scores = space.take(part.scores);
   T* const sums = space.take(part.query_rows);
-  T* const turned = space.take(part.query_rows);
+  T* const rotated = space.take(part.query_rows);
   T* const largest = space.take(part.per_query);
   T* const sum = space.take(part.per_query);
   softmax_rows<T> const state{sums, padded, largest, sum};
@@ -117,7 +117,7 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shap
       extent const at = h / group * d;
       T const* const key = k.data + b * shape.keys * k.stride + at;
       if (with.rotation != nullptr) {
-        set.turn(key, k.stride, shape.keys, d, with.rotation, d, values, padded);
+        set.rotate(key, k.stride, shape.keys, d, with.rotation, d, values, padded);
         transpose_blocks(set, values, padded, shape.keys, d, keys);
       } else {
         transpose_blocks(set, key, k.stride, shape.keys, d, keys);
@@ -131,9 +131,9 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shap
       T const* query = q.data + first_row * q.stride + h * d;
       extent query_stride = q.stride;
       if (with.rotation != nullptr) {
-        set.turn(query, q.stride, rows, d, with.rotation + (t0 + shape.keys - shape.queries) * d, d,
-                 turned, padded);
-        query = turned;
+        set.rotate(query, q.stride, rows, d, with.rotation + (t0 + shape.keys - shape.queries) * d,
+                   d, rotated, padded);
+        query = rotated;
         query_stride = padded;
       }
       attend(set, shape, present, h, t0, rows, scale, query, query_stride, keys, values, scores,

@@ -46,12 +46,12 @@ struct attention_set {
   tile_set<T> tiles{};
   void (*transpose)(T const* in, extent rows, extent columns, extent in_stride, T* out,
                     extent out_stride) = nullptr;
-  /// Rotation of queries or keys by the angles of their positions; turn_back: of gradients, in the
-  /// other direction. Null in a model without rotation.
-  void (*turn)(T const* from, extent stride, extent rows, extent d, T const* rotation,
-               extent padded, T* to, extent to_stride) = nullptr;
-  void (*turn_back)(T const* from, extent stride, extent rows, extent d, T const* rotation,
-                    extent padded, T* to, extent to_stride) = nullptr;
+  /// Rotation of queries or keys by the angles of their positions; rotate_back: of gradients, in
+  /// the other direction. Null in a model without rotation.
+  void (*rotate)(T const* from, extent stride, extent rows, extent d, T const* rotation,
+                 extent padded, T* to, extent to_stride) = nullptr;
+  void (*rotate_back)(T const* from, extent stride, extent rows, extent d, T const* rotation,
+                      extent padded, T* to, extent to_stride) = nullptr;
   /// Called before and after the blocks of keys of a block of queries. Null: scores are plain, and
   /// every row sees a key of the first block.
   void (*begin)(softmax_rows<T> const& state, extent rows) = nullptr;

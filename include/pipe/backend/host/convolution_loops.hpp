@@ -136,14 +136,14 @@ struct gathered_patches {
 /// The right factor of an input gradient, with rows (tap, filter) and columns (channel), gathered
 /// from the transpose of the weight, [filters, taps, channels].
 template <class T>
-struct turned_weight {
+struct transposed_weight {
   tile_set<T> const& tiles;
   patches<T> const& of;
   T const* weight;  // of the group's first filter
   extent channels, kernel_width, row;
 
   static void panel(void* self, extent p, extent depth, extent j, int columns, int padded, T* to) {
-    auto const& w = *static_cast<turned_weight const*>(self);
+    auto const& w = *static_cast<transposed_weight const*>(self);
     for (extent const end = p + depth; p < end;) {
       extent const filters = w.of.channels, tap = p / filters, filter = p % filters;
       extent const u = w.of.vertical.tap + tap / w.of.horizontal.taps * w.of.vertical.tap_step,
@@ -194,20 +194,22 @@ template <class T>
 PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, detail::group const& g,
                             int samples, convolution_steps<T> const& steps) {
   detail::convolution_attributes const of = g.attributes.convolution();
-  bool const turned = g.anchor == op_kind::convolution_input_gradient;
-  int const phases_down = turned ? of.vertical.stride : 1,
-            phases_across = turned ? of.horizontal.stride : 1;
+  bool const is_transposed = g.anchor == op_kind::convolution_input_gradient;
+  int const phases_down = is_transposed ? of.vertical.stride : 1,
+            phases_across = is_transposed ? of.horizontal.stride : 1;
   extent const columns = g.columns, n = columns / of.groups,
-               pitch = turned ? of.filters : of.channels, kernel_width = of.horizontal.kernel;
+               pitch = is_transposed ? of.filters : of.channels,
+               kernel_width = of.horizontal.kernel;
   bool const in_place = steps.finish == nullptr && phases_down * phases_across == 1;
   char* memory = static_cast<char*>(a.workspace);
   T* const results = reinterpret_cast<T*>(memory);
   memory += detail::align_up(patch_rows * columns * long(sizeof(T)));
   for (int phase = 0; phase < phases_down * phases_across; ++phase) {
     int const down = phase / phases_across, across = phase % phases_across;
-    patches<T> read{turned ? gradient_axis(of.vertical, down) : forward_axis(of.vertical),
-                    turned ? gradient_axis(of.horizontal, across) : forward_axis(of.horizontal),
-                    a.at(g.in[0]), pitch, pitch / of.groups};
+    patches<T> read{
+        is_transposed ? gradient_axis(of.vertical, down) : forward_axis(of.vertical),
+        is_transposed ? gradient_axis(of.horizontal, across) : forward_axis(of.horizontal),
+        a.at(g.in[0]), pitch, pitch / of.groups};
     extent const k = read.columns(), pixels = read.rows();
     share const own = share_of(pixels * samples, rows_step, a.part, a.parts);
     for (extent row = own.begin; row < own.end; row += patch_rows) {
@@ -219,11 +221,11 @@ PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, det
       } else if (k == 0) {
         copy_or_clear<T>(nullptr, m * columns, to);
       } else {
-        blocking const cut = patch_blocking<T>(m, n, k, tiles.columns(), turned);
+        blocking const cut = patch_blocking<T>(m, n, k, tiles.columns(), is_transposed);
         for (int group = 0; group < of.groups; ++group) {
           read.image = a.at(g.in[0]) + group * read.channels;
           gathered_patches<T> left{read, row, 0, reinterpret_cast<T*>(memory), cut.depth};
-          turned_weight<T> right{
+          transposed_weight<T> right{
               tiles, read,         a.at(g.in[1]) + group * read.channels * of.taps() * n,
               n,     kernel_width, n * of.taps()};
           contraction_ends<T> ends;
@@ -231,7 +233,7 @@ PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, det
           ends.ldc = columns;
           ends.left = &left;
           ends.make_left = &gathered_patches<T>::rows;
-          if (turned) ends.right = &right, ends.make_right = &turned_weight<T>::panel;
+          if (is_transposed) ends.right = &right, ends.make_right = &transposed_weight<T>::panel;
           contract_tiles<T>(
               tiles, m, n, k, {left.block, left.stride, 1}, a.at(g.in[1]) + group * n, columns,
               ends, memory + detail::align_up(patch_rows * cut.depth * long(sizeof(T))), cut);
@@ -242,8 +244,8 @@ PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, det
       for (extent r = 0; r < m; ++r, at.next(read)) {
         extent const i = at.i * read.vertical.pixel_step + read.vertical.pixel,
                      j = at.j * read.horizontal.pixel_step + read.horizontal.pixel,
-                     width = turned ? of.horizontal.in : of.horizontal.out,
-                     all = turned ? of.in_rows() : of.out_rows();
+                     width = is_transposed ? of.horizontal.in : of.horizontal.out,
+                     all = is_transposed ? of.in_rows() : of.out_rows();
         extent const result = at.sample * all + i * width + j;
         if (steps.finish != nullptr)
           steps.finish(a, result, to + r * columns);

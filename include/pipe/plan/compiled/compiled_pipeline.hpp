@@ -179,8 +179,8 @@ struct compiled_pipeline : chosen_options<Options> {
     d.divides_gradients = chosen::divides_gradients;
     d.threads = threads;
     for (int s = 0; s + 1 < stages; ++s)
-      if (int const n = turns_of(replicas(where, s), replicas(where, s + 1)); n > d.turns)
-        d.turns = n;
+      if (int const n = pairs_of(replicas(where, s), replicas(where, s + 1)); n > d.pairs)
+        d.pairs = n;
     for (chunk_description const& c : map->chunks)
       if (c.has_copies() && c.holders > d.copied_holders) d.copied_holders = c.holders;
     d.report_slots = step::report_slots;

@@ -92,14 +92,14 @@ class cuda_executor {
     add_up_ = {&add_up, [](void const* use, int chunk, bool drops, int launch) {
                  (*static_cast<AddUp const*>(use))(chunk, drops, launch);
                }};
-    for (cuda_turn const& turn : trains ? order_.training : order_.evaluation) {
-      if (turn.kind != cuda_turn::kinds::exchange) exchange();
-      is_added_up_ = turn.adds_up;
-      if (turn.kind == cuda_turn::kinds::sum)
-        add_up(turn.of.chunk, false, INT_MAX);
-      else if (samples_in(d_, job_, turn.of.micro_batch) > 0)
-        turn.kind == cuda_turn::kinds::run ? execute(turn.rank, turn.of)
-                                           : prepare_exchange(turn.of);
+    for (cuda_entry const& entry : trains ? order_.training : order_.evaluation) {
+      if (entry.kind != cuda_entry::kinds::exchange) exchange();
+      is_added_up_ = entry.adds_up;
+      if (entry.kind == cuda_entry::kinds::sum)
+        add_up(entry.of.chunk, false, INT_MAX);
+      else if (samples_in(d_, job_, entry.of.micro_batch) > 0)
+        entry.kind == cuda_entry::kinds::run ? execute(entry.rank, entry.of)
+                                             : prepare_exchange(entry.of);
     }
     exchange();
     copies_.join();
@@ -291,7 +291,7 @@ class cuda_executor {
   /// event of its arrival. The rank has already enqueued the reader of the slot's value before,
   /// since it has as many slots as its order needs.
   ///
-  /// A value from another process has been exchanged in its own turn.
+  /// A value from another process has been exchanged in its own entry.
   cuda::event const& received(action const& a, int chunk, milestone m, int micro_batch) {
     int const number = m == milestone::forward ? values_stream(a.chunk) : gradients_stream(a.chunk);
     if (is_local(chunk))

@@ -31,7 +31,7 @@ struct cuda_group {
 
 /// The orders in which the host enqueues training and evaluation.
 struct cuda_order {
-  std::vector<cuda_turn> training, evaluation;
+  std::vector<cuda_entry> training, evaluation;
 };
 
 /// The place of an executor's ranks: the devices of this process, their numbers for the CUDA

@@ -15,15 +15,15 @@
 
 namespace pp::detail {
 
-/// A turn of the host's loop: it enqueues an action of a rank of this process, the exchange of an
-/// action's result with another process, or the sum over replicas of the gradients that an action
-/// has completed.
-struct cuda_turn {
+/// An entry of the order in which the host enqueues: it enqueues an action of a rank of this
+/// process, the exchange of an action's result with another process, or the sum over replicas of
+/// the gradients that an action has completed.
+struct cuda_entry {
   enum class kinds : unsigned char { run, exchange, sum };
   int rank = 0;
   action of{};
   kinds kind = kinds::run;
-  /// If an action runs: the sum begins bucket by bucket during the action; the next turn sums what
+  /// If an action runs: the sum begins bucket by bucket during the action; the next entry sums what
   /// is left.
   bool adds_up = false;
 };
@@ -79,10 +79,10 @@ struct ordered_step {
 /// this action, the sum comes behind the transfer.
 ///
 /// law: the order follows from the table alone, whatever part of a mini-batch a replica has
-[[gnu::cold]] inline std::vector<detail::cuda_turn> turns_of(std::vector<ordered_step> const& all,
-                                                             detail::local_devices const& local) {
-  using turn = detail::cuda_turn;
-  std::vector<turn> turns;
+[[gnu::cold]] inline std::vector<detail::cuda_entry> entries_of(
+    std::vector<ordered_step> const& all, detail::local_devices const& local) {
+  using entry = detail::cuda_entry;
+  std::vector<entry> entries;
   auto const completes = [&](std::size_t i, int chunk) {
     schedules::action const& a = all[i].step.of;
     return a.chunk == chunk && detail::makes_weight_gradient(a.kind);
@@ -91,30 +91,31 @@ struct ordered_step {
     auto const& [step, rank] = all[i];
     bool const is_local = local.has(rank);
     if (step.kind != detail::step_kind::compute) {
-      if (is_local != local.has(step.peer)) turns.push_back({rank, step.of, turn::kinds::exchange});
+      if (is_local != local.has(step.peer))
+        entries.push_back({rank, step.of, entry::kinds::exchange});
     } else if (is_local) {
-      turns.push_back({rank, step.of, turn::kinds::run});
+      entries.push_back({rank, step.of, entry::kinds::run});
     }
     if (local.replicas == 1 || !is_local || !completes(i, step.of.chunk)) continue;
     std::size_t later = i + 1;
     while (later < all.size() && !completes(later, step.of.chunk)) ++later;
     if (later < all.size()) continue;
-    turn& made = turns.back();
-    made.adds_up = made.kind == turn::kinds::run && made.of == step.of;
-    turns.push_back({rank, step.of, turn::kinds::sum});
+    entry& made = entries.back();
+    made.adds_up = made.kind == entry::kinds::run && made.of == step.of;
+    entries.push_back({rank, step.of, entry::kinds::sum});
   }
-  return turns;
+  return entries;
 }
 
-/// A topological order of a table's actions: a turn for each action, in the order in which ranks
+/// A topological order of a table's actions: an entry for each action, in the order in which ranks
 /// execute them. `slots`: the slots of each boundary, which bound how far a rank may run ahead.
 ///
-/// shape: rows: a table -> turns[actions of the table]
+/// shape: rows: a table -> entries[actions of the table]
 /// needs: the table has no deadlock with these slots
 template <class Problem, class Rows>
-[[gnu::cold]] std::vector<detail::cuda_turn> order_of(
+[[gnu::cold]] std::vector<detail::cuda_entry> order_of(
     Problem const& problem, Rows const& rows, std::vector<detail::slot_count> const& slots) {
-  std::vector<detail::cuda_turn> order;
+  std::vector<detail::cuda_entry> order;
   std::vector<int> next(std::size_t(problem.ranks));  // by rank
   auto walk =
       detail::execution<Problem, Rows, std::vector<detail::slot_count>>(problem, rows, slots);

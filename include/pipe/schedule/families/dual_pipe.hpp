@@ -14,12 +14,12 @@ namespace pp {
 namespace detail {
 
 /// The order of a rank over two streams of `each` micro-batches; stream 0 is the one that reaches
-/// the rank first. `half` ranks lie between an end and the turn, and this rank is the `at`-th from
+/// the rank first. `half` ranks lie between an end and the bend, and this rank is the `at`-th from
 /// its end. Calls run(kind, stream, with_next) for the stream's next micro-batch; with_next: the
 /// action is the forward of a pair.
 ///
 /// needs:  each >= 2 half
-/// source: DeepSeek-AI, DualPipe, 2025: its eight steps. On the ranks at the turn the first F of
+/// source: DeepSeek-AI, DualPipe, 2025: its eight steps. On the ranks at the bend the first F of
 ///         the fourth and the backward beside it are no pair: the next rank gets that F earlier.
 template <class Run>
 constexpr void run_dual(int at, int half, int each, Run act) {
@@ -28,7 +28,7 @@ constexpr void run_dual(int at, int half, int each, Run act) {
   auto const pair = [&](int f, int b, bool together = true) {
     act(forward, f, together), run(backward, b);
   };
-  int const inner = half - 1 - at;  // ranks from here to the turn
+  int const inner = half - 1 - at;  // ranks from here to the bend
   for (int i = 0; i < 2 * inner; ++i) run(forward, 0);
   for (int i = 0; i <= at; ++i) run(forward, 0), run(forward, 1);
   for (int i = 0; i < inner; ++i) run(backward_input, 1), run(backward_weight, 1), run(forward, 1);
@@ -37,7 +37,7 @@ constexpr void run_dual(int at, int half, int each, Run act) {
     pair(1, 0);
   }
   for (int i = 0; i < inner; ++i) run(backward, 1), pair(1, 0);
-  // From the middle on Ws are delayed; both streams take turns, beginning with the stream of the
+  // From the middle on Ws are delayed; the streams alternate, beginning with the stream of the
   // first delayed W.
   int const middle = (at + 1) / 2;
   bool const from_1 = at % 2 == 1;

@@ -24,8 +24,8 @@ struct grouped_order {
   };
   constexpr visit of(int n, int rank, bool is_forward) const {
     int const round = n % (group * chunks_per_rank) / group;
-    int const turn = is_forward ? round : chunks_per_rank - 1 - round;
-    return visit{turn * ranks + rank, n / (group * chunks_per_rank) * group + n % group};
+    int const local = is_forward ? round : chunks_per_rank - 1 - round;
+    return visit{local * ranks + rank, n / (group * chunks_per_rank) * group + n % group};
   }
 };
 

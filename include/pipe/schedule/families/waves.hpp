@@ -17,8 +17,8 @@ template <pipeline_problem Problem>
 constexpr auto backward_first(Problem const& problem) {
   return [chunks = long(problem.chunks),
           micro_batches = long(problem.micro_batches)](action const& a) {
-    long const turn = a.micro_batch * chunks + (chunks - 1 - a.chunk);
-    return a.kind == action_kind::forward ? chunks * micro_batches + turn : turn;
+    long const place = a.micro_batch * chunks + (chunks - 1 - a.chunk);
+    return a.kind == action_kind::forward ? chunks * micro_batches + place : place;
   };
 }
 

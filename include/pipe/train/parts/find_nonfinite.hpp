@@ -43,8 +43,8 @@ struct fault_place {
   /// chunks, and 2^18 launches in each.
   long order() const {
     constexpr long chunks = 1L << 13, launches = 1L << 18;
-    long const turn = forward ? chunk : chunks - 1 - chunk;
-    return ((2L * micro_batch + (forward ? 0 : 1)) * chunks + turn) * launches + launch;
+    long const position = forward ? chunk : chunks - 1 - chunk;
+    return ((2L * micro_batch + (forward ? 0 : 1)) * chunks + position) * launches + launch;
   }
 };
 

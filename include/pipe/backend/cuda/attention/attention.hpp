@@ -23,7 +23,7 @@ constexpr auto attention_bodies() {
   if constexpr (!shape::is_gradient) {
     return maybe_before<shape::is_rotary, rope>(kernel_list<attention_forward<P, G>>{});
   } else {
-    constexpr bool rope_follows = shape::is_rotary && !shape::turns_in_registers;
+    constexpr bool rope_follows = shape::is_rotary && !shape::rotates_in_registers;
     constexpr bool of_keys = shape::is_fused || group_of<P, G>::value.out[1] >= 0;
     constexpr bool of_queries = group_of<P, G>::value.out[0] >= 0;
     constexpr std::conditional_t<rope_follows, kernel_list<attention_rope<P, G, true>>,

@@ -209,8 +209,8 @@ struct attention_key_gradients {
       float factor[2 * Tall], one[2 * Tall];
       for (float& f : factor) f = shape::scale;
       for (float& f : one) f = 1;
-      if constexpr (shape::turns_in_registers)
-        shape::template turn_back<Tall>(a, thread, mine.keys, first);
+      if constexpr (shape::rotates_in_registers)
+        shape::template rotate_back<Tall>(a, thread, mine.keys, first);
       shape::template save_rows<Tall>(thread, mine.keys, factor, rows,
                                       dk.data + own_row * dk.stride + column, dk.stride);
       shape::template save_rows<Tall>(thread, mine.values, one, rows,
@@ -364,8 +364,8 @@ struct attention_query_gradients {
       head_rows<T> const dq = shape::query_gradients(a);
       float factor[2 * Tall];
       for (float& f : factor) f = shape::scale;
-      if constexpr (shape::turns_in_registers)
-        shape::template turn_back<Tall>(a, thread, mine.out, first);
+      if constexpr (shape::rotates_in_registers)
+        shape::template rotate_back<Tall>(a, thread, mine.out, first);
       shape::template save_rows<Tall>(thread, mine.out, factor, rows,
                                       dq.data + own_row * dq.stride + column, dq.stride);
     });

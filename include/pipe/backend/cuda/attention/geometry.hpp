@@ -88,21 +88,21 @@ struct attention_geometry : score_rule<P, G> {
   // gradients also two numbers for each query and head ----
 
   static constexpr long aligned(long bytes) { return (bytes + 255) / 256 * 256; }
-  static constexpr int turned_width = width + key_width;
-  static constexpr long turned_bytes =
-      is_rotary ? aligned(long(samples) * queries * turned_width * long(sizeof(T))) : 0;
+  static constexpr int rotated_width = width + key_width;
+  static constexpr long rotated_bytes =
+      is_rotary ? aligned(long(samples) * queries * rotated_width * long(sizeof(T))) : 0;
   static constexpr long row_bytes =
       is_gradient ? aligned(long(samples) * heads * queries * long(sizeof(float))) : 0;
-  static constexpr long workspace_bytes = turned_bytes + 2 * row_bytes;
+  static constexpr long workspace_bytes = rotated_bytes + 2 * row_bytes;
 
-  PIPE_HD static T* turned(arguments const& a) { return static_cast<T*>(a.workspace); }
+  PIPE_HD static T* rotated(arguments const& a) { return static_cast<T*>(a.workspace); }
   /// [B, H, T]: the sum of y * dy.
   PIPE_HD static float* slopes(arguments const& a) {
-    return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + turned_bytes);
+    return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + rotated_bytes);
   }
   /// [B, H, T]: the logarithm to base 2 of a softmax's denominator.
   PIPE_HD static float* logarithms(arguments const& a) {
-    return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + turned_bytes + row_bytes);
+    return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + rotated_bytes + row_bytes);
   }
 
   // ---- the operands ----
@@ -110,14 +110,14 @@ struct attention_geometry : score_rule<P, G> {
   PIPE_HD static head_rows<T const> query_rows(arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
     if constexpr (is_rotary)
-      return {turned(a), turned_width};
+      return {rotated(a), rotated_width};
     else
       return {a.at<T const>(g.in[is_gradient ? 1 : 0]), is_fused ? fused : width};
   }
   PIPE_HD static head_rows<T const> key_rows(arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
     if constexpr (is_rotary)
-      return {turned(a) + width, turned_width};
+      return {rotated(a) + width, rotated_width};
     else if constexpr (is_fused)
       return {a.at<T const>(g.in[is_gradient ? 1 : 0]) + width, fused};
     else
@@ -180,7 +180,7 @@ struct attention_geometry : score_rule<P, G> {
   template <int Threads, int Rows, class Block>
   PIPE_HD PIPE_INLINE static void copy_rows(Block& block, int thread, T const* from, extent stride,
                                             int there, T* to) {
-    constexpr int pieces = depth / each, turns = (Rows * pieces + Threads - 1) / Threads;
+    constexpr int pieces = depth / each, trips = (Rows * pieces + Threads - 1) / Threads;
     if constexpr (Threads % pieces ==
                   0) {  // a thread stays in its column, so offsets are constants
       constexpr int down = Threads / pieces;
@@ -188,14 +188,14 @@ struct attention_geometry : score_rule<P, G> {
       T const* const source = from + first * stride + column;
       T* const target = to + first * pitch + column;
       PIPE_UNROLL
-      for (int i = 0; i < turns; ++i) {
+      for (int i = 0; i < trips; ++i) {
         if (Rows % down != 0 && first + i * down >= Rows) break;
         copy_piece(block, target + i * down * pitch, source + i * down * stride,
                    first < there - i * down && (depth == head_size || column < head_size));
       }
     } else {
       PIPE_UNROLL
-      for (int i = 0; i < turns; ++i) {
+      for (int i = 0; i < trips; ++i) {
         int const at = thread + i * Threads, row = at / pieces, column = at % pieces * each;
         if (Rows * pieces % Threads != 0 && row >= Rows) break;
         copy_piece(block, to + row * pitch + column, from + row * stride + column,
@@ -246,13 +246,13 @@ struct attention_geometry : score_rule<P, G> {
 
   /// Whether a thread has both halves of a pair among its sums: then gradients are rotated back in
   /// registers.
-  static constexpr bool turns_in_registers = is_rotary && head_size % 16 == 0;
+  static constexpr bool rotates_in_registers = is_rotary && head_size % 16 == 0;
 
   /// Gradients of rotated rows become gradients of the rows before the rotation; `first` is the
   /// position of the block's first row.
   template <int Tall>
-  PIPE_HD PIPE_INLINE static void turn_back(arguments const& a, int thread,
-                                            float (&sums)[Tall * depth / 8][4], int first) {
+  PIPE_HD PIPE_INLINE static void rotate_back(arguments const& a, int thread,
+                                              float (&sums)[Tall * depth / 8][4], int first) {
     constexpr int half = head_size / 2;
     PIPE_UNROLL
     for (int r = 0; r < 2 * Tall; ++r) {

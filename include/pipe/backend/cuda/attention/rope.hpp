@@ -44,7 +44,7 @@ struct attention_rope
       } else {
         from = a.at<T const>(g.in[shape::is_gradient ? 1 : 0]) + row * shape::fused +
                head * shape::head_size + column;
-        to = shape::turned(a) + row * shape::turned_width + head * shape::head_size + column;
+        to = shape::rotated(a) + row * shape::rotated_width + head * shape::head_size + column;
       }
       float low[each], high[each], cosine[each], sine[each];
       load<each>(from, low);

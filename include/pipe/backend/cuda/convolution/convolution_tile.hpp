@@ -36,7 +36,7 @@ struct convolution
   using T = typename P::element;
   static constexpr op_kind anchor = group_of<P, G>::value.anchor;
   static constexpr bool makes_weight = anchor == op_kind::convolution_weight_gradient,
-                        turns_right = anchor == op_kind::convolution_input_gradient;
+                        transposes_right = anchor == op_kind::convolution_input_gradient;
   static constexpr product_format format = product_of<P>();
   static constexpr product_shape shape = shape_of_convolution(group_of<P, G>::value, P::samples);
   static constexpr int products = convolution_of<P, G>::value.groups;
@@ -44,7 +44,7 @@ struct convolution
   static constexpr int each =
       makes_weight ? access_width<float>(int(shape.columns)) : access_width<T>(int(shape.columns));
 
-  using image = patches<P, G, turns_right>;
+  using image = patches<P, G, transposes_right>;
   /// The numbers of channels and of filters of a group: multiples of a piece of both factors.
   static constexpr int channels = convolution_of<P, G>::value.channels / products,
                        filters = convolution_of<P, G>::value.filters / products;
@@ -79,7 +79,7 @@ struct convolution
   PIPE_HD PIPE_INLINE static T const* right_at(arguments const& a, int group, int k, int column) {
     constexpr int in = group_of<P, G>::value.in[1], pitch = filters * products;
     T const* const from = a.at<T const>(in) + group * filters;
-    if constexpr (turns_right)
+    if constexpr (transposes_right)
       return from + extent(k / filters * channels + column) * pitch + k % filters;
     else
       return from + extent(k) * pitch + column;
@@ -166,8 +166,8 @@ struct convolution_tiles : contraction_tiles<P, G, Plan, convolution<P, G>> {
 
  private:
   /// Whether slabs of zeros are skipped: then a slab has one tap.
-  static constexpr bool skips = product::turns_right && image::phases > 1 && image::taps <= 64 &&
-                                product::filters % Plan.depth == 0;
+  static constexpr bool skips = product::transposes_right && image::phases > 1 &&
+                                image::taps <= 64 && product::filters % Plan.depth == 0;
   static constexpr int slabs_of_tap = skips ? product::filters / Plan.depth : 1;
 
   /// The slabs of a tile that are not all zeros, in their order.
@@ -236,8 +236,8 @@ struct convolution_tiles : contraction_tiles<P, G, Plan, convolution<P, G>> {
     using piece = typename stage::right_slab::piece;
     s.right.template copy_pieces<right_plan, threads>(block, thread, [&](int r, int c) {
       int const down = right_plan::row(thread) + r, right = right_plan::column(thread) + c;
-      int const n = column + (product::turns_right ? down : right),
-                k = first + (product::turns_right ? right : down);
+      int const n = column + (product::transposes_right ? down : right),
+                k = first + (product::transposes_right ? right : down);
       if (!present || n >= shape.columns || k >= shape.inner) return piece{nullptr, false};
       return piece{product::right_at(a, group, k, n), true};
     });

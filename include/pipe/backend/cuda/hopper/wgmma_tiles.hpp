@@ -44,7 +44,7 @@ constexpr bool fits_wgmma() {
   using product = contraction<P, G>;
   constexpr product_shape s = product::shape;
   constexpr extent left = product::makes_weight ? s.rows : s.inner,
-                   right = product::turns_right ? s.inner : s.columns;
+                   right = product::transposes_right ? s.inner : s.columns;
   return (product::format == product_format::bf16 || product::format == product_format::fp16) &&
          left % 8 == 0 && right % 8 == 0;
 }
@@ -89,7 +89,7 @@ struct wgmma_tiles {
   /// The contiguous index of each operand: TMA copies operands as they are, and wgmma reads both
   /// layouts.
   static constexpr major left_along = product::makes_weight ? major::mn : major::k,
-                         right_along = product::turns_right ? major::k : major::mn;
+                         right_along = product::transposes_right ? major::k : major::mn;
   using left_slab = wgmma_slab<Plan.rows, left_along>;
   using right_slab = wgmma_slab<columns, right_along>;
 

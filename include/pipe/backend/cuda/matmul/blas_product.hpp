@@ -70,7 +70,7 @@ constexpr blas_product blas_product_of(detail::group const& g, product_shape con
   bool const weight = g.anchor == op_kind::matmul_weight_gradient;
   blas_product p;
   p.m = s.columns, p.n = s.rows, p.k = s.inner;
-  p.transposes_a = g.attributes.contraction().is_turned;
+  p.transposes_a = g.attributes.contraction().is_transposed;
   p.transposes_b = weight;
   p.lda = p.transposes_a ? p.k : p.m;
   p.ldb = p.transposes_b ? p.n : p.k;

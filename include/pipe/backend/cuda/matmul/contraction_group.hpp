@@ -126,7 +126,8 @@ struct contraction
   static constexpr bool has_prologue = group_of<P, G>::value.prologue.size() > 0;
   static constexpr bool makes_left = !makes_weight && has_prologue;
   /// Whether b is in memory as (columns, inner).
-  static constexpr bool turns_right = group_of<P, G>::value.attributes.contraction().is_turned;
+  static constexpr bool transposes_right =
+      group_of<P, G>::value.attributes.contraction().is_transposed;
   static constexpr product_format format = product_of<P>();
   static constexpr product_shape shape = shape_of_product(group_of<P, G>::value, P::samples);
   /// The number of products side by side in c, each with shape.columns columns: for the groups of a

@@ -2,10 +2,10 @@
 //
 // A slab of an operand's tile in the shared memory of a block. It is copied row by row in the
 // layout of global memory, and read in the layout of tensor cores, both without bank conflicts in a
-// warp. If the slab is not turned, its rows have 64 bytes: two rows take 128 bytes, and the pieces
-// of 16 bytes of each pair of rows are permuted, so that a column of eight rows has eight different
-// banks. Rows of a turned slab are padded: eight rows begin at eight different sixteenths of 128
-// bytes, or, where single floats are read, four rows at four quarters.
+// warp. If the slab is not transposed, its rows have 64 bytes: two rows take 128 bytes, and the
+// pieces of 16 bytes of each pair of rows are permuted, so that a column of eight rows has eight
+// different banks. Rows of a transposed slab are padded: eight rows begin at eight different
+// sixteenths of 128 bytes, or, where single floats are read, four rows at four quarters.
 #pragma once
 
 #include <pipe/backend/cuda/core/cp_async.hpp>
@@ -17,19 +17,20 @@ namespace pp::cuda {
 
 /// One slab of an operand in shared memory: `Extent` rows of a or columns of b, `Depth` deep in k.
 ///
-/// layout: rows of `columns` elements, `stride` apart, in the order of place(). Turned: a row of
+/// layout: rows of `columns` elements, `stride` apart, in the order of place(). Transposed: a row
+/// of
 ///         the slab is one k, as for b, or for an a that is read transposed. Otherwise it is a row
 ///         of a, or a column of a b that is read transposed, and has 64 bytes.
-template <class T, int Extent, int Depth, bool Turned>
+template <class T, int Extent, int Depth, bool Transposed>
 struct alignas(16) operand_slab {
-  static constexpr int rows = Turned ? Depth : Extent, columns = Turned ? Extent : Depth;
-  static constexpr int sixteenth = 16 / int(sizeof(T)), stride = columns + (Turned ? 8 : 0);
-  static_assert(Turned || columns == 4 * sixteenth);
+  static constexpr int rows = Transposed ? Depth : Extent, columns = Transposed ? Extent : Depth;
+  static constexpr int sixteenth = 16 / int(sizeof(T)), stride = columns + (Transposed ? 8 : 0);
+  static_assert(Transposed || columns == 4 * sixteenth);
   T element[rows * stride];
 
   /// The index of an element.
   PIPE_HD static PIPE_INLINE int place(int row, int column) {
-    if constexpr (Turned)
+    if constexpr (Transposed)
       return row * stride + column;
     else
       return row * stride + (column / sixteenth ^ (row >> 1 & 3)) * sixteenth + column % sixteenth;
@@ -56,12 +57,12 @@ struct alignas(16) operand_slab {
     static_assert(down % 8 == 0);  // rows at a distance of `down` have the same order
 
     /// The row and column of a thread's first piece. Eight threads with 16 bytes each write to
-    /// different banks: if they have two rows of a turned slab, these are four rows apart; if they
-    /// have four rows of a slab that is not turned, these are rows 0, 1, 4 and 5.
+    /// different banks: if they have two rows of a transposed slab, these are four rows apart; if
+    /// they have four rows of a slab that is not transposed, these are rows 0, 1, 4 and 5.
     PIPE_HD static PIPE_INLINE int row(int thread) {
       int const r = thread / beside, low = r % 8;
-      return Turned ? (beside == 4 ? r - low + low % 2 * 4 + low / 2 : r)
-                    : (beside == 2 ? r - low + low % 2 + low / 2 % 2 * 4 + low / 4 * 2 : r);
+      return Transposed ? (beside == 4 ? r - low + low % 2 * 4 + low / 2 : r)
+                        : (beside == 2 ? r - low + low % 2 + low / 2 % 2 * 4 + low / 4 * 2 : r);
     }
     PIPE_HD static PIPE_INLINE int column(int thread) { return thread % beside * each; }
   };
@@ -101,7 +102,7 @@ struct alignas(16) operand_slab {
   PIPE_HD PIPE_INLINE void copy_pieces(Block& block, int thread, Find find) {
     int const first = place(Plan::row(thread), Plan::column(thread));
     auto const copy_piece = [&](int r, int c) {
-      T* const to = element + (Turned ? first + c : first ^ c) + r * stride;
+      T* const to = element + (Transposed ? first + c : first ^ c) + r * stride;
       piece const from = find(r, c);
       if constexpr (Plan::each * sizeof(T) >= 4)
         copy_async<Plan::each* int(sizeof(T))>(block, to, from.at, from.is_present);
@@ -126,7 +127,7 @@ struct alignas(16) operand_slab {
   /// shape: element -> four registers per thread
   template <operand_format F, class Block, class Row, class Access>
   PIPE_HD PIPE_INLINE void load_left(Block& block, int depth, Row row, Access access) const {
-    if constexpr (!Turned)
+    if constexpr (!Transposed)
       load_rows(block, depth, row, access);
     else if constexpr (sizeof(T) == 2)
       load_matrices<true>(
@@ -155,7 +156,7 @@ struct alignas(16) operand_slab {
         block,
         [&](int thread) {
           int const lane = thread % warp_size, first = place(lane % 16, lane / 16 * sixteenth);
-          return element + (Turned ? first + depth : first ^ depth) + row(thread) * stride;
+          return element + (Transposed ? first + depth : first ^ depth) + row(thread) * stride;
         },
         access);
   }
@@ -166,7 +167,7 @@ struct alignas(16) operand_slab {
   /// shape: element -> four registers per thread, two for each multiplication
   template <operand_format F, class Block, class Column, class Access>
   PIPE_HD PIPE_INLINE void load_right(Block& block, int depth, Column column, Access access) const {
-    if constexpr (!Turned)
+    if constexpr (!Transposed)
       load_columns(block, depth, column, access);
     else if constexpr (sizeof(T) == 2)
       load_matrices<true>(
@@ -197,7 +198,7 @@ struct alignas(16) operand_slab {
         [&](int thread) {
           int const lane = thread % warp_size,
                     first = place(lane % 8 + lane / 16 * 8, lane / 8 % 2 * sixteenth);
-          return element + (Turned ? first + depth : first ^ depth) + column(thread) * stride;
+          return element + (Transposed ? first + depth : first ^ depth) + column(thread) * stride;
         },
         access);
   }

@@ -66,7 +66,7 @@ struct contraction_tiles {
   };
   struct stage {
     using left_slab = operand_slab<T, Plan.rows, Plan.depth, product::makes_weight>;
-    using right_slab = operand_slab<T, Plan.columns, Plan.depth, !product::turns_right>;
+    using right_slab = operand_slab<T, Plan.columns, Plan.depth, !product::transposes_right>;
     left_slab left;
     right_slab right;
   };
@@ -148,7 +148,7 @@ struct contraction_tiles {
       else
         mine.left = stage::left_slab::template first_of<int(shape.inner), threads>(
             thread, product::left(a), at.row, first_k);
-      if constexpr (product::turns_right)
+      if constexpr (product::transposes_right)
         mine.right = stage::right_slab::template first_of<int(shape.inner), threads>(
             thread, product::right(a), at.column, first_k);
       else
@@ -163,7 +163,7 @@ struct contraction_tiles {
       bool const present = slab < at.slabs;
       block.part([&](int thread, state const& mine) {
         constexpr extent down = Plan.depth * (product::makes_weight ? shape.rows : 1),
-                         along = Plan.depth * (product::turns_right ? 1 : shape.columns);
+                         along = Plan.depth * (product::transposes_right ? 1 : shape.columns);
         T const* const left = mine.left + unsigned(slab) * down;
         T const* const right = mine.right + unsigned(slab) * along;
         if constexpr (product::makes_weight)
@@ -172,7 +172,7 @@ struct contraction_tiles {
         else
           s.left.template copy<shape.rows, int(shape.inner), threads>(block, thread, left, at.row,
                                                                       k, present);
-        if constexpr (product::turns_right)
+        if constexpr (product::transposes_right)
           s.right.template copy<shape.columns, int(shape.inner), threads>(block, thread, right,
                                                                           at.column, k, present);
         else

@@ -71,10 +71,10 @@ struct narrow_backward_kernel {
     extent const first = block.position() * gradients::rows_each, end = gradients::end_of(first);
     block.part([&](int, state& mine) { mine.kept.clear(); });
     start_weights(block, a, launch_numbers{});
-    int turn = 0;
-    start_level<0>(block, a, first, end, turn);
+    int parity = 0;
+    start_level<0>(block, a, first, end, parity);
     for (extent row = first; row < end; row += Rows)
-      run_levels(block, a, row, end, turn, numbers{});
+      run_levels(block, a, row, end, parity, numbers{});
     await_copies<0>(block);
     gradients::take_weights(block, a, launch_numbers{});
   }
@@ -96,39 +96,40 @@ struct narrow_backward_kernel {
   /// layer.
   template <int L, class Block>
   PIPE_HD PIPE_INLINE static void start_level(Block& block, arguments const& a, extent row,
-                                              extent end, int turn) {
+                                              extent end, int parity) {
     constexpr int w = levels::template at<L>.weight;
     if constexpr (L == 0) gradients::start_dy(block, block.shared().input, a, row, end);
     if constexpr (w >= 0)
-      gradients::template start_x<w>(block, block.shared().x[turn], a, row, end);
+      gradients::template start_x<w>(block, block.shared().x[parity], a, row, end);
     commit_copies(block);
   }
   template <class Block, int... L>
   PIPE_HD PIPE_INLINE static void run_levels(Block& block, arguments const& a, extent row,
-                                             extent end, int& turn,
+                                             extent end, int& parity,
                                              std::integer_sequence<int, L...>) {
-    ((run_level<L>(block, a, row, end, turn), turn ^= 1), ...);
+    ((run_level<L>(block, a, row, end, parity), parity ^= 1), ...);
   }
   template <int L, class Block>
   PIPE_HD PIPE_INLINE static void run_level(Block& block, arguments const& a, extent row,
-                                            extent end, int turn) {
+                                            extent end, int parity) {
     constexpr bool is_last = L + 1 == levels::count;
     await_copies<0>(block);  // this level's operands have arrived; also a barrier
     if constexpr (!is_last)
-      start_level<L + 1>(block, a, row, end, turn ^ 1);
+      start_level<L + 1>(block, a, row, end, parity ^ 1);
     else if (row + Rows < end)
-      start_level<0>(block, a, row + Rows, end, turn ^ 1);
+      start_level<0>(block, a, row + Rows, end, parity ^ 1);
     if constexpr (L == 0)
-      run_gradients<L>(block, a, block.shared().input, row, end, turn);
+      run_gradients<L>(block, a, block.shared().input, row, end, parity);
     else
-      run_gradients<L>(block, a, block.shared().tile, row, end, turn);
+      run_gradients<L>(block, a, block.shared().tile, row, end, parity);
   }
   template <int L, class Block, class Dy>
   PIPE_HD PIPE_INLINE static void run_gradients(Block& block, arguments const& a, Dy const& dy,
-                                                extent row, extent end, [[maybe_unused]] int turn) {
+                                                extent row, extent end,
+                                                [[maybe_unused]] int parity) {
     constexpr bool is_last = L + 1 == levels::count;
     constexpr int w = levels::template at<L>.weight, b = levels::template at<L>.input;
-    if constexpr (w >= 0) gradients::template add<w>(block, block.shared().x[turn], dy, row, end);
+    if constexpr (w >= 0) gradients::template add<w>(block, block.shared().x[parity], dy, row, end);
     if constexpr (b >= 0) {
       layer<b>::multiply(block, dy, slab_of<b>(block.shared().weights));
       if constexpr (L > 0 && !is_last) block.phase([](int, state&) {});  // the tile has been read

@@ -132,7 +132,7 @@ struct narrow_chain_rule {
     }
     for (int k = 0; k < count; ++k)
       if (layers[k].input >= 0 &&
-          !(backward.shape(layers[k].input).attributes.contraction().is_turned &&
+          !(backward.shape(layers[k].input).attributes.contraction().is_transposed &&
             (k + 1 == count ||
              forward.operand_of(first + k, forward.shape(first + k).in[1]).index ==
                  backward.operand_of(layers[k].input, backward.shape(layers[k].input).in[1])
@@ -166,7 +166,7 @@ struct narrow_chain_rule {
     }
     derived = forward.operand_of(i, stored);
     is_kept = others == 1;
-    return others < 2 && !g.attributes.contraction().is_turned;
+    return others < 2 && !g.attributes.contraction().is_transposed;
   }
   /// Whether the gradient of an input, launch i, reads only `derived` of forward.
   static constexpr bool derives_from(detail::unplaced_program const& backward, int i,
@@ -293,7 +293,7 @@ struct narrow_chain_rule {
       if (is_weight(g))
         x = narrow_stride(inner_of(g), bytes) > x ? narrow_stride(inner_of(g), bytes) : x;
       else
-        weights += g.attributes.contraction().is_turned
+        weights += g.attributes.contraction().is_transposed
                        ? long(narrow_columns(g.columns, bytes)) * narrow_stride(inner_of(g), bytes)
                        : long(narrow_columns(inner_of(g), bytes)) * narrow_stride(g.columns, bytes);
     }

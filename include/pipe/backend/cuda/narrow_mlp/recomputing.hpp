@@ -145,24 +145,24 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
     start_weights(block, a, forward_numbers{});
     if constexpr (!has_loss) gradients::start_dy(block, block.shared().input, a, first, end);
     start_x(block, a, first, end, 0);
-    int turn = 0;
-    for (extent row = first; row < end; row += Rows, turn ^= 1) {
+    int parity = 0;
+    for (extent row = first; row < end; row += Rows, parity ^= 1) {
       await_copies<0>(block);
-      run_forward(block, a, row, end, turn, forward_numbers{});
+      run_forward(block, a, row, end, parity, forward_numbers{});
       if constexpr (has_loss)
         loss::template run<Rows>(block, a.of[forwards], block.shared().input, row, end);
-      run_backward(block, a, row, end, turn, std::make_integer_sequence<int, layers>{});
+      run_backward(block, a, row, end, parity, std::make_integer_sequence<int, layers>{});
     }
     await_copies<0>(block);
     gradients::take_weights(block, a, launch_numbers{});
   }
 
  private:
-  /// The input of layer k: the order of tiles is reversed every other turn, so that the first
+  /// The input of layer k: the order of tiles is reversed for every other tile, so that the first
   /// layer's input of the next rows overwrites the last layer's input.
   template <class Block>
-  PIPE_HD PIPE_INLINE static tile& x_of(Block& block, int k, int turn) {
-    return block.shared().x[turn == 0 ? k : tiles - 1 - k];
+  PIPE_HD PIPE_INLINE static tile& x_of(Block& block, int k, int parity) {
+    return block.shared().x[parity == 0 ? k : tiles - 1 - k];
   }
   /// Starts the copies of all layers' weights; the last layer's for its input's gradient.
   template <class Block, int... K>
@@ -175,37 +175,37 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
   /// Starts the copy of the first layer's input, of rows [row, end).
   template <class Block>
   PIPE_HD PIPE_INLINE static void start_x(Block& block, arguments const& a, extent row, extent end,
-                                          int turn) {
-    gradients::template start_x<weight_of<0>>(block, x_of(block, 0, turn), a, row, end);
+                                          int parity) {
+    gradients::template start_x<weight_of<0>>(block, x_of(block, 0, parity), a, row, end);
     commit_copies(block);
   }
 
   /// Recomputes the inputs of all layers but the first, for a tile of rows.
   template <class Block, int... K>
   PIPE_HD PIPE_INLINE static void run_forward(Block& block, arguments const& a, extent row,
-                                              extent end, int turn,
+                                              extent end, int parity,
                                               std::integer_sequence<int, K...>) {
-    (run_layer<K>(block, a, row, end, turn), ...);
+    (run_layer<K>(block, a, row, end, parity), ...);
   }
   /// Computes layer K: the result is the next layer's input, or the input of the loss; a further
   /// result that the layer's derivative reads is kept.
   template <int K, class Block>
   PIPE_HD PIPE_INLINE static void run_layer(Block& block, arguments const& a, extent row,
-                                            extent end, int turn) {
-    layer_to<K>(block, a, row, end, turn, [&]() -> auto& {
+                                            extent end, int parity) {
+    layer_to<K>(block, a, row, end, parity, [&]() -> auto& {
       if constexpr (K == last)
         return block.shared().input;
       else
-        return x_of(block, K + 1, turn);
+        return x_of(block, K + 1, parity);
     });
   }
   template <int K, class Block, class Next>
   PIPE_HD PIPE_INLINE static void layer_to(Block& block, arguments const& a, extent row, extent end,
-                                           int turn, Next next) {
+                                           int parity, Next next) {
     using layer = forward<K>;
     using seconds = typename layer::seconds;
     constexpr int g = launch_at<K, F...>, kept = kept_slot<P, g>;
-    layer::multiply(block, x_of(block, K, turn), slab_of<K>(block.shared().weights));
+    layer::multiply(block, x_of(block, K, parity), slab_of<K>(block.shared().weights));
     block.phase([&](int thread, state& mine) {
       layer::template finish_each<true, gradients::is_whole>(
           thread, mine, row, end, next(),
@@ -222,48 +222,48 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
   /// Gradients of a tile of rows, from the last layer to the first.
   template <class Block, int... L>
   PIPE_HD PIPE_INLINE static void run_backward(Block& block, arguments const& a, extent row,
-                                               extent end, int turn,
+                                               extent end, int parity,
                                                std::integer_sequence<int, L...>) {
-    (run_level<L>(block, a, row, end, turn), ...);
+    (run_level<L>(block, a, row, end, parity), ...);
   }
   /// Level L, the gradients of layer layers - 1 - L. Memory that no later level reads is filled for
   /// the next tile meanwhile.
   template <int L, class Block>
   PIPE_HD PIPE_INLINE static void run_level(Block& block, arguments const& a, extent row,
-                                            extent end, int turn) {
+                                            extent end, int parity) {
     constexpr int k = layers - 1 - L;
     if constexpr (L > 0) block.phase([](int, state&) {});  // this level's dy is complete
     if (row + Rows < end) {
       // read by earlier levels: `input` by level 0, the last layer's input gradient by level 1
       if constexpr (L == 1 && !has_loss)
         gradients::start_dy(block, block.shared().input, a, row + Rows, end);
-      if constexpr (L == (layers > 2 ? 2 : 1)) start_x(block, a, row + Rows, end, turn ^ 1);
+      if constexpr (L == (layers > 2 ? 2 : 1)) start_x(block, a, row + Rows, end, parity ^ 1);
     }
     if constexpr (L == 0)
-      run_gradients<k>(block, a, block.shared().input, row, end, turn);
+      run_gradients<k>(block, a, block.shared().input, row, end, parity);
     else
-      run_gradients<k>(block, a, x_of(block, k + 1, turn), row, end, turn);
+      run_gradients<k>(block, a, x_of(block, k + 1, parity), row, end, parity);
   }
   /// Both gradients of layer K: the weight's gradient first, since the input's gradient overwrites
   /// the layer's input.
   template <int K, class Block, class Dy>
   PIPE_HD PIPE_INLINE static void run_gradients(Block& block, arguments const& a, Dy const& dy,
-                                                extent row, extent end, int turn) {
+                                                extent row, extent end, int parity) {
     constexpr int b = input_of<K>;
-    gradients::template add<weight_of<K>>(block, x_of(block, K, turn), dy, row, end);
+    gradients::template add<weight_of<K>>(block, x_of(block, K, parity), dy, row, end);
     if constexpr (K == forwards) {
       backward<K>::multiply(block, dy, block.shared().of_last);
-      finish_gradient<K>(block, a, row, end, turn);
+      finish_gradient<K>(block, a, row, end, parity);
     } else if constexpr (b >= 0) {
       backward<K>::multiply(block, dy, slab_of<K>(block.shared().weights));
-      finish_gradient<K>(block, a, row, end, turn);
+      finish_gradient<K>(block, a, row, end, parity);
     }
   }
   /// The gradient of layer K's input overwrites the input; the first layer's gradient is only
   /// stored in memory.
   template <int K, class Block>
   PIPE_HD PIPE_INLINE static void finish_gradient(Block& block, arguments const& a, extent row,
-                                                  extent end, int turn) {
+                                                  extent end, int parity) {
     constexpr int b = input_of<K>, g = launch_at<b, G...>;
     constexpr bool dropped = (Dropped >> (recomputed + b) & 1) != 0;
     cuda::arguments const& of = a.of[recomputed + b];
@@ -271,14 +271,14 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
     if constexpr (K == 0) {
       block.part([&](int thread, state& mine) {
         layer::template finish_rows<false, gradients::is_whole, dropped>(of, thread, mine, row, end,
-                                                                         x_of(block, K, turn));
+                                                                         x_of(block, K, parity));
       });
     } else {
       using seconds = typename layer::seconds;
       constexpr int derived = derivative_step<P, g>, kept = kept_slot<P, launch_at<K - 1, F...>>;
       block.phase([](int, state&) {});  // all threads have read the layer's input
       block.part([&](int thread, state& mine) {
-        tile& x = x_of(block, K, turn);
+        tile& x = x_of(block, K, parity);
         T const* from = x.element;
         if constexpr (kept >= 0) from = block.shared().kept[kept_before<K - 1>()].element;
         layer::template finish_each<true, gradients::is_whole>(

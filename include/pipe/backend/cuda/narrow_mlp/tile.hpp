@@ -79,10 +79,11 @@ PIPE_HD PIPE_INLINE int place_of_column(int n) {
 }
 
 /// Weights [Inner, Columns] in shared memory, with columns in the order of place_of_column.
-/// IsTurned: a row in shared memory has the weights of a column.
-template <class T, int Inner, int Columns, bool IsTurned>
-using narrow_weights = operand_slab<T, narrow_columns(IsTurned ? Inner : Columns, sizeof(T)),
-                                    narrow_columns(IsTurned ? Columns : Inner, sizeof(T)), true>;
+/// IsTransposed: a row in shared memory has the weights of a column.
+template <class T, int Inner, int Columns, bool IsTransposed>
+using narrow_weights =
+    operand_slab<T, narrow_columns(IsTransposed ? Inner : Columns, sizeof(T)),
+                 narrow_columns(IsTransposed ? Columns : Inner, sizeof(T)), true>;
 /// Rows of a batch in shared memory, with up to `Columns` columns.
 template <class T, int Rows, int Columns>
 using narrow_rows = operand_slab<T, narrow_columns(Columns, sizeof(T)), Rows, true>;
@@ -103,14 +104,15 @@ inline constexpr int copied_together = access_width<T>(Columns);
 /// Starts the copy of weights to shared memory, with zeros around them. Each: the parameter of
 /// place_of_column.
 ///
-/// shape: from (Inner, Columns), or (Columns, Inner) if IsTurned -> to
-///        (narrow_columns(Inner), narrow_columns(Columns))
-template <int Inner, int Columns, bool IsTurned, int Each, class T, class Block>
-PIPE_HD PIPE_INLINE void copy_weights(Block& block, narrow_weights<T, Inner, Columns, IsTurned>& to,
+/// shape: from (Inner, Columns), or (Columns, Inner) if IsTransposed -> to (narrow_columns(Inner),
+///        narrow_columns(Columns))
+template <int Inner, int Columns, bool IsTransposed, int Each, class T, class Block>
+PIPE_HD PIPE_INLINE void copy_weights(Block& block,
+                                      narrow_weights<T, Inner, Columns, IsTransposed>& to,
                                       T const* from) {
-  using slab = narrow_weights<T, Inner, Columns, IsTurned>;
-  constexpr int rows = IsTurned ? Columns : Inner, columns = IsTurned ? Inner : Columns,
-                each = IsTurned           ? copied_together<T, columns>
+  using slab = narrow_weights<T, Inner, Columns, IsTransposed>;
+  constexpr int rows = IsTransposed ? Columns : Inner, columns = IsTransposed ? Inner : Columns,
+                each = IsTransposed       ? copied_together<T, columns>
                        : columns % 2 == 0 ? 2
                                           : 1,
                 pieces = slab::columns / each;
@@ -118,8 +120,8 @@ PIPE_HD PIPE_INLINE void copy_weights(Block& block, narrow_weights<T, Inner, Col
     for (int i = thread; i < slab::rows * pieces; i += narrow_threads) {
       int const r = i / pieces, c = i % pieces * each;
       bool const present = r < rows && c < columns;
-      int const row = IsTurned ? place_of_column<Each>(r) : r,
-                column = IsTurned ? c : place_of_column<Each>(c);
+      int const row = IsTransposed ? place_of_column<Each>(r) : r,
+                column = IsTransposed ? c : place_of_column<Each>(c);
       copy_some<each>(block, to.element + row * slab::stride + column,
                       from + (present ? r * columns + c : 0), present);
     }
@@ -170,8 +172,8 @@ struct narrow_layer {
   static constexpr int inner = group_of<P, G>::value.attributes.contraction().inner,
                        columns = group_of<P, G>::value.columns;
   static constexpr product_format format = contraction<P, G>::format;
-  static constexpr bool is_turned = contraction<P, G>::turns_right;
-  using weights = narrow_weights<T, inner, columns, is_turned>;
+  static constexpr bool is_transposed = contraction<P, G>::transposes_right;
+  using weights = narrow_weights<T, inner, columns, is_transposed>;
   using product = narrow_product<Rows, narrow_columns(columns, sizeof(T)), narrow_unit(Each)>;
   static constexpr int each = Each,
                        together = access_width<T>(columns) < each ? access_width<T>(columns) : each;
@@ -179,7 +181,7 @@ struct narrow_layer {
   /// Starts the copy of the weights to shared memory.
   template <class Block>
   PIPE_HD PIPE_INLINE static void copy(Block& block, arguments const& a, weights& to) {
-    copy_weights<inner, columns, is_turned, each>(block, to, contraction<P, G>::right(a));
+    copy_weights<inner, columns, is_transposed, each>(block, to, contraction<P, G>::right(a));
   }
 
   /// sums = tile weights. Is called when both have arrived; state has `sums` and `operands`.
@@ -205,7 +207,7 @@ struct narrow_layer {
             },
             [&](int j, auto access) {
               auto const column = [&](int thread) { return product::column(thread, j); };
-              if constexpr (is_turned)
+              if constexpr (is_transposed)
                 w.load_columns(block, first + k, column, access);
               else
                 w.template load_right<operands>(block, first + k, column, access);

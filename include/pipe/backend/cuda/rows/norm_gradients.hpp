@@ -31,17 +31,17 @@ struct sum_tree {
   }
 };
 
-/// The division of R rows among blocks: chunks with `turns` rows for each team.
+/// The division of R rows among blocks: chunks with `trips` rows for each team.
 ///
 /// law: depends on the shape alone, not on the GPU, and so does the order of every sum
 struct row_chunks {
-  extent turns, rows, count;
+  extent trips, rows, count;
   static constexpr row_chunks of(extent rows, int teams) {
     // All blocks run at once, if two share each of 132 multiprocessors; the least rows of a team.
-    constexpr extent most = 264, least_turns = 4;
+    constexpr extent most = 264, least_trips = 4;
     row_chunks c{(rows + most * teams - 1) / (most * teams), 0, 0};
-    if (c.turns < least_turns) c.turns = least_turns;
-    c.rows = c.turns * teams;
+    if (c.trips < least_trips) c.trips = least_trips;
+    c.rows = c.trips * teams;
     c.count = (rows + c.rows - 1) / c.rows;
     return c;
   }
@@ -100,7 +100,7 @@ struct norm_rows {
     float total[sums][slots][each];
   };
   struct shared {
-    float rooms[2][2][makes_input ? team::warps : 1];  // of reductions, used in turn
+    float rooms[2][2][makes_input ? team::warps : 1];  // of reductions, used in trip
     alignas(16) float total[team::teams > 1 ? team::teams : 1][team::teams > 1 ? width : 4];
     bool is_last;
   };
@@ -121,12 +121,12 @@ struct norm_rows {
     });
     extent const begin = block.position() * chunks.rows,
                  end = begin + chunks.rows < rows ? begin + chunks.rows : extent(rows);
-    int turn = 0;
-    for (extent first = begin; first < end; first += team::teams, ++turn) {
-      // Two rooms, used in turn: a warp may begin the next reduction while others read the results
+    int trip = 0;
+    for (extent first = begin; first < end; first += team::teams, ++trip) {
+      // Two rooms, used in trip: a warp may begin the next reduction while others read the results
       // of the last one.
       if constexpr (makes_input)
-        both(block, g, first, turn % 2);
+        both(block, g, first, trip % 2);
       else
         block.part([&](int thread, state& mine) {
           extent const row = first + thread / team::size;

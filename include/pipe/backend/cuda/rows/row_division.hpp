@@ -13,9 +13,9 @@ struct row_division {
   static constexpr int most_threads = 512, most_bytes = 128;
   int each, pieces, piece_bytes, size;
 
-  PIPE_HD constexpr int turns_of(int team) const { return (pieces + team - 1) / team; }
+  PIPE_HD constexpr int trips_of(int team) const { return (pieces + team - 1) / team; }
   /// Whether the threads of the team can keep a row.
-  constexpr bool keeps() const { return turns_of(size) * piece_bytes <= most_bytes; }
+  constexpr bool keeps() const { return trips_of(size) * piece_bytes <= most_bytes; }
 
   /// element_bytes: of an element in memory; an access has up to 16 bytes
   static constexpr row_division of(int columns, int element_bytes, int bytes) {

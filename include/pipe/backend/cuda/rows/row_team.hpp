@@ -26,14 +26,14 @@ struct row_team {
   static constexpr int each = division.each, pieces = division.pieces,
                        piece_bytes = division.piece_bytes, most_threads = division.most_threads,
                        most_bytes = division.most_bytes;
-  PIPE_HD static constexpr int turns_of(int team) { return (pieces + team - 1) / team; }
+  PIPE_HD static constexpr int trips_of(int team) { return (pieces + team - 1) / team; }
 
   /// Threads of a team.
   static constexpr int size = division.size;
   /// Whether the threads of a team can keep a row. If not, a thread keeps its first `kept` pieces,
   /// and has `spare` of the others at a time.
   static constexpr bool keeps = division.keeps();
-  static constexpr int slots = keeps ? turns_of(size) : (most_bytes - 16) / piece_bytes;
+  static constexpr int slots = keeps ? trips_of(size) : (most_bytes - 16) / piece_bytes;
   static constexpr int spare = keeps ? 0 : slots >= 4 ? 2 : 1, kept = slots - spare;
 
   /// Threads, warps and teams of a block.
@@ -56,9 +56,9 @@ struct row_team {
   PIPE_HD PIPE_INLINE static void for_pieces(int thread, Read read, F f) {
     for_kept(thread, f);
     if constexpr (!keeps)
-      for (int turn = kept; turn < turns_of(size); turn += spare) {
-        for_turns<spare>(thread, turn, kept, read);
-        for_turns<spare>(thread, turn, kept, f);
+      for (int trip = kept; trip < trips_of(size); trip += spare) {
+        for_trips<spare>(thread, trip, kept, read);
+        for_trips<spare>(thread, trip, kept, f);
       }
   }
   /// The same without reads.
@@ -69,7 +69,7 @@ struct row_team {
   /// Calls f(slot, column) for each piece that the thread keeps.
   template <class F>
   PIPE_HD PIPE_INLINE static void for_kept(int thread, F f) {
-    for_turns<kept>(thread, 0, 0, f);
+    for_trips<kept>(thread, 0, 0, f);
   }
 
   /// A reduction of each of Count numbers over a team: access(state, i) becomes op over the team's
@@ -108,13 +108,13 @@ struct row_team {
   }
 
  private:
-  /// Calls f for Count pieces of a thread, from piece `turn` on, in slots from `slot` on.
+  /// Calls f for Count pieces of a thread, from piece `trip` on, in slots from `slot` on.
   template <int Count, class F>
-  PIPE_HD PIPE_INLINE static void for_turns(int thread, int turn, int slot, F f) {
+  PIPE_HD PIPE_INLINE static void for_trips(int thread, int trip, int slot, F f) {
     PIPE_UNROLL
     for (int i = 0; i < Count; ++i) {
-      int const column = ((turn + i) * size + thread % size) * each;
-      if ((turn + i + 1) * size <= pieces || column < Columns) f(slot + i, column);
+      int const column = ((trip + i) * size + thread % size) * each;
+      if ((trip + i + 1) * size <= pieces || column < Columns) f(slot + i, column);
     }
   }
 

@@ -66,10 +66,10 @@ struct sum_tiles_kernel {
   static constexpr int threads = 256, warps = threads / warp_size, each = 4;
   static constexpr int tile_rows = factored_tensor::tile_rows,
                        tile_columns = factored_tensor::tile_columns;
-  static constexpr int turns = tile_columns / (warp_size * each);  // accesses of a lane along a row
+  static constexpr int trips = tile_columns / (warp_size * each);  // accesses of a lane along a row
   static extent blocks(arguments const& a) { return a.tiles.count(); }
   struct state {
-    float of_column[turns * each];
+    float of_column[trips * each];
     float of_row;
   };
   struct shared {
@@ -91,7 +91,7 @@ struct sum_tiles_kernel {
     // iteration.
     block.part([&](int, state& mine) {
       PIPE_UNROLL
-      for (int i = 0; i < turns * each; ++i) mine.of_column[i] = 0;
+      for (int i = 0; i < trips * each; ++i) mine.of_column[i] = 0;
     });
     for (int k = 0; k < tile_rows; k += warps) {
       block.part([&](int thread, state& mine) {
@@ -100,7 +100,7 @@ struct sum_tiles_kernel {
         if (r >= t.rows) return;
         float const* const from = a.of.gradients + t.begin + r * t.columns;
         PIPE_UNROLL
-        for (int j = 0; j < turns; ++j) {
+        for (int j = 0; j < trips; ++j) {
           extent const c = column + column_of(thread, j);
           float g[each];
           load_row(from, c, t.columns, is_wide, g);
@@ -123,7 +123,7 @@ struct sum_tiles_kernel {
     auto& all = block.shared().of_column;
     block.phase([&](int thread, state& mine) {
       PIPE_UNROLL
-      for (int j = 0; j < turns; ++j) {
+      for (int j = 0; j < trips; ++j) {
         PIPE_UNROLL
         for (int i = 0; i < each; ++i)
           all[thread / warp_size][column_of(thread, j) + i] = mine.of_column[j * each + i];
@@ -141,8 +141,8 @@ struct sum_tiles_kernel {
 
  private:
   /// The first column of a lane in an access: a warp reads 512 bytes of a row at once.
-  PIPE_HD PIPE_INLINE static int column_of(int thread, int turn) {
-    return turn * warp_size * each + thread % warp_size * each;
+  PIPE_HD PIPE_INLINE static int column_of(int thread, int trip) {
+    return trip * warp_size * each + thread % warp_size * each;
   }
   /// Reads elements of a row from column c on; 0 behind the end of the row.
   PIPE_HD PIPE_INLINE static void load_row(float const* row, extent c, extent columns, bool is_wide,

@@ -12,8 +12,8 @@
 /// needs:  d even
 /// source: Su et al., RoFormer, 2021; pairs (c, c + d / 2) as in Hugging Face's Llama
 template <bool Back, class T>
-void turn_rows(T const* from, extent stride, extent rows, extent d, T const* rotation,
-               extent padded, T* to, extent to_stride) {
+void rotate_rows(T const* from, extent stride, extent rows, extent d, T const* rotation,
+                 extent padded, T* to, extent to_stride) {
   extent const half = d / 2;
   for (extent r = 0; r < rows; ++r, from += stride, rotation += d, to += to_stride) {
     T const *const cosine = rotation, *const sine = rotation + half;
@@ -227,14 +227,14 @@ void softmax_slopes([[maybe_unused]] attention_shape const& shape,
   }
 }
 
-template <class T, bool Turns, int Least, bool IsShaped>
+template <class T, bool Rotates, int Least, bool IsShaped>
 constexpr attention_set<T> attention_kernels() {
   attention_set<T> set;
   set.tiles = tiles<T, Least>;
   set.transpose = &transpose<T>;
-  if constexpr (Turns) {
-    set.turn = &turn_rows<false, T>;
-    set.turn_back = &turn_rows<true, T>;
+  if constexpr (Rotates) {
+    set.rotate = &rotate_rows<false, T>;
+    set.rotate_back = &rotate_rows<true, T>;
   }
   if constexpr (IsShaped) {
     set.begin = &begin_rows<T>;
@@ -248,8 +248,8 @@ constexpr attention_set<T> attention_kernels() {
 }
 /// The functions that the loops of attention call, with or without rotation, for plain or shaped
 /// scores; Least: as in tiles.
-template <class T, bool Turns = true, int Least = 1, bool IsShaped = false>
-inline constexpr attention_set<T> attention_rows = attention_kernels<T, Turns, Least, IsShaped>();
+template <class T, bool Rotates = true, int Least = 1, bool IsShaped = false>
+inline constexpr attention_set<T> attention_rows = attention_kernels<T, Rotates, Least, IsShaped>();
 
 /// Views of queries, keys and values, or of their gradients.
 ///
@@ -335,9 +335,9 @@ struct kernel_of<op_kind::attention_gradient> : attention_backward_facts {
     attention_slices<T const> const x =
         slices<P, G, T const>(a.at(g.in[1]), fused ? nullptr : a.maybe(g.in[4]));
     attention_slices<T> const d = slices<P, G, T>(a.maybe(g.out[0]), a.maybe(g.out[1]));
-    constexpr bool turns = fused && g.in[4] >= 0;
-    attention_backward<T>(attention_rows<T, turns, least_tile_rows<P>(), is_shaped<P, G>()>, shape,
-                          reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v,
+    constexpr bool rotates = fused && g.in[4] >= 0;
+    attention_backward<T>(attention_rows<T, rotates, least_tile_rows<P>(), is_shaped<P, G>()>,
+                          shape, reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v,
                           {a.at(g.in[2]), g.columns}, a.at(g.in[3]), {a.at(g.in[0]), g.columns},
                           d.q, d.k, d.v, a.workspace, extras(a, fused ? g.in[4] : -1, g.in[5]),
                           own_heads(a, shape));

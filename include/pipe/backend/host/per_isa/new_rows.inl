@@ -86,7 +86,7 @@ void fill_rows(row_kernels<T>& k, [[maybe_unused]] row_function<T>* functions,
                std::index_sequence<Is...>) {
   k.attention.tiles = tiles<T>;
   k.attention.transpose = &transpose<T>;
-  k.attention.turn = &turn_rows<false, T>;
+  k.attention.rotate = &rotate_rows<false, T>;
   k.attention.softmax_row = &softmax_row<false, T>;
   k.attention.finish = &finish_rows<T>;
   if constexpr (Program::shapes_scores) {

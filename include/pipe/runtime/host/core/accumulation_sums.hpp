@@ -114,8 +114,8 @@ class accumulation_sums {
     join_complete();
     return until_done(buckets_.size());
   }
-  /// In the last run of a step, turns the sums of each loss over this run's micro-batches into sums
-  /// over the mini-batch.
+  /// In the last run of a step, replaces the sums of each loss over this run's micro-batches by
+  /// sums over the mini-batch.
   ///
   /// shape: sums[losses], partial[losses][levels of the accumulations]: the sums that stack_next
   ///        keeps between runs

@@ -29,7 +29,7 @@ template <class Transport>
 class boundary_flow {
  public:
   boundary_flow(pipeline_description const& d, Transport& transport)
-      : d_(d), transport_(transport), ends_(2L * d.chunks * d.turns) {
+      : d_(d), transport_(transport), ends_(2L * d.chunks * d.pairs) {
     for_each_stream(d, [&](int number, boundary_stream const& s) { ends_[number].of = s; });
   }
 

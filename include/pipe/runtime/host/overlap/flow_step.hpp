@@ -30,11 +30,11 @@ struct flow_accumulation {
   /// next accumulation. Holders of a chunk take numbers in turn, so an accumulation begins with a
   /// number of every chunk's first holder.
   ///
-  /// turns: the number of micro-batches after which every chunk's first holder has one again
-  void number(pipeline_description const& d, int turns, int& next) {
+  /// pairs: the number of micro-batches after which every chunk's first holder has one again
+  void number(pipeline_description const& d, int pairs, int& next) {
     first = next;
-    next += micro_batches(d) + turns - 1;
-    next -= next % turns;
+    next += micro_batches(d) + pairs - 1;
+    next -= next % pairs;
     next_first = next;
   }
   /// Calls use(holder, number) with the last number of each holder in the accumulation, if some
@@ -118,8 +118,8 @@ struct flow_step {
     return all > 0 ? double(waited.load()) / double(all) : 0;
   }
   /// Numbers the micro-batches of the step's accumulations: see flow_accumulation::number.
-  void number(pipeline_description const& d, int turns, int& next) {
-    for (flow_accumulation& l : accumulations_) l.number(d, turns, next);
+  void number(pipeline_description const& d, int pairs, int& next) {
+    for (flow_accumulation& l : accumulations_) l.number(d, pairs, next);
   }
   flow_accumulation const& accumulation(int i) const { return accumulations_[i]; }
   /// The first number of the next step's micro-batches.

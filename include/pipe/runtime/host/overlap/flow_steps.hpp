@@ -25,7 +25,7 @@ class flow_steps {
   /// most: the most steps in progress
   [[gnu::cold]] flow_steps(pipeline_description const& d, own_accumulations const& own, int most)
       : d_(d), own_(own), most_(most), steps_(most + 1) {
-    for (int c = 0; c < d.chunks; ++c) turns_ = turns_of(turns_, d.chunk[c].holders);
+    for (int c = 0; c < d.chunks; ++c) pairs_ = pairs_of(pairs_, d.chunk[c].holders);
     for (flow_step& s : steps_) s.assemble(d, own);
   }
 
@@ -46,7 +46,7 @@ class flow_steps {
   /// Numbers the micro-batches of the steps from `first` on, from 0.
   void number(long first) {
     next_number_ = 0;
-    for (long n = first; n < given_; ++n) at(n).number(d_, turns_, next_number_);
+    for (long n = first; n < given_; ++n) at(n).number(d_, pairs_, next_number_);
   }
   /// The first number of a micro-batch that no step has.
   int numbered() const { return next_number_; }
@@ -59,7 +59,7 @@ class flow_steps {
     if (!takes_more_) return false;
     flow_step& s = at(given_);
     s.take(d_, j, own_);
-    s.number(d_, turns_, next_number_);
+    s.number(d_, pairs_, next_number_);
     ++given_;
     return true;
   }
@@ -104,7 +104,7 @@ class flow_steps {
 
   pipeline_description const& d_;
   own_accumulations own_;
-  int most_, turns_ = 1, next_number_ = 0;
+  int most_, pairs_ = 1, next_number_ = 0;
   heap_array<flow_step> steps_;
   long given_ = 0, seen_ = 0;
   long judged_at_ = 0;
