@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The early part of a step: the actions that ranks run before the step before is judged. The first
-// backward of the last stage waits for the verdict; other actions run as far as they do not depend
+// backward of the last stage waits for the outcome; other actions run as far as they do not depend
 // on it.
 #pragma once
 

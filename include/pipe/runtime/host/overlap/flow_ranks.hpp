@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The threads of ranks where steps overlap: each rank runs its actions of a step, ends the step and
-// begins the next step, as far as it may without a verdict. See step_flow.
+// begins the next step, as far as it may without an outcome. See step_flow.
 //
 // A step is a tree of accumulations, each a run of the schedule. A rank goes from one accumulation
 // to the next at once: the gradients of an accumulation are joined with those of the accumulations
@@ -23,7 +23,7 @@
 #include <pipe/runtime/host/overlap/flow_steps.hpp>
 #include <pipe/runtime/host/overlap/flow_weights.hpp>
 #include <pipe/runtime/host/overlap/step_reports.hpp>
-#include <pipe/runtime/host/overlap/step_verdicts.hpp>
+#include <pipe/runtime/host/overlap/step_outcomes.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/step_end.hpp>
 #include <pipe/transport/waiting.hpp>
@@ -68,7 +68,7 @@ class flow_ranks {
     begin_ = first;
     for (heap_array<progress>* of : {&begun_, &done_, &joined_, &measured_, &updated_})
       for (progress& p : *of) p.reset();
-    verdicts_.reset(), available_.reset(), ended_.reset();
+    outcomes_.reset(), available_.reset(), ended_.reset();
     reports_.begin();
     steps_.number(first);
     steps_.takes_more() ? give() : give_end();
@@ -77,7 +77,7 @@ class flow_ranks {
   void give() { available_.publish(count(steps_.given())); }
   void give_end() { available_.publish(ended); }
   /// The first step that is not judged, or that is not right.
-  long judged() const { return begin_ + verdicts_.right(); }
+  long judged() const { return begin_ + outcomes_.right(); }
   /// Whether all ranks here have updated in step n. have_ended: whether they are at the end of the
   /// segment.
   bool have_updated(long n) const {
@@ -86,7 +86,7 @@ class flow_ranks {
     return all;
   }
   bool have_ended() const { return ended_.now() == context_.place.ranks; }
-  /// The counter of events for the calling thread: verdicts, updates of free steps, ends of ranks.
+  /// The counter of events for the calling thread: outcomes, updates of free steps, ends of ranks.
   progress& news() { return news_; }
   /// The first step in which not all ranks have updated.
   long first_not_updated() const {
@@ -106,15 +106,15 @@ class flow_ranks {
   }
   void confirm(long n, gradient_outcome const& o) {
     steps_.confirm(n, o);
-    verdicts_.publish(count(n), true);
+    outcomes_.publish(count(n), true);
     news_.add();
   }
-  /// Judges confirmed step n, or waits for its verdict; returns whether the step is right: the
+  /// Judges confirmed step n, or waits for its outcome; returns whether the step is right: the
   /// update that was made is the right one or, if rank r is careful and has not updated yet, the
-  /// step is sound. All ranks have reached this point, or will without a verdict.
+  /// step is sound. All ranks have reached this point, or will without an outcome.
   bool judge(int r, long n) {
-    if (!verdicts_.claim(count(n))) {
-      require(r, verdicts_.await(count(n), context_.settings.waiting, failed()));
+    if (!outcomes_.claim(count(n))) {
+      require(r, outcomes_.await(count(n), context_.settings.waiting, failed()));
       return judged() > n;
     }
     bool const is_careful = ranks_[r].is_careful;
@@ -125,7 +125,7 @@ class flow_ranks {
     if (is_right)
       confirm(n, o);
     else
-      verdicts_.publish(count(n), false);
+      outcomes_.publish(count(n), false);
     return is_right;
   }
   /// Ends a call of train() before step n, once all ranks have passed end(r, ...).
@@ -189,7 +189,7 @@ class flow_ranks {
   struct alignas(64) rank_state {
     long known = 0;           // steps that the rank knows to be given
     long begun = 0;           // time at which the rank's period began
-    bool is_careful = false;  // the rank waits for a verdict before it updates
+    bool is_careful = false;  // the rank waits for an outcome before it updates
     bool is_certain = false;  // the rank's current step will not be run again
   };
   static constexpr int ended = 1 << 30;  // a number of given steps that stands for: no more steps
@@ -239,9 +239,9 @@ class flow_ranks {
     if (has_updated) m.end_update();
     return has_updated || accumulation + 1 < order_.accumulations();
   }
-  /// After the early part of step n: waits for the verdict on the step before, and returns whether
+  /// After the early part of step n: waits for the outcome on the step before, and returns whether
   /// that step was right. All later actions depend on the last stage's first backward, so they have
-  /// to wait for the verdict anyway.
+  /// to wait for the outcome anyway.
   bool go_on(int r, long n) {
     long const start = context_.now();
     context_.ranks[r].doing.change(activity::kind::meets, 0, start);
@@ -415,7 +415,7 @@ class flow_ranks {
   flow_records<T, Transport> records_;
   boundary_flow<Transport> boundaries_;
   step_reports<Transport> reports_;
-  step_verdicts verdicts_;
+  step_outcomes outcomes_;
   job const before_all_{.what = job::kind::train};  // the job of ranks before their first step
   progress available_;                              // steps given to ranks
   progress ended_, news_;                           // ranks at the segment's end; see news()

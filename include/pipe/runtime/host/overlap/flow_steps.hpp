@@ -108,7 +108,7 @@ class flow_steps {
   heap_array<flow_step> steps_;
   long given_ = 0, seen_ = 0;
   long judged_at_ = 0;
-  std::chrono::steady_clock::time_point began_;  // start of the times of verdicts
+  std::chrono::steady_clock::time_point began_;  // start of the times of outcomes
   bool takes_more_ = true;
   std::exception_ptr failure_;
   long failed_at_ = 0;  // the step for which the program threw

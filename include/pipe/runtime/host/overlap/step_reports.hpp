@@ -2,7 +2,7 @@
 //
 // The reports of processes on steps that overlap: the squared norms of each chunk's gradients, and
 // the losses. Every process adds the norms up in the order of the model, so all processes come to
-// the same verdict without another message.
+// the same outcome without another message.
 #pragma once
 
 #include <atomic>

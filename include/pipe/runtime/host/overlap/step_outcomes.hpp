@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The verdicts of a process on steps that overlap, in their order.
+// The outcomes of a process on steps that overlap, in their order.
 #pragma once
 
 #include <atomic>
@@ -11,10 +11,10 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// The verdicts on the steps of a segment. The first thread that claims a step judges it, and other
-/// threads wait for its verdict. Steps have numbers from 0; the segment ends with the first step
+/// The outcomes on the steps of a segment. The first thread that claims a step judges it, and other
+/// threads wait for its outcome. Steps have numbers from 0; the segment ends with the first step
 /// that is not right.
-class step_verdicts {
+class step_outcomes {
  public:
   /// Begins a segment.
   void reset() { judged_.reset(), claimed_.store(0), right_.store(0); }
@@ -24,13 +24,13 @@ class step_verdicts {
   ///
   /// needs: all steps before it are judged
   bool claim(int step) { return claimed_.compare_exchange_strong(step, step + 1); }
-  /// Publishes the verdict on a step. What the caller has written before is visible to threads that
-  /// see the verdict.
+  /// Publishes the outcome on a step. What the caller has written before is visible to threads that
+  /// see the outcome.
   void publish(int step, bool is_right) {
     if (is_right) right_.store(step + 1, std::memory_order_release);
     judged_.publish(step + 1);
   }
-  /// Waits for the verdict on a step.
+  /// Waits for the outcome on a step.
   waited await(int step, patience const& limits, failure_flag const& failed) {
     return judged_.wait(step + 1, limits, failed);
   }
