@@ -121,11 +121,12 @@ struct pipeline_of_hashes {
   /// That of a process of those that have a device each.
   pp::detail::cuda_order order_in(pp::detail::local_devices const& process) const {
     auto const steps = pp::schedules::communicate(problem, table, slots);
-    std::vector<pp::detail::rank_steps> of_ranks;
+    std::vector<pp::detail::rank_instructions> of_ranks;
     for (int r = 0; r < d.ranks; ++r)
       of_ranks.push_back({std::data(steps.row(r)), steps.size(r), nullptr, 0});
-    return {pp::cuda::entries_of(pp::cuda::merge_steps(of_ranks.data(), d.ranks, true), process),
-            {}};
+    return {
+        pp::cuda::entries_of(pp::cuda::merge_instructions(of_ranks.data(), d.ranks, true), process),
+        {}};
   }
 
   /// The gradient of every chunk and the losses, computed one micro-batch after the other.

@@ -25,12 +25,12 @@ constexpr schedules::verdict check_rendezvous(Problem const& problem, Steps cons
     int const rank = awake.item[--count];
     is_awake.item[rank] = false;
     while (!at_end(rank)) {
-      rank_step const mine = steps.at(rank, position.item[rank]);
-      if (mine.kind != step_kind::compute) {
+      rank_instruction const mine = steps.at(rank, position.item[rank]);
+      if (mine.kind != instruction_kind::compute) {
         int const peer = mine.peer;
         if (peer < 0 || peer >= problem.ranks || peer == rank || at_end(peer)) break;
-        rank_step const theirs = steps.at(peer, position.item[peer]);
-        bool const meets = theirs.kind != step_kind::compute && theirs.kind != mine.kind &&
+        rank_instruction const theirs = steps.at(peer, position.item[peer]);
+        bool const meets = theirs.kind != instruction_kind::compute && theirs.kind != mine.kind &&
                            theirs.peer == rank && theirs.of == mine.of;
         if (!meets) break;
         ++position.item[peer];

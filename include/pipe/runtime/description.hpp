@@ -12,7 +12,7 @@
 #include <pipe/passes/memory.hpp>
 #include <pipe/runtime/device_blocks.hpp>
 #include <pipe/schedule/action.hpp>
-#include <pipe/schedule/rank_step.hpp>
+#include <pipe/schedule/rank_instruction.hpp>
 
 namespace pp {
 
@@ -276,10 +276,10 @@ namespace detail {
 
 /// The actions of a rank interleaved with the rank's sends and receives, for a transport that
 /// copies: see communicate().
-struct rank_steps {
-  detail::rank_step const* training = nullptr;
+struct rank_instructions {
+  detail::rank_instruction const* training = nullptr;
   int training_count = 0;
-  detail::rank_step const* evaluation = nullptr;
+  detail::rank_instruction const* evaluation = nullptr;
   int evaluation_count = 0;
 };
 
@@ -306,9 +306,9 @@ struct pipeline_description {
   chunk_description const* chunk = nullptr;
   chunk_holder const* holder = nullptr;  ///< chunk by chunk
   rank_description const* rank = nullptr;
-  int parameter_count = 0;            ///< in the model
-  rank_steps const* steps = nullptr;  ///< by rank, if the transport copies
-  int const* streams = nullptr;       ///< numbers of the streams of random bits
+  int parameter_count = 0;                          ///< in the model
+  rank_instructions const* instructions = nullptr;  ///< by rank, if the transport copies
+  int const* streams = nullptr;                     ///< numbers of the streams of random bits
   int stream_count = 0;
   tie const* ties = nullptr;
   int tie_count = 0;

@@ -10,7 +10,7 @@
 // A graph of actions and not a matrix of ranks: in a matrix each slot, and each value under way
 // between steps, would be a state. The first policy is what delayed each action in the second of
 // two simulated steps, nearly always the best one. The period is a fraction, as a slowest cycle may
-// span several updates. The outcome on an update has no edge: that a step's first backward has
+// span several updates. The outcome of an update has no edge: that a step's first backward has
 // passed all stages after they updated is a law of every family with a flush.
 //
 // source: Howard's policy iteration, as in Cochet-Terrasson et al., Numerical computation of

@@ -231,8 +231,8 @@ struct compiled_pipeline : chosen_options<Options> {
         forward.push(r, work::evaluation().at(r, i));
     return forward;
   }
-  /// The compute, send and receive steps of every rank for a transport that copies, made when the
-  /// first trainer is constructed. Only the header of such a transport includes
+  /// The compute, send and receive instructions of every rank for a transport that copies, made
+  /// when the first trainer is constructed. Only the header of such a transport includes
   /// schedule/communication.hpp, to keep it out of pipe.hpp.
   struct order_training {
     static auto make() { return communicate(times(), table(), slots_of_boundaries()); }
@@ -240,19 +240,20 @@ struct compiled_pipeline : chosen_options<Options> {
   struct order_evaluation {
     static auto make() { return communicate(times(), evaluation_table(), slots_of_boundaries()); }
   };
-  struct make_steps {
+  struct make_instructions {
     static auto make() {
       auto const& training = once<false, order_training>::get();
       auto const& evaluation = once<false, order_evaluation>::get();
-      list<rank_steps, ranks> steps;
+      list<rank_instructions, ranks> all;
       for (int r = 0; r < ranks; ++r)
-        steps[r] = {std::data(training.row(r)), training.size(r), std::data(evaluation.row(r)),
-                    evaluation.size(r)};
-      return steps;
+        all[r] = {std::data(training.row(r)), training.size(r), std::data(evaluation.row(r)),
+                  evaluation.size(r)};
+      return all;
     }
   };
-  /// By rank: the steps of training and of evaluation; views of tables that live until the end.
-  static auto const& steps() { return once<false, make_steps>::get(); }
+  /// By rank: the instructions of training and of evaluation; views of tables that live until the
+  /// end.
+  static auto const& instructions() { return once<false, make_instructions>::get(); }
 
   // ---- the plan ----
 

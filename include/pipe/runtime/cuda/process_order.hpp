@@ -11,7 +11,7 @@
 #include <pipe/runtime/device_blocks.hpp>
 #include <pipe/schedule/action.hpp>
 #include <pipe/schedule/execution.hpp>
-#include <pipe/schedule/rank_step.hpp>
+#include <pipe/schedule/rank_instruction.hpp>
 
 namespace pp::detail {
 
@@ -32,23 +32,24 @@ struct cuda_entry {
 
 namespace pp::cuda {
 
-/// A compute step of a rank, or a transfer between two ranks.
-struct ordered_step {
-  detail::rank_step step;
+/// A compute instruction of a rank, or a transfer between two ranks.
+struct ordered_instruction {
+  detail::rank_instruction instruction;
   int rank = 0;
 };
 
-/// Merges the steps of all ranks. In turn each rank that can takes its next step: to compute, or to
-/// send to a rank whose next step is the receive.
+/// Merges the instructions of all ranks. In turn each rank that can takes its next instruction: to
+/// compute, or to send to a rank whose next instruction is the receive.
 ///
-/// law:   each rank's steps stay in their order; a transfer is in the result as its send only
-/// needs: steps of communicate(), by which every rank reaches its end
-[[gnu::cold]] inline std::vector<ordered_step> merge_steps(detail::rank_steps const* steps,
-                                                           int ranks, bool trains) {
-  std::vector<ordered_step> all;
+/// law:   each rank's instructions stay in their order; a transfer is in the result as its send
+///        only
+/// needs: instructions of communicate(), by which every rank reaches its end
+[[gnu::cold]] inline std::vector<ordered_instruction> merge_instructions(
+    detail::rank_instructions const* instructions, int ranks, bool trains) {
+  std::vector<ordered_instruction> all;
   std::vector<int> at(static_cast<std::size_t>(ranks));
-  auto const next = [&](int rank) -> detail::rank_step const* {
-    detail::rank_steps const& mine = steps[rank];
+  auto const next = [&](int rank) -> detail::rank_instruction const* {
+    detail::rank_instructions const& mine = instructions[rank];
     int const i = at[std::size_t(rank)];
     if (i == (trains ? mine.training_count : mine.evaluation_count)) return nullptr;
     return (trains ? mine.training : mine.evaluation) + i;
@@ -56,12 +57,12 @@ struct ordered_step {
   for (bool goes_on = true; goes_on;) {
     goes_on = false;
     for (int r = 0; r < ranks; ++r) {
-      detail::rank_step const* const mine = next(r);
-      if (mine == nullptr || mine->kind == detail::step_kind::receive) continue;
-      if (mine->kind == detail::step_kind::send) {
-        detail::rank_step const* const theirs = next(mine->peer);
-        if (theirs == nullptr || theirs->kind != detail::step_kind::receive || theirs->peer != r ||
-            theirs->of != mine->of)
+      detail::rank_instruction const* const mine = next(r);
+      if (mine == nullptr || mine->kind == detail::instruction_kind::receive) continue;
+      if (mine->kind == detail::instruction_kind::send) {
+        detail::rank_instruction const* const theirs = next(mine->peer);
+        if (theirs == nullptr || theirs->kind != detail::instruction_kind::receive ||
+            theirs->peer != r || theirs->of != mine->of)
           continue;
         ++at[std::size_t(mine->peer)];
       }
@@ -80,29 +81,29 @@ struct ordered_step {
 ///
 /// law: the order follows from the table alone, whatever part of a mini-batch a replica has
 [[gnu::cold]] inline std::vector<detail::cuda_entry> entries_of(
-    std::vector<ordered_step> const& all, detail::local_devices const& local) {
+    std::vector<ordered_instruction> const& all, detail::local_devices const& local) {
   using entry = detail::cuda_entry;
   std::vector<entry> entries;
   auto const completes = [&](std::size_t i, int chunk) {
-    schedules::action const& a = all[i].step.of;
+    schedules::action const& a = all[i].instruction.of;
     return a.chunk == chunk && detail::makes_weight_gradient(a.kind);
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
-    auto const& [step, rank] = all[i];
+    auto const& [instruction, rank] = all[i];
     bool const is_local = local.has(rank);
-    if (step.kind != detail::step_kind::compute) {
-      if (is_local != local.has(step.peer))
-        entries.push_back({rank, step.of, entry::kinds::exchange});
+    if (instruction.kind != detail::instruction_kind::compute) {
+      if (is_local != local.has(instruction.peer))
+        entries.push_back({rank, instruction.of, entry::kinds::exchange});
     } else if (is_local) {
-      entries.push_back({rank, step.of, entry::kinds::run});
+      entries.push_back({rank, instruction.of, entry::kinds::run});
     }
-    if (local.replicas == 1 || !is_local || !completes(i, step.of.chunk)) continue;
+    if (local.replicas == 1 || !is_local || !completes(i, instruction.of.chunk)) continue;
     std::size_t later = i + 1;
-    while (later < all.size() && !completes(later, step.of.chunk)) ++later;
+    while (later < all.size() && !completes(later, instruction.of.chunk)) ++later;
     if (later < all.size()) continue;
     entry& made = entries.back();
-    made.adds_up = made.kind == entry::kinds::run && made.of == step.of;
-    entries.push_back({rank, step.of, entry::kinds::sum});
+    made.adds_up = made.kind == entry::kinds::run && made.of == instruction.of;
+    entries.push_back({rank, instruction.of, entry::kinds::sum});
   }
   return entries;
 }

@@ -69,7 +69,8 @@ class cuda_processes<P, true> {
   /// This process's part of the order that every process derives from the steps of all ranks.
   [[gnu::cold]] cuda_order order() const {
     auto const of = [&](bool trains) {
-      return cuda::entries_of(cuda::merge_steps(P::steps().items, P::ranks, trains), local());
+      return cuda::entries_of(cuda::merge_instructions(P::instructions().items, P::ranks, trains),
+                              local());
     };
     return {of(true), of(false)};
   }

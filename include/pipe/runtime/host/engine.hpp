@@ -196,10 +196,10 @@ class host_engine {
     return best;
   }
   /// The pipeline's description, with sends and receives if the transport copies. Sends and
-  /// receives are made at run time: see compiled_pipeline::steps().
+  /// receives are made at run time: see compiled_pipeline::instructions().
   static pipeline_description description() {
     pipeline_description d = P::description();
-    if constexpr (P::transport::copies) d.steps = P::steps().items;
+    if constexpr (P::transport::copies) d.instructions = P::instructions().items;
     return d;
   }
   backend_calls<element> calls() const {

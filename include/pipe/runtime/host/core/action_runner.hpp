@@ -118,12 +118,13 @@ class action_runner {
   /// needs: room for a record more: see step_memory::records
   void record(int r, executed_action const& a) { executed(r)[ranks_[r].count++] = a; }
   /// Sends or receives the result of an action.
-  void run_transfer(int r, job const& j, rank_step const& s) {
+  void run_transfer(int r, job const& j, rank_instruction const& s) {
     worker& me = ranks_[r];
     long const arrived = now();
     me.doing.begin(s.of);
-    me.doing.change(s.kind == step_kind::send ? activity::kind::sends : activity::kind::receives,
-                    s.peer, arrived);
+    me.doing.change(
+        s.kind == instruction_kind::send ? activity::kind::sends : activity::kind::receives, s.peer,
+        arrived);
     require(r, link(r, j).run(s));
     me.waited += now() - arrived;
   }

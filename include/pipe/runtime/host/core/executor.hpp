@@ -141,17 +141,18 @@ class executor {
     bool const trains = job_.what == job::kind::train;
     me.sums.begin(job_);
     if constexpr (Transport::copies) {
-      rank_steps const& mine = context_.d.steps[r];
-      detail::rank_step const* const steps = trains ? mine.training : mine.evaluation;
+      rank_instructions const& mine = context_.d.instructions[r];
+      detail::rank_instruction const* const instructions = trains ? mine.training : mine.evaluation;
       int const count = trains ? mine.training_count : mine.evaluation_count;
       link(r).begin();
       for (int i = 0; i < count; ++i) {
-        bool const runs = samples_in(context_.d, job_, steps[i].of.micro_batch) > 0;
-        if (steps[i].kind == detail::step_kind::compute)
-          runs ? context_.runner.execute(r, {job_}, steps[i].of, detail::second_of(steps + i))
-               : context_.require(r, me.sums.skip(steps[i].of));
+        bool const runs = samples_in(context_.d, job_, instructions[i].of.micro_batch) > 0;
+        if (instructions[i].kind == detail::instruction_kind::compute)
+          runs ? context_.runner.execute(r, {job_}, instructions[i].of,
+                                         detail::second_of(instructions + i))
+               : context_.require(r, me.sums.skip(instructions[i].of));
         else if (runs)
-          context_.runner.run_transfer(r, job_, steps[i]);
+          context_.runner.run_transfer(r, job_, instructions[i]);
       }
       context_.require(r, link(r).end());
     } else {

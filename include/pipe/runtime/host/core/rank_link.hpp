@@ -15,7 +15,7 @@
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/sum_tree.hpp>
 #include <pipe/runtime/transfers.hpp>
-#include <pipe/schedule/rank_step.hpp>
+#include <pipe/schedule/rank_instruction.hpp>
 #include <pipe/transport/transport.hpp>
 
 PIPE_OPTIMIZED_BEGIN
@@ -93,7 +93,7 @@ void end_run(pipeline_description const& d, job const& j, Transport& transport) 
 /// One rank's link to the other ranks, in one run.
 ///
 /// A transport that shares memory passes tokens: actions wait for milestones of other chunks. A
-/// transport that copies executes the steps of communicate(), in whose order only sends and
+/// transport that copies executes the instructions of communicate(), in whose order only sends and
 /// receives wait. A stream_transport makes requests before they are awaited: a rank expects the
 /// values for which its slots have room, and waits for its own slot before an action that writes to
 /// the slot.
@@ -141,9 +141,9 @@ class rank_link {
   /// Sends or receives the result of an action.
   ///
   /// needs: s is a send or a receive
-  waited run(rank_step const& s) const {
+  waited run(rank_instruction const& s) const {
     if constexpr (streams) {
-      if (s.kind == step_kind::receive)
+      if (s.kind == instruction_kind::receive)
         return transport_.receive(stream_of(d_, s.of), s.of.micro_batch, failed_);
       transport_.send(stream_of(d_, s.of), s.of.micro_batch);
       return waited::done;

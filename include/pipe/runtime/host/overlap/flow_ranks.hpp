@@ -239,7 +239,7 @@ class flow_ranks {
     if (has_updated) m.end_update();
     return has_updated || accumulation + 1 < order_.accumulations();
   }
-  /// After the early part of step n: waits for the outcome on the step before, and returns whether
+  /// After the early part of step n: waits for the outcome of the step before, and returns whether
   /// that step was right. All later actions depend on the last stage's first backward, so they have
   /// to wait for the outcome anyway.
   bool go_on(int r, long n) {

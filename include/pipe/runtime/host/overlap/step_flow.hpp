@@ -4,7 +4,7 @@
 // updates its own weights in between, without a barrier. Weights have several versions, so that
 // micro-batches in flight can go on with older versions, and an update can be taken back.
 //
-// Confirmed steps have the bits of steps with a barrier. The outcome on a step (global norm, and
+// Confirmed steps have the bits of steps with a barrier. The outcome of a step (global norm, and
 // whether all numbers are finite) needs the gradients of all ranks. A rank updates before the
 // outcome, as if no clipping were needed, and runs forwards of the next step with the new weights,
 // as far as they need no gradient of the last stage: see early_part. Before the first backward of
@@ -16,7 +16,7 @@
 //
 // Words: a period of a rank ends with its update in a step, and may have actions of later steps. A
 // segment is a sequence of steps during which the threads of ranks do not return to the calling
-// thread; a step that is taken back ends it. A careful rank waits for the outcome on a step before
+// thread; a step that is taken back ends it. A careful rank waits for the outcome of a step before
 // it updates: after a step that was clipped, until a step is not clipped.
 #pragma once
 
@@ -74,7 +74,7 @@ class step_flow {
       ranks_.begin_segment(begin);
       try {
         context_.each_rank([&](int r) { ranks_.advance(r); }, [&] { feed(next, done); });
-        // No later step waits for the outcome on the last step, so the last step is judged here.
+        // No later step waits for the outcome of the last step, so the last step is judged here.
         while (ranks_.is_free() && judge_updated()) continue;
         if (long const n = ranks_.judged(); !ranks_.is_free() && n < steps_.given())
           ranks_.judge(context_.place.first_rank, n);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The outcomes of a process on steps that overlap, in their order.
+// The outcomes of steps that overlap, in one process, in their order.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,8 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// The outcomes on the steps of a segment. The first thread that claims a step judges it, and other
-/// threads wait for its outcome. Steps have numbers from 0; the segment ends with the first step
+/// The outcomes of the steps of a segment. The first thread that claims a step judges it, and other
+/// threads wait for the outcome. Steps have numbers from 0; the segment ends with the first step
 /// that is not right.
 class step_outcomes {
  public:
@@ -24,13 +24,13 @@ class step_outcomes {
   ///
   /// needs: all steps before it are judged
   bool claim(int step) { return claimed_.compare_exchange_strong(step, step + 1); }
-  /// Publishes the outcome on a step. What the caller has written before is visible to threads that
+  /// Publishes the outcome of a step. What the caller has written before is visible to threads that
   /// see the outcome.
   void publish(int step, bool is_right) {
     if (is_right) right_.store(step + 1, std::memory_order_release);
     judged_.publish(step + 1);
   }
-  /// Waits for the outcome on a step.
+  /// Waits for the outcome of a step.
   waited await(int step, patience const& limits, failure_flag const& failed) {
     return judged_.wait(step + 1, limits, failed);
   }
