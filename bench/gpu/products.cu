@@ -32,8 +32,8 @@ struct product {
       bool const is_joined = Is16Bit;
       g.epilogue.push_back({op_kind::bias, 0, 3, -1, false});
       g.epilogue.push_back(After == after::bias_and_gelu
-                               ? detail::step{op_kind::map, 0, -1, 2, is_joined}
-                               : detail::step{op_kind::add, 0, 4, 2, is_joined});
+                               ? detail::pointwise_op{op_kind::map, 0, -1, 2, is_joined}
+                               : detail::pointwise_op{op_kind::add, 0, 4, 2, is_joined});
     }
     return g;
   }

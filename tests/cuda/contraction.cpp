@@ -30,7 +30,7 @@ struct one_product {
     g.rows = R, g.attributes = detail::contraction_attributes{K, IsTransposed}, g.columns = N;
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
     if (Kind == op_kind::matmul_weight_gradient)
-      g.prologue.push_back(detail::step{op_kind::bias_gradient, 0, -1, 3, false});
+      g.prologue.push_back(detail::pointwise_op{op_kind::bias_gradient, 0, -1, 3, false});
     g.slots = 4;
     return g;
   }
@@ -198,10 +198,10 @@ struct chained_product {
     g.anchor = op_kind::matmul;
     g.rows = R, g.attributes = detail::contraction_attributes{K}, g.columns = N;
     g.in[0] = 0, g.in[1] = 1;
-    g.prologue.push_back(detail::step{op_kind::bias, 0, 2, -1, false});
-    g.prologue.push_back(detail::step{op_kind::add, 0, 3, Stored ? 4 : -1, false});
-    g.epilogue.push_back(detail::step{op_kind::bias, 0, 5, 6, false});
-    g.epilogue.push_back(detail::step{op_kind::add, 0, 7, 8, false});
+    g.prologue.push_back(detail::pointwise_op{op_kind::bias, 0, 2, -1, false});
+    g.prologue.push_back(detail::pointwise_op{op_kind::add, 0, 3, Stored ? 4 : -1, false});
+    g.epilogue.push_back(detail::pointwise_op{op_kind::bias, 0, 5, 6, false});
+    g.epilogue.push_back(detail::pointwise_op{op_kind::add, 0, 7, 8, false});
     g.slots = 9;
     return g;
   }

@@ -30,8 +30,8 @@ struct one_product {
       return g;
     }
     g.epilogue.push_back(
-        detail::step{op_kind::bias, 0, 2, static_cast<signed char>(Long ? -1 : 3), false});
-    if (Long) g.epilogue.push_back(detail::step{op_kind::map, 0, -1, 3, false});
+        detail::pointwise_op{op_kind::bias, 0, 2, static_cast<signed char>(Long ? -1 : 3), false});
+    if (Long) g.epilogue.push_back(detail::pointwise_op{op_kind::map, 0, -1, 3, false});
     return g;
   }
 };

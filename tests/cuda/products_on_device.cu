@@ -56,20 +56,20 @@ struct one_product {
     g.slots = 4;
     if (is_weight) {
       g.out[0] = 2;
-      g.prologue.push_back(detail::step{op_kind::bias_gradient, 0, -1, 3, false});
+      g.prologue.push_back(detail::pointwise_op{op_kind::bias_gradient, 0, -1, 3, false});
       return g;
     }
     if (is_gradient) {
-      g.epilogue.push_back(detail::step{op_kind::map_gradient, 1, 2, 3, true});
+      g.epilogue.push_back(detail::pointwise_op{op_kind::map_gradient, 1, 2, 3, true});
       return g;
     }
     bool const keeps_sum = What == what::gelu;
-    g.epilogue.push_back(
-        detail::step{op_kind::bias, 0, 2, static_cast<signed char>(keeps_sum ? 4 : -1), false});
+    g.epilogue.push_back(detail::pointwise_op{op_kind::bias, 0, 2,
+                                              static_cast<signed char>(keeps_sum ? 4 : -1), false});
     if (What == what::residual)
-      g.epilogue.push_back(detail::step{op_kind::add, 0, 4, 3, true});
+      g.epilogue.push_back(detail::pointwise_op{op_kind::add, 0, 4, 3, true});
     else
-      g.epilogue.push_back(detail::step{op_kind::map, short(keeps_sum), -1, 3, keeps_sum});
+      g.epilogue.push_back(detail::pointwise_op{op_kind::map, short(keeps_sum), -1, 3, keeps_sum});
     g.slots = What == what::relu ? 4 : 5;
     return g;
   }

@@ -31,11 +31,11 @@ struct one_product {
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
     g.slots = 4;
     if (is_weight) {
-      g.prologue.push_back(pp::detail::step{op_kind::bias_gradient, 0, -1, 3, false});
+      g.prologue.push_back(pp::detail::pointwise_op{op_kind::bias_gradient, 0, -1, 3, false});
       return g;
     }
-    g.epilogue.push_back(pp::detail::step{op_kind::bias, 0, 3, -1, false});
-    g.epilogue.push_back(pp::detail::step{op_kind::map, 0, -1, 4, false});
+    g.epilogue.push_back(pp::detail::pointwise_op{op_kind::bias, 0, 3, -1, false});
+    g.epilogue.push_back(pp::detail::pointwise_op{op_kind::map, 0, -1, 4, false});
     g.slots = 5;
     return g;
   }

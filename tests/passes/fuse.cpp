@@ -25,7 +25,7 @@ std::string words(detail::op_list list) {
     auto const steps = [&](auto const& chain) {
       if (chain.empty()) return;
       text += "[";
-      for (detail::step const& s : chain)
+      for (detail::pointwise_op const& s : chain)
         text += std::string(&s == chain.begin() ? "" : " ") + name_of(s.kind) +
                 (s.store >= 0 ? "*" : "");
       text += "]";

@@ -12,7 +12,7 @@
 
 namespace pp::detail {
 
-/// Whether groups have anchors of this kind. Pointwise ops are steps of a group; a group of
+/// Whether groups have anchors of this kind. Pointwise ops are in the chains of a group; a group of
 /// pointwise ops alone has the anchor op_kind::pointwise.
 constexpr bool is_anchor(op_kind k) { return k != op_kind::none && !is_pointwise(k); }
 

@@ -28,7 +28,7 @@ namespace pp::detail {
 /// `last`: rules 1 to 4 above.
 constexpr bool joins(op const* ops, int begin, int at, int count, op const& last, op const& next,
                      bool const* read_once) {
-  if (at - begin >= group::max_steps) return false;
+  if (at - begin >= group::max_ops) return false;
   // Rule 3. A bias gradient is alone in its group until the weight gradient joins, which reads dy
   // as well.
   if (last.kind == op_kind::bias_gradient)
@@ -96,7 +96,7 @@ constexpr group describe_group(op const* ops, int begin, int end, int const* use
     bool const inside = i + 1 < end && o.out[0].where == space::value &&
                         uses[o.out[0].index] == 1 && ops[i + 1].in[0] == o.out[0];
     if (i != anchor) {
-      step s{o.kind, 0, -1, -1, i > anchor && joins_product(ops, i, read_once)};
+      pointwise_op s{o.kind, 0, -1, -1, i > anchor && joins_product(ops, i, read_once)};
       if (is_by_leaf(o.kind)) s.leaf = o.leaf;
       if (o.ins > 1 && o.kind != op_kind::bias_gradient) {
         s.slot = static_cast<signed char>(n);

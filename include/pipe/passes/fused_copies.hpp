@@ -112,14 +112,14 @@ class fused_copies {
       for (int k = 0; k < op::max_out; ++k)
         if (g.out[k] >= 0) slot[g.out[k]] = anchor + 8 + k;
     }
-    list_steps(g.prologue, first, slot);
-    list_steps(g.epilogue, has_anchor ? anchor + 16 : first, slot);
+    list_ops(g.prologue, first, slot);
+    list_ops(g.epilogue, has_anchor ? anchor + 16 : first, slot);
     sources.count += s.operands;
   }
-  /// `first`: the source of the first step's op; the steps of a list are consecutive ops.
-  static constexpr void list_steps(static_vector<step, group::max_steps> const& steps, int first,
-                                   int* slot) {
-    for (step const& s : steps) {
+  /// `first`: the source of the first op; the ops of a list are consecutive.
+  static constexpr void list_ops(static_vector<pointwise_op, group::max_ops> const& ops, int first,
+                                 int* slot) {
+    for (pointwise_op const& s : ops) {
       if (s.slot >= 0) slot[s.slot] = first + 1;
       if (s.store >= 0) slot[s.store] = first + 8;
       first += 16;

@@ -14,22 +14,22 @@ namespace pp::detail {
 
 /// One pointwise op of a group: v = op(v, operand), optionally stored. Slots are indices into a
 /// launch's operand list.
-struct step {
+struct pointwise_op {
   op_kind kind;
   short leaf;         // of a map: the layer type that has its formula
   signed char slot;   // second operand, or -1
-  signed char store;  // the slot to which v is stored after this step, or -1
+  signed char store;  // the slot to which v is stored after this op, or -1
   bool is_joined;     // indivisible from the product before it: see joined_ops.hpp
   // No default initialisers: with them nvcc's front end takes elements of an array for
   // uninitialised.
-  friend constexpr bool operator==(step const&, step const&) = default;
+  friend constexpr bool operator==(pointwise_op const&, pointwise_op const&) = default;
 };
 
 /// A kernel: anchor in -> [prologue on the anchor's main operand] -> anchor -> [epilogue on the
 /// anchor's result] -> out.
 struct group {
-  /// A group has at most max_steps ops, its anchor included (see joins), and max_slots operands.
-  static constexpr int max_steps = 8, max_slots = 20;
+  /// A group has at most max_ops ops, its anchor included (see joins), and max_slots operands.
+  static constexpr int max_ops = 8, max_slots = 20;
 
   op_kind anchor = op_kind::none;
   short leaf = 0;                   // of an anchor with a formula: the layer type that has it
@@ -38,7 +38,7 @@ struct group {
   /// Slots of the anchor's operands and results, -1 for absent ones.
   signed char in[op::max_in]{-1, -1, -1, -1, -1, -1};
   signed char out[op::max_out]{-1, -1, -1};
-  static_vector<step, max_steps> prologue, epilogue;
+  static_vector<pointwise_op, max_ops> prologue, epilogue;
   /// Operands of a launch.
   int slots = 0;
   int present = 0;  // bit k: in[k] is present; bit max_in + k: out[k] is
@@ -55,8 +55,8 @@ struct group {
 template <class Written>
 constexpr void for_each_written(group const& g, Written written) {
   for (signed char const slot : g.out) written(slot);
-  for (step const& s : g.prologue) written(s.store);
-  for (step const& s : g.epilogue) written(s.store);
+  for (pointwise_op const& s : g.prologue) written(s.store);
+  for (pointwise_op const& s : g.epilogue) written(s.store);
 }
 
 /// The operands of one launch, by slot.

@@ -45,10 +45,10 @@ constexpr std::uint64_t hash_of(group const& g) {
   add(long(g.anchor) + 64L * g.slots);
   add(g.rows + (long(g.columns) << 24));
   add(g.attributes.hash());
-  for (step const& s : g.prologue)
+  for (pointwise_op const& s : g.prologue)
     add(long(s.kind) + 64L * (s.slot + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
   add(-1);
-  for (step const& s : g.epilogue)
+  for (pointwise_op const& s : g.epilogue)
     add(long(s.kind) + 64L * (s.slot + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
   return hash.value;
 }

@@ -19,7 +19,7 @@ namespace detail {
 
 /// Name of an op in a kernel: `GELU`, `GELU gradient`, or the op's kind. `leaf`: names of the
 /// model's leaf types.
-inline std::string step_text(step const& s, std::vector<std::string_view> const& leaf) {
+inline std::string op_text(pointwise_op const& s, std::vector<std::string_view> const& leaf) {
   if (s.kind == op_kind::map) return std::string(leaf[std::size_t(s.leaf)]);
   if (s.kind == op_kind::map_gradient) return std::string(leaf[std::size_t(s.leaf)]) + " gradient";
   return name_of(s.kind);
@@ -64,11 +64,11 @@ inline std::string attribute_text(attributes const& a) {
 inline std::string group_text(group const& g, std::vector<std::string_view> const& leaf) {
   using enum op_kind;
   std::string text;
-  for (step const& s : g.prologue)
-    text += step_text(s, leaf) + (s.kind == bias_gradient ? " and " : " -> ");
+  for (pointwise_op const& s : g.prologue)
+    text += op_text(s, leaf) + (s.kind == bias_gradient ? " and " : " -> ");
   text += anchor_text(g, leaf) + " " + std::to_string(g.rows) + " x " + std::to_string(g.columns) +
           attribute_text(g.attributes);
-  for (step const& s : g.epilogue) text += " + " + step_text(s, leaf);
+  for (pointwise_op const& s : g.epilogue) text += " + " + op_text(s, leaf);
   return text;
 }
 

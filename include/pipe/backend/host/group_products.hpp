@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Matrix products of kernel groups. The work of a launch outside the tiles depends on numbers
-// alone, so one function serves all groups on all instruction sets. Tiles, and the steps around a
+// alone, so one function serves all groups on all instruction sets. Tiles, and the ends around a
 // product with the model's formulas, are called through pointers.
 #pragma once
 
@@ -28,7 +28,7 @@ void warm(T const* x, extent rows, extent n, extent stride) {
   asm volatile("" : : "m"(sum));
 }
 
-/// The argument of the steps around a product: the rows of a group that one part computes.
+/// The argument of the ends around a product: the rows of a group that one part computes.
 template <class T>
 struct product_part {
   arguments<T> const& a;
@@ -42,18 +42,18 @@ struct product_part {
 /// law:   the bits do not depend on the number of parts
 /// needs: a.workspace: contraction_facts::workspace_bytes
 ///
-/// steps: the functions of the prologue and the epilogue, which take a product_part; null if the
+/// around: the functions of the prologue and the epilogue, which take a product_part; null if the
 /// group has none. A prologue's rows are written to memory if another group reads them, else to the
 /// workspace.
 template <class T>
 PIPE_ONE_COPY void multiply(tile_set<T> const& tiles, arguments<T> const& a, detail::group const& g,
-                            extent rows, contraction_ends<T> const& steps) {
+                            extent rows, contraction_ends<T> const& around) {
   extent const inner = g.attributes.contraction().inner;
   share const own = share_of(rows, rows_step, a.part, a.parts);
   if (own.size() == 0) return;
   product_part<T> part{a, own.begin};
-  contraction_ends<T> ends = steps;
-  if (steps.tile != nullptr) {
+  contraction_ends<T> ends = around;
+  if (around.tile != nullptr) {
     ends.sink = &part;
   } else {
     ends.c = a.at(g.out[0]) + own.begin * g.columns;
@@ -61,7 +61,7 @@ PIPE_ONE_COPY void multiply(tile_set<T> const& tiles, arguments<T> const& a, det
   }
   strided<T const> left{a.at(g.in[0]) + own.begin * inner, inner, 1};
   char* workspace = static_cast<char*>(a.workspace);
-  if (steps.make_rows != nullptr) {
+  if (around.make_rows != nullptr) {
     int const stored = g.prologue.back().store;
     part.left_rows =
         stored >= 0 ? a.at(stored) + own.begin * inner : reinterpret_cast<T*>(workspace);

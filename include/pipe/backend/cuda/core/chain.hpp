@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The pointwise steps of a kernel group on a few neighbouring elements of a row, in registers.
+// The pointwise ops of a kernel group on a few neighbouring elements of a row, in registers.
 //
-// A fused chain gives the bits of its steps as separate kernels. Each step reads the result of the
+// A fused chain gives the bits of its ops as separate kernels. Each op reads the result of the
 // previous one as memory would hold it. In 16 bits that result is rounded. In fp32, a result that
 // may end in a product is sealed, so that the compiler does not contract this product and a
 // following sum to one rounding.
@@ -44,10 +44,10 @@ struct all_stores {
 /// The epilogue or the prologue of group G of pipeline P, on rows of `width` elements.
 ///
 /// shape: second operands (rows, width), of a bias (width) or of a table of positions (T, width) ->
-///        a matrix (rows, width) for each stored step
-/// law:   the bits of the steps as separate kernels
-/// work:  the caller's: a thread runs all steps on Count neighbouring elements of a row, in
-///        accesses of up to 16 bytes
+///        a matrix (rows, width) for each stored op
+/// law:   the bits of the ops as separate kernels
+/// work:  the caller's: a thread runs all ops on Count neighbouring elements of a row, in accesses
+///        of up to 16 bytes
 template <class P, int G, bool IsEpilogue>
 struct chain {
   using T = typename P::element;
@@ -62,12 +62,13 @@ struct chain {
 
   /// Step Index as a constant of its own: device code cannot index a member array of a constant.
   template <int Index>
-  struct step_at {
-    static constexpr detail::step value = IsEpilogue ? group_of<P, G>::value.epilogue.items[Index]
-                                                     : group_of<P, G>::value.prologue.items[Index];
+  struct pointwise_at {
+    static constexpr detail::pointwise_op value = IsEpilogue
+                                                      ? group_of<P, G>::value.epilogue.items[Index]
+                                                      : group_of<P, G>::value.prologue.items[Index];
   };
 
-  /// Whether the value that enters step Index may end in a product; Index == length: the value that
+  /// Whether the value that enters op Index may end in a product; Index == length: the value that
   /// leaves the chain.
   template <int Index>
   static constexpr bool seals() {
@@ -75,14 +76,14 @@ struct chain {
       return IsEpilogue && length > 0 &&
              detail::has<&detail::op_traits::ends_in_product>(group_of<P, G>::value.anchor);
     else
-      return detail::is_by_leaf(step_at<Index - 1>::value.kind);
+      return detail::is_by_leaf(pointwise_at<Index - 1>::value.kind);
   }
   template <int Index>
   static constexpr bool is_sealed = seals<Index>();
-  /// Whether the value that enters step Index must be rounded; Index == length: the value that
-  /// leaves the chain. Values from memory are rounded already, and a value that leaves an epilogue
-  /// is rounded when it is stored. The bias of a matmul is added to the unrounded sum, and an op
-  /// that is joined to the product reads the unrounded sum.
+  /// Whether the value that enters op Index must be rounded; Index == length: the value that leaves
+  /// the chain. Values from memory are rounded already, and a value that leaves an epilogue is
+  /// rounded when it is stored. The bias of a matmul is added to the unrounded sum, and an op that
+  /// is joined to the product reads the unrounded sum.
   template <int Index>
   static constexpr bool rounds() {
     constexpr op_kind anchor = group_of<P, G>::value.anchor;
@@ -92,41 +93,41 @@ struct chain {
       return false;
     else if constexpr (Index == 0)
       return IsEpilogue && anchor != op_kind::pointwise &&
-             !(anchor == op_kind::matmul && step_at<0>::value.kind == op_kind::bias);
+             !(anchor == op_kind::matmul && pointwise_at<0>::value.kind == op_kind::bias);
     else
       return true;
   }
   template <int Index>
   static constexpr bool joins() {
-    return step_at<Index>::value.is_joined;
+    return pointwise_at<Index>::value.is_joined;
   }
   template <int Index>
   static constexpr bool is_rounded = rounds<Index>();
 
-  /// The second operands of all steps, for Count elements of a row.
+  /// The second operands of all ops, for Count elements of a row.
   template <int Count>
   struct seconds {
     fetched<T, Count> of[length > 0 ? length : 1];
   };
-  /// Reads the second operands for elements [column, column + Count) of a row, except for step
-  /// Skipped. No step of the group writes a second operand, so they may be read before the elements
+  /// Reads the second operands for elements [column, column + Count) of a row, except for op
+  /// Skipped. No op of the group writes a second operand, so they may be read before the elements
   /// are computed.
   ///
   /// needs: column and width are multiples of Count; `row` counts the rows of all samples
   template <int Count, int Skipped = -1>
   PIPE_HD PIPE_INLINE static void fetch(arguments const& a, extent row, int column,
                                         seconds<Count>& z) {
-    fetch_steps<Skipped>(a, row, column, z, std::make_index_sequence<std::size_t(length)>{});
+    fetch_all<Skipped>(a, row, column, z, std::make_index_sequence<std::size_t(length)>{});
   }
 
-  /// Runs all steps on v, elements [column, column + Count) of a row; the result of a step is
-  /// stored if it is read outside the group.
+  /// Runs all ops on v, elements [column, column + Count) of a row; the result of an op is stored
+  /// if it is read outside the group.
   ///
   /// needs: as fetch, which must have read z
   template <int Count, class Stores = all_stores>
   PIPE_HD PIPE_INLINE static void run(arguments const& a, extent row, int column, float (&v)[Count],
                                       seconds<Count> const& z, Stores const& stores = {}) {
-    run_steps(a, row, column, v, z, stores, std::make_index_sequence<std::size_t(length)>{});
+    run_ops(a, row, column, v, z, stores, std::make_index_sequence<std::size_t(length)>{});
   }
   /// The same, with a fetch before it.
   template <int Count>
@@ -139,19 +140,19 @@ struct chain {
 
  private:
   template <int Skipped, int Count, std::size_t... Is>
-  PIPE_HD PIPE_INLINE static void fetch_steps([[maybe_unused]] arguments const& a,
-                                              [[maybe_unused]] extent row,
-                                              [[maybe_unused]] int column,
-                                              [[maybe_unused]] seconds<Count>& z,
-                                              std::index_sequence<Is...>) {
-    (fetch_step<int(Is), (int(Is) == Skipped)>(a, row, column, z.of[Is]), ...);
+  PIPE_HD PIPE_INLINE static void fetch_all([[maybe_unused]] arguments const& a,
+                                            [[maybe_unused]] extent row,
+                                            [[maybe_unused]] int column,
+                                            [[maybe_unused]] seconds<Count>& z,
+                                            std::index_sequence<Is...>) {
+    (fetch_one<int(Is), (int(Is) == Skipped)>(a, row, column, z.of[Is]), ...);
   }
   template <int Index, bool IsSkipped, int Count>
-  PIPE_HD PIPE_INLINE static void fetch_step([[maybe_unused]] arguments const& a,
-                                             [[maybe_unused]] extent row,
-                                             [[maybe_unused]] int column,
-                                             [[maybe_unused]] fetched<T, Count>& z) {
-    constexpr detail::step s = step_at<Index>::value;
+  PIPE_HD PIPE_INLINE static void fetch_one([[maybe_unused]] arguments const& a,
+                                            [[maybe_unused]] extent row,
+                                            [[maybe_unused]] int column,
+                                            [[maybe_unused]] fetched<T, Count>& z) {
+    constexpr detail::pointwise_op s = pointwise_at<Index>::value;
     if constexpr (!IsSkipped && s.kind != op_kind::map && s.kind != op_kind::dropout) {
       constexpr int rows = group_of<P, G>::value.rows;
       extent const at = s.kind == op_kind::bias       ? extent(column)
@@ -162,15 +163,17 @@ struct chain {
   }
 
   template <int Count, class Stores, std::size_t... Is>
-  PIPE_HD PIPE_INLINE static void run_steps(
-      [[maybe_unused]] arguments const& a, [[maybe_unused]] extent row, [[maybe_unused]] int column,
-      [[maybe_unused]] float (&v)[Count], [[maybe_unused]] seconds<Count> const& z,
-      [[maybe_unused]] Stores const& stores, std::index_sequence<Is...>) {
+  PIPE_HD PIPE_INLINE static void run_ops([[maybe_unused]] arguments const& a,
+                                          [[maybe_unused]] extent row, [[maybe_unused]] int column,
+                                          [[maybe_unused]] float (&v)[Count],
+                                          [[maybe_unused]] seconds<Count> const& z,
+                                          [[maybe_unused]] Stores const& stores,
+                                          std::index_sequence<Is...>) {
     (apply<Count, int(Is)>(a, row, column, v, z.of[Is], stores), ...);
     finish_value<Count, length>(a, v);
   }
 
-  /// Rounds or seals the value that enters step Index, if rounds() or seals() is true.
+  /// Rounds or seals the value that enters op Index, if rounds() or seals() is true.
   template <int Count, int Index>
   PIPE_HD PIPE_INLINE static void finish_value([[maybe_unused]] arguments const& a,
                                                [[maybe_unused]] float (&v)[Count]) {
@@ -194,7 +197,7 @@ struct chain {
                                         float (&v)[Count],
                                         [[maybe_unused]] fetched<T, Count> const& z,
                                         [[maybe_unused]] Stores const& stores) {
-    constexpr detail::step s = step_at<Index>::value;
+    constexpr detail::pointwise_op s = pointwise_at<Index>::value;
     finish_value<Count, Index>(a, v);
     if constexpr (s.kind == op_kind::map) {
       PIPE_UNROLL
@@ -254,7 +257,7 @@ struct chain {
 /// runs the epilogue on it.
 ///
 /// shape: v (Count) -> elements [column, column + Count) of row `row` of the result and of each
-///        stored step
+///        stored op
 /// needs: column and the columns of the group are multiples of Count
 template <class P, int G, int Count, class Stores = all_stores>
 PIPE_HD PIPE_INLINE void finish(arguments const& a, extent row, int column, float (&v)[Count],

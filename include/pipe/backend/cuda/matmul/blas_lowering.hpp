@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The lowering of a kernel group whose matrix product is a call of cuBLASLt, with kernels before
-// and after the call. Before: the rows that a prologue makes. After: the steps of the epilogue that
+// and after the call. Before: the rows that a prologue makes. After: the ops of the epilogue that
 // the call has left, in one pass, or the gradient of a bias.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace pp::cuda {
 /// multiple of `blas_alignment`.
 inline constexpr long blas_bytes = long(32) << 20, blas_alignment = 256;
 
-/// A source of kernels with one group: the steps that a call leaves of group G of P.
+/// A source of kernels with one group: the ops that a call leaves of group G of P.
 template <class P, int G, bool TakesAll>
 struct rest_source : P {
   static constexpr detail::group group_at(int) {
@@ -33,7 +33,7 @@ constexpr auto before_blas() {
   else
     return kernel_list<>{};
 }
-/// The kernels after the call: the gradient of a bias, or the steps that the call has left.
+/// The kernels after the call: the gradient of a bias, or the ops that the call has left.
 template <class P, int G, bool TakesAll>
 constexpr auto after_blas() {
   using product = contraction<P, G>;
@@ -42,7 +42,7 @@ constexpr auto after_blas() {
     return kernel_list<
         column_sums_kernel<element_source<typename P::element, product::shape.inner,
                                           product::shape.columns, g.in[1], product::stored>>>{};
-  else if constexpr (describe_blas_product<P, G, TakesAll>().steps < int(g.epilogue.size()))
+  else if constexpr (describe_blas_product<P, G, TakesAll>().ops < int(g.epilogue.size()))
     return kernel_list<pointwise_kernel<rest_source<P, G, TakesAll>, 0>>{};
   else
     return kernel_list<>{};

@@ -54,12 +54,12 @@ struct blas_product {
   int bias = -1;  ///< slot of m numbers of the type of D; -1: none
   int c = -1;     ///< slot of a residual; -1: none
   blas_activation activation = blas_activation::none;
-  int aux = -1;   ///< slot; -1: at the start of the workspace, if the activation is `gelu`
-  int steps = 0;  ///< steps of the group's epilogue that the call takes
+  int aux = -1;  ///< slot; -1: at the start of the workspace, if the activation is `gelu`
+  int ops = 0;   ///< ops of the group's epilogue that the call takes
 };
 
 /// The call for group g. left: slot of the rows of a, or -1; takes_all: whether the call may
-/// compute an activation; is_gelu(step): whether the step's formula is GELU by the tanh formula.
+/// compute an activation; is_gelu(op): whether the op's formula is GELU by the tanh formula.
 ///
 /// law: D is stored for readers outside the group, if there are any; else in the memory of the next
 ///      stored result, whose kernel reads D first
@@ -85,33 +85,32 @@ constexpr blas_product blas_product_of(detail::group const& g, product_shape con
   };
   if (length > 0 && stored_before(0) < 0 && g.epilogue.items[0].kind == op_kind::bias) {
     p.bias = g.epilogue.items[0].slot;
-    p.steps = 1;
+    p.ops = 1;
   }
-  if (p.steps < length && g.epilogue.items[p.steps].is_joined) {
-    detail::step const& joined = g.epilogue.items[p.steps];
+  if (p.ops < length && g.epilogue.items[p.ops].is_joined) {
+    detail::pointwise_op const& joined = g.epilogue.items[p.ops];
     if (joined.kind == op_kind::add) {
       p.c = joined.slot;
-      ++p.steps;
+      ++p.ops;
     } else if (takes_all && is_gelu(joined)) {
       bool const gradient = joined.kind == op_kind::map_gradient;
       p.activation = gradient ? blas_activation::gelu_gradient : blas_activation::gelu;
-      p.aux = gradient ? int(joined.slot) : stored_before(p.steps);
-      ++p.steps;
+      p.aux = gradient ? int(joined.slot) : stored_before(p.ops);
+      ++p.ops;
     }
   }
-  p.d = stored_before(p.steps);
-  for (int i = p.steps; p.d < 0 && i < length; ++i) p.d = g.epilogue.items[i].store;
+  p.d = stored_before(p.ops);
+  for (int i = p.ops; p.d < 0 && i < length; ++i) p.d = g.epilogue.items[i].store;
   return p;
 }
 
-/// The steps that the call leaves, as a group that reads D.
+/// The ops that the call leaves, as a group that reads D.
 constexpr detail::group rest_of(detail::group const& g, blas_product const& p) {
   detail::group rest = g;
   rest.anchor = op_kind::pointwise;
   rest.prologue.clear();
   rest.epilogue.clear();
-  for (int i = p.steps; i < int(g.epilogue.size()); ++i)
-    rest.epilogue.push_back(g.epilogue.items[i]);
+  for (int i = p.ops; i < int(g.epilogue.size()); ++i) rest.epilogue.push_back(g.epilogue.items[i]);
   for (signed char& in : rest.in) in = -1;
   for (signed char& out : rest.out) out = -1;
   rest.in[0] = static_cast<signed char>(p.d);
@@ -126,7 +125,7 @@ constexpr blas_product describe_blas_product() {
   constexpr auto leaves_gelu = []<class... L>(detail::layers<L...>) {
     return detail::list<bool, sizeof...(L)>{{std::is_same_v<L, GELUTanh>...}};
   }(typename P::leaves{});
-  auto const is_gelu = [&](detail::step const& s) { return leaves_gelu[s.leaf]; };
+  auto const is_gelu = [&](detail::pointwise_op const& s) { return leaves_gelu[s.leaf]; };
   return blas_product_of(g, product::shape, product::format,
                          product::makes_left ? product::stored : int(g.in[0]), TakesAll, is_gelu);
 }
@@ -143,7 +142,7 @@ constexpr detail::list<long, detail::group::max_slots> operand_bytes() {
     if (slot >= 0) bytes[slot] = n;
   };
   auto const set_chain = [&](auto const& chain, long width) {
-    for (detail::step const& s : chain) {
+    for (detail::pointwise_op const& s : chain) {
       if (s.kind == op_kind::bias_gradient) {
         set(s.store, width * fp32);
         continue;

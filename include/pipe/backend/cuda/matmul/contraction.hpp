@@ -18,15 +18,15 @@ namespace pp::cuda {
 
 /// The rows of a matmul's left factor, by its prologue.
 ///
-/// shape: x (M, K) -> a (M, K), in the workspace, or in the memory of the last step if it is stored
+/// shape: x (M, K) -> a (M, K), in the workspace, or in the memory of the last op if it is stored
 /// work:  a thread has one access of a row
 /// cost:  one pass over x and a, bound by bytes
 template <class P, int G>
 struct left_rows_kernel : row_accesses<P, G, chain<P, G, false>::width> {
   using T = typename P::element;
   using product = contraction<P, G>;
-  using steps = chain<P, G, false>;
-  using base = row_accesses<P, G, steps::width>;
+  using ops = chain<P, G, false>;
+  using base = row_accesses<P, G, ops::width>;
   using base::each;
   static constexpr long workspace_bytes = product::left_bytes;
 
@@ -34,10 +34,10 @@ struct left_rows_kernel : row_accesses<P, G, chain<P, G, false>::width> {
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
     base::for_access(block, [&](extent row, int column) {
-      extent const at = row * steps::width + column;
+      extent const at = row * ops::width + column;
       float v[each];
       load<each>(a.at<T const>(g.in[0]) + at, v);
-      steps::template run<each>(a, row, column, v);
+      ops::template run<each>(a, row, column, v);
       if constexpr (product::stored < 0) save<each>(product::made_left(a) + at, v);
     });
   }

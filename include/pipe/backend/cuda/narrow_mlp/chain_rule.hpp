@@ -35,7 +35,7 @@ struct narrow_chain_rule {
     if (!(product || is_weight(g)) || inner_of(g) > narrow_width || g.columns > narrow_width)
       return false;
     if (is_weight(g)) {
-      for (detail::step const& s : g.prologue)
+      for (detail::pointwise_op const& s : g.prologue)
         if (s.kind != op_kind::bias_gradient) return false;
       return g.prologue.size() < 2;
     }
@@ -84,7 +84,7 @@ struct narrow_chain_rule {
   constexpr bool is_optional(detail::group const& g, int slot) const {
     if (is_weight(g)) return false;
     bool stores = slot == g.out[0];
-    for (detail::step const& s : g.epilogue) stores = stores || slot == s.store;
+    for (detail::pointwise_op const& s : g.epilogue) stores = stores || slot == s.store;
     return stores;
   }
 
@@ -160,7 +160,7 @@ struct narrow_chain_rule {
       if (slot >= 0 && slot != handed(g)) stored = slot, ++others;
     };
     other(g.out[0]);
-    for (detail::step const& s : g.epilogue) {
+    for (detail::pointwise_op const& s : g.epilogue) {
       if (s.kind == op_kind::add) return false;
       other(s.store);
     }
@@ -172,7 +172,7 @@ struct narrow_chain_rule {
   static constexpr bool derives_from(detail::unplaced_program const& backward, int i,
                                      detail::operand const& derived) {
     int derivatives = 0;
-    for (detail::step const& s : backward.shape(i).epilogue)
+    for (detail::pointwise_op const& s : backward.shape(i).epilogue)
       if (s.kind == op_kind::map_gradient) {
         if (backward.operand_of(i, s.slot) != derived) return false;
         ++derivatives;
@@ -242,13 +242,13 @@ struct narrow_chain_rule {
       by_rows(g.in[0], false, true);
       if (is_first) by_rows(g.in[1], false, true);
       whole(g.out[0], true);
-      for (detail::step const& s : g.prologue) whole(s.store, true);
+      for (detail::pointwise_op const& s : g.prologue) whole(s.store, true);
       return all;
     }
     if (is_first) by_rows(g.in[0], false, true);
     whole(g.in[1], false);
     by_rows(g.out[0], true);
-    for (detail::step const& s : g.epilogue) {
+    for (detail::pointwise_op const& s : g.epilogue) {
       if (s.kind == op_kind::bias || s.kind == op_kind::row_bias)
         whole(s.slot, false);
       else if (s.kind != op_kind::dropout)

@@ -20,18 +20,18 @@ inline constexpr int kept_slot = [] {
   constexpr detail::group g = group_of<P, G>::value;
   constexpr int handed = handed_slot<P, G>;
   int slot = g.out[0] == handed ? -1 : g.out[0];
-  for (detail::step const& s : g.epilogue)
+  for (detail::pointwise_op const& s : g.epilogue)
     if (s.store >= 0 && s.store != handed) slot = s.store;
   return slot;
 }();
-/// The step of an epilogue that multiplies by a derivative; -1: none.
+/// The op of an epilogue that multiplies by a derivative; -1: none.
 template <class P, int G>
-inline constexpr int derivative_step = [] {
+inline constexpr int derivative_op = [] {
   constexpr detail::group g = group_of<P, G>::value;
-  int step = -1;
+  int found = -1;
   for (int i = 0; i < int(g.epilogue.size()); ++i)
-    if (g.epilogue.items[i].kind == op_kind::map_gradient) step = i;
-  return step;
+    if (g.epilogue.items[i].kind == op_kind::map_gradient) found = i;
+  return found;
 }();
 
 /// Stores the kept result of a layer, slot Kept, in shared memory.
@@ -209,7 +209,7 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
     block.phase([&](int thread, state& mine) {
       layer::template finish_each<true, gradients::is_whole>(
           thread, mine, row, end, next(),
-          [&](int r, int column, seconds& z) { layer::steps::fetch(a.of[K], row + r, column, z); },
+          [&](int r, int column, seconds& z) { layer::ops::fetch(a.of[K], row + r, column, z); },
           [&](int r, int column, float(&some)[layer::together], seconds const& z) {
             T* to = nullptr;
             if constexpr (kept >= 0)
@@ -275,7 +275,7 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
       });
     } else {
       using seconds = typename layer::seconds;
-      constexpr int derived = derivative_step<P, g>, kept = kept_slot<P, launch_at<K - 1, F...>>;
+      constexpr int derived = derivative_op<P, g>, kept = kept_slot<P, launch_at<K - 1, F...>>;
       block.phase([](int, state&) {});  // all threads have read the layer's input
       block.part([&](int thread, state& mine) {
         tile& x = x_of(block, K, parity);
@@ -284,7 +284,7 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
         layer::template finish_each<true, gradients::is_whole>(
             thread, mine, row, end, x,
             [&](int r, int column, seconds& z) {
-              layer::steps::template fetch<layer::together, derived>(of, row + r, column, z);
+              layer::ops::template fetch<layer::together, derived>(of, row + r, column, z);
               if constexpr (derived >= 0) z.of[derived].load(from + r * tile::stride + column);
             },
             [&](int r, int column, float(&some)[layer::together], seconds const& z) {

@@ -216,14 +216,14 @@ struct narrow_layer {
     }
   }
 
-  using steps = chain<P, G, true>;
-  using seconds = typename steps::template seconds<together>;  ///< operands of the epilogue
+  using ops = chain<P, G, true>;
+  using seconds = typename ops::template seconds<together>;  ///< operands of the epilogue
   /// wide: pieces of `each` elements in a row of a thread's small tiles. ahead: the number of
   /// pieces whose operands are loaded together, into 16 registers.
   static constexpr int wide = product::across / (each / 2);
   static constexpr int ahead = [] {
     int words = 0;
-    for (detail::step const& s : group_of<P, G>::value.epilogue)
+    for (detail::pointwise_op const& s : group_of<P, G>::value.epilogue)
       if (s.kind != op_kind::map && s.kind != op_kind::dropout)
         words += together * int(sizeof(T)) < 4 ? 1 : together * int(sizeof(T)) / 4;
     int most = wide;
@@ -301,7 +301,7 @@ struct narrow_layer {
                                               extent row, extent end, Slab& next) {
     finish_each<Keeps, Whole>(
         thread, mine, row, end, next,
-        [&](int r, int column, seconds& z) { steps::fetch(a, row + r, column, z); },
+        [&](int r, int column, seconds& z) { ops::fetch(a, row + r, column, z); },
         [&](int r, int column, float(&some)[together], seconds const& z) {
           finish<P, G>(a, row + r, column, some, z, narrow_stores<handed_slot<P, G>, Dropped>{});
         });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Norms and softmax along rows, and their gradients, with a chain of pointwise steps before and
+// Norms and softmax along rows, and their gradients, with a chain of pointwise ops before and
 // after. A row is read once, stays in registers while its elements are summed, and is written once;
 // only elements that do not fit into the registers of a block are read again.
 #pragma once

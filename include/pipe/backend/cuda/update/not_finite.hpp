@@ -27,7 +27,7 @@ struct find_not_finite_kernel {
   static constexpr int threads = 256, search_blocks = 256;
   /// The maximum number of operands that one launch writes: for each group of a chain, its result
   /// and the result of every step.
-  static constexpr int most = detail::chain_kernel::most * (detail::group::max_steps + 1);
+  static constexpr int most = detail::chain_kernel::most * (detail::group::max_ops + 1);
   static_assert(most >= detail::group::max_slots);
   struct arguments {
     flat_numbers of[most];

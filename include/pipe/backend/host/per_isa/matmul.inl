@@ -16,7 +16,7 @@ struct kernel_of<op_kind::matmul> : contraction_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     host::multiply<typename k::T>(tiles<typename k::T, least_tile_rows<P>()>, a, group_in<P, G>,
-                                  k::rows, steps_around<P, G>);
+                                  k::rows, ends_around<P, G>);
   }
 };
 

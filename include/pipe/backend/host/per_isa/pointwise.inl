@@ -4,7 +4,7 @@
 
 /// A chain of pointwise ops by itself, as the epilogue of a group without another anchor.
 ///
-/// shape: x (rows, C), second operands (rows, C), (C) or (T, C) -> every stored step (rows, C)
+/// shape: x (rows, C), second operands (rows, C), (C) or (T, C) -> every stored op (rows, C)
 /// work:  parts own rows; every element is read and written once, and memory bounds the speed
 template <>
 struct kernel_of<op_kind::pointwise> : row_facts {
