@@ -47,8 +47,8 @@ struct copies_state {
 };
 
 /// The ranks of this process, each with a thread that lives as long as the object and is parked
-/// between two pieces of work. T: element type of values and parameters. A method that takes a rank
-/// is called on that rank's thread.
+/// between two tasks. T: element type of values and parameters. A method that takes a rank is
+/// called on that rank's thread.
 template <class T, transport Transport>
 class rank_context {
   using worker = rank_worker<T, Transport>;

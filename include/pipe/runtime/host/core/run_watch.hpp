@@ -41,8 +41,8 @@ template <class Ranks>
 /// The report of a run that makes no progress: a line that names the first rank that is stuck in a
 /// kernel, if any, and the table of ranks.
 template <class Ranks>
-[[gnu::cold]] std::string stall_report(Ranks const& ranks, process_place const& place,
-                                       std::chrono::milliseconds deadline, long at) {
+[[gnu::cold]] std::string hang_report(Ranks const& ranks, process_place const& place,
+                                      std::chrono::milliseconds deadline, long at) {
   int stuck = place.first_rank;
   while (place.has(stuck) && !ranks[stuck].doing.is_running()) ++stuck;
   std::string text = "timed out after " + time_in_words(deadline) + " waiting for ";
@@ -78,10 +78,10 @@ class recent_times {
   long count_ = 0;
 };
 
-/// The watch of the ranks of this process. Time is counted in the slices for which the watching
+/// The watch of the ranks of this process. Time is counted in the intervals for which the watching
 /// thread sleeps, so that the time of a stopped process or a suspended machine does not count,
-/// except for one slice at most. Slices are long while ranks make progress, and short while they do
-/// not.
+/// except for one interval at most. Intervals are long while ranks make progress, and short while
+/// they do not.
 ///
 /// law: for a run that is neither slow nor without progress, only the activities of ranks are read
 class run_watch {
@@ -90,19 +90,19 @@ class run_watch {
  public:
   explicit run_watch(executor_settings const& s)
       : deadline_(s.waiting.deadline), on_timeout_(s.on_timeout), slow_(s.slow) {
-    // A slice is a sixteenth of the shorter time: a missed deadline, or a slow run, is seen at most
-    // one slice late.
+    // An interval is a sixteenth of the shorter time: a missed deadline, or a slow run, is seen at
+    // most one interval late.
     milliseconds const longest(1000), shortest(1);
-    slice_ = longest;
-    if (deadline_.count() > 0 && deadline_ < 16 * longest) slice_ = deadline_ / 16;
-    if (reports_slow_runs() && slow_.at_least < 16 * longest && slow_.at_least / 16 < slice_)
-      slice_ = slow_.at_least / 16;
-    if (slice_ < shortest) slice_ = shortest;
+    interval_ = longest;
+    if (deadline_.count() > 0 && deadline_ < 16 * longest) interval_ = deadline_ / 16;
+    if (reports_slow_runs() && slow_.at_least < 16 * longest && slow_.at_least / 16 < interval_)
+      interval_ = slow_.at_least / 16;
+    if (interval_ < shortest) interval_ = shortest;
   }
 
   /// Waits until a counter has reached `goal`, and returns null. Returns earlier, with the reason,
   /// if no rank has made progress for the deadline, or if a callback throws. If no rank here runs a
-  /// kernel, two slices are added to the deadline, so that the process that keeps the others
+  /// kernel, two intervals are added to the deadline, so that the process that keeps the others
   /// waiting reports first. now(): nanoseconds from the start of the run
   template <class Ranks, class Now>
   std::exception_ptr wait(progress& finished, int goal, Ranks const& ranks,
@@ -112,17 +112,18 @@ class run_watch {
     if (!has_deadline && is_slow_told) return finished.wait(goal, {{}, no_deadline}), nullptr;
     milliseconds running{}, still{};
     for (long seen = -1;;) {
-      milliseconds const slice = still.count() > 0 && slice_ > short_slice ? short_slice : slice_;
-      if (finished.wait(goal, {{}, slice}) == waited::done) return nullptr;
-      running += slice;
+      milliseconds const interval =
+          still.count() > 0 && interval_ > short_interval ? short_interval : interval_;
+      if (finished.wait(goal, {{}, interval}) == waited::done) return nullptr;
+      running += interval;
       long changes = 0;
       bool runs = false;
       for (auto const& r : ranks) changes += r.doing.changes(), runs |= r.doing.is_running();
-      still = changes == seen ? still + slice : milliseconds{};
+      still = changes == seen ? still + interval : milliseconds{};
       seen = changes;
       try {
-        if (has_deadline && still >= deadline_ + (runs ? milliseconds{} : 2 * slice_)) {
-          std::string const text = stall_report(ranks, place, deadline_, now());
+        if (has_deadline && still >= deadline_ + (runs ? milliseconds{} : 2 * interval_)) {
+          std::string const text = hang_report(ranks, place, deadline_, now());
           if (on_timeout_ != nullptr) on_timeout_(text);
           throw rank_error(text);
         }
@@ -142,7 +143,7 @@ class run_watch {
   }
 
  private:
-  static constexpr milliseconds short_slice{20};
+  static constexpr milliseconds short_interval{20};
 
   bool reports_slow_runs() const { return slow_.report != nullptr && slow_.factor > 0; }
   template <class Ranks>
@@ -162,7 +163,7 @@ class run_watch {
   std::chrono::milliseconds deadline_;
   void (*on_timeout_)(std::string_view);
   slow_runs slow_;
-  milliseconds slice_{};
+  milliseconds interval_{};
   recent_times times_[3];  // by job::kind
 };
 
