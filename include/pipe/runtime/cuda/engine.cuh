@@ -21,10 +21,10 @@
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/graph.cuh>
 #include <pipe/runtime/cuda/launches.cuh>
-#include <pipe/runtime/cuda/mirrored_ranges.cuh>
 #include <pipe/runtime/cuda/parameters.cuh>
 #include <pipe/runtime/cuda/process_order.hpp>
 #include <pipe/runtime/cuda/processes.cuh>
+#include <pipe/runtime/cuda/value_mirror.cuh>
 #include <pipe/runtime/runtime_of.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
 
@@ -393,7 +393,7 @@ class cuda_engine {
   cuda::device_list devices_;
   std::vector<owner<cuda_launches<P>>> launches_;  // by device
   mutable cuda_executor executor_;
-  cuda_parameters<P> parameters_;
+  cuda_parameter_operations<P> parameters_;
   int const driver_ = cuda::driver_version();
   long const kernels_of_step_ =
       kernels_of_step(executor_.description(), launches_[0]->groups(), executor_.streams().local());

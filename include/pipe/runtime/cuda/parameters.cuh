@@ -29,13 +29,13 @@ namespace pp::detail {
 /// law:   work is enqueued only; the public renew_copies() also waits for it
 /// needs: the executor and the optimizer outlive this object
 template <class P>
-class cuda_parameters {
+class cuda_parameter_operations {
  public:
   using optimizer = typename P::optimizer;
   using value = typename P::value;
 
   /// Makes the work lists, in memory from the bookkeeping of the ranks, and uploads them.
-  [[gnu::cold]] cuda_parameters(cuda_executor& executor, optimizer const& o)
+  [[gnu::cold]] cuda_parameter_operations(cuda_executor& executor, optimizer const& o)
       : executor_(executor), d_(executor.description()), optimizer_(o),
         read_(long(sizeof(cuda::step_outcome))), sums_(executor), replicas_(executor),
         whole_(executor, optimizer_, own_, states_) {

@@ -63,7 +63,7 @@ class action_runner {
 
  public:
   action_runner(pipeline_description const& d, backend_calls<T> const& calls, Transport& transport,
-                parameter_work<T, Transport>& parameters, heap_array<worker>& ranks,
+                parameter_operations<T, Transport>& parameters, heap_array<worker>& ranks,
                 failure_flag const& failed)
       : d_(d), calls_(calls), transport_(transport), parameters_(parameters), ranks_(ranks),
         failed_(failed) {}
@@ -227,7 +227,7 @@ class action_runner {
   pipeline_description const& d_;
   backend_calls<T> const& calls_;
   Transport& transport_;
-  parameter_work<T, Transport>& parameters_;
+  parameter_operations<T, Transport>& parameters_;
   heap_array<worker>& ranks_;
   failure_flag const& failed_;
   boundary_flow<Transport>* flow_ = nullptr;

@@ -109,7 +109,7 @@ class executor {
   }
   [[gnu::cold]] step_result collect_result() {
     process_place const& place = context_.place;
-    parameter_work<T, Transport> const& parameters = context_.parameters;
+    parameter_operations<T, Transport> const& parameters = context_.parameters;
     step_result o;
     o.seconds = double(context_.now()) * 1e-9;
     context_.watch.note(job_, o.seconds);

@@ -29,10 +29,10 @@ namespace pp::detail {
 /// needs: set_memory() of every local rank before anything else
 /// law:   a method waits for another rank only in the `share` function that it is given
 template <class T, transport Transport>
-class parameter_work {
+class parameter_operations {
  public:
-  [[gnu::cold]] parameter_work(pipeline_description const& d, backend_calls<T> const& calls,
-                               Transport& transport)
+  [[gnu::cold]] parameter_operations(pipeline_description const& d, backend_calls<T> const& calls,
+                                     Transport& transport)
       : d_(d), calls_(calls), transport_(transport), memory_(d.ranks), shards_(d.ranks),
         versions_(d) {}
 

@@ -62,7 +62,7 @@ class rank_context {
   Transport transport{d.ranks,
                       streams ? count_rank_streams(d) : d.holders(),
                       {settings.waiting.spin, streams ? settings.waiting.deadline : no_deadline}};
-  parameter_work<T, Transport> parameters{d, calls, transport};
+  parameter_operations<T, Transport> parameters{d, calls, transport};
   heap_array<worker> ranks = heap_array<worker>(d.ranks);
   first_failure failure;
   action_runner<T, Transport> runner{d, calls, transport, parameters, ranks, failure.flag()};

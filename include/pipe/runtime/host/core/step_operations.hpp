@@ -65,7 +65,7 @@ class step_operations {
   }
   unsigned execute(step_op op, unsigned facts) {
     rank_worker<T, Transport>& me = context_.ranks[r_];
-    parameter_work<T, Transport>& of = context_.parameters;
+    parameter_operations<T, Transport>& of = context_.parameters;
     auto const sharing = context_.runner.sharing(r_, j_);
     auto const require = [this](waited outcome) { context_.require(r_, outcome); };
     auto const updating = [this](auto const& use) { context_.updates.during(j_.step, use); };

@@ -22,8 +22,8 @@
 #include <pipe/runtime/host/overlap/flow_step.hpp>
 #include <pipe/runtime/host/overlap/flow_steps.hpp>
 #include <pipe/runtime/host/overlap/flow_weights.hpp>
-#include <pipe/runtime/host/overlap/step_reports.hpp>
 #include <pipe/runtime/host/overlap/step_outcomes.hpp>
+#include <pipe/runtime/host/overlap/step_reports.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/step_end.hpp>
 #include <pipe/transport/waiting.hpp>
@@ -383,7 +383,7 @@ class flow_ranks {
   /// to other processes.
   void report(int r, long n, job const& j) {
     flow_step& s = at(n);
-    parameter_work<T, Transport> const& parameters = context_.parameters;
+    parameter_operations<T, Transport> const& parameters = context_.parameters;
     order_.for_chunks_of(r, [&](int c) {
       for (int i = 0; i < 2 * d_.chunk[c].parameter_count; ++i)
         s.squares_of(d_, c)[i] = parameters.squares_of(c)[i];

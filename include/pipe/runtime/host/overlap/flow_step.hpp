@@ -151,7 +151,7 @@ struct flow_step {
 
   /// Norm and clipping factor, once all ranks have measured.
   ///
-  /// law: sums are in parameter order, as in parameter_work::judge
+  /// law: sums are in parameter order, as in parameter_operations::judge
   gradient_outcome outcome() const {
     double sums[2]{};
     for (long i = 0; i < squares(); ++i) sums[i % 2] += report_[i];

@@ -33,8 +33,9 @@ inline constexpr bool is_state_apart = P::zero::level > 0 && !P::offload::is_on;
 /// The ranges of a chunk of compiled pipeline P. all_states: all ranges; otherwise parameters,
 /// buffers and averages.
 template <class P>
-mirrored_list mirrored_ranges(cuda_executor const& executor, cuda_parameters<P> const& parameters,
-                              int chunk, bool all_states) {
+mirrored_list mirrored_ranges(cuda_executor const& executor,
+                              cuda_parameter_operations<P> const& parameters, int chunk,
+                              bool all_states) {
   chunk_description const& c = P::memory().chunks[chunk];
   auto const range = [&](long at, long bytes) {
     return mirrored_range{executor.memory(chunk) + at, at, bytes};
