@@ -209,7 +209,7 @@ constexpr bool updates_whole(custom::tensor_kind kind) {
 
 namespace custom {
 
-/// The numbers of state that O keeps for a whole tensor, or for a run of elements.
+/// The numbers of state that O keeps for a whole tensor, or for a range of elements.
 template <class O>
 constexpr long state_elements(bool whole, tensor_shape const& shape) {
   if constexpr (tensor_optimizer<O>)

@@ -17,7 +17,7 @@ namespace pp::detail {
 ///
 /// shape: by_offset[parameters.count]; at most as many ranges
 /// law:   the ranges cover the trained parameters in memory order; each is one parameter for an
-///        optimizer of whole tensors, or a maximal run of neighbours with the same scale factors
+///        optimizer of whole tensors, or a maximal range of neighbours with the same scale factors
 template <class Optimizer, class Element>
 constexpr long find_update_ranges(view<parameter> parameters, int const* by_offset,
                                   sink<update_range>& ranges) {
