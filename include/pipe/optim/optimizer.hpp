@@ -66,16 +66,15 @@ struct tensor_update {
   T* workspace = nullptr;
 };
 
-/// An optimizer by tensor. The parameters of the kinds that O `takes` are passed one by one, as a
-/// `custom::tensor_update`, to
+/// An optimizer by tensor. The parameters of the kinds that O `takes` are passed one by one to
 ///
 ///     template <class Kernels, class T>
-///     void update(Kernels, update_context const&, tensor_update<T> const&) const;
+///     void update(Kernels, custom::update_context const&, custom::tensor_update<T> const&) const;
 ///
 /// which computes with the functions of the backend's Kernels: `each(n, f)`, `sum_of_squares`,
-/// `contract` ... Its state is `state_elements(shape)` numbers, initially 0; its workspace,
-/// which keeps nothing between calls, is `custom::workspace_elements<Backend, T>(shape)` numbers.
-/// Mark the f of an `each` PIPE_INLINE, as the formulas are.
+/// `contract` ... Its state is `state_elements(shape)` numbers, initially 0; its workspace, which
+/// keeps nothing between calls, is `workspace_elements<Backend, T>(shape)` numbers. Mark the f of
+/// an `each` PIPE_INLINE, as the formulas are.
 template <class O>
 concept tensor_optimizer = requires(tensor_shape const& shape) {
   { O::takes(tensor_kind::matrix) } -> std::same_as<bool>;

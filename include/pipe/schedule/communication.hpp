@@ -39,8 +39,7 @@ namespace schedules {
 /// law:   on each directed pair of ranks, sends and receives are the same transfers in the same
 ///        order
 /// law:   every rank reaches the end of its steps also where a send and its receive complete
-/// together
-///        and each side blocks until then
+///        together and each side blocks until then
 /// law:   a value is received before it is read, and sent as soon as it is ready
 /// law:   a rank with k `slots` at a boundary, micro-batch n in slot n % k, has read the old value
 ///        of a slot for the last time before it receives the next
