@@ -43,17 +43,6 @@ struct tensor_shape {
   constexpr long elements() const { return rows * columns; }
 };
 
-}  // namespace custom
-
-namespace detail {
-
-/// A matrix to ask an optimizer about whose functions may or may not be constexpr.
-inline constexpr custom::tensor_shape smallest_tensor{custom::tensor_kind::matrix, 1, 1};
-
-}  // namespace detail
-
-namespace custom {
-
 /// One parameter, row-major. Each array begins at a multiple of `alignment` bytes.
 template <class T>
 struct tensor_update {
@@ -121,6 +110,9 @@ constexpr long moments_elements(int moments, tensor_shape const& shape) {
 }  // namespace custom
 
 namespace detail {
+
+/// A matrix to ask an optimizer about whose functions may or may not be constexpr.
+inline constexpr custom::tensor_shape smallest_tensor{custom::tensor_kind::matrix, 1, 1};
 
 /// An optimizer of matrices whose update is a Newton-Schulz iteration, and whose state a momentum.
 template <class O>
@@ -204,37 +196,27 @@ constexpr bool updates_whole(custom::tensor_kind kind) {
   return false;
 }
 
-}  // namespace detail
-
-namespace custom {
-
 /// The numbers of state that O keeps for a whole tensor, or for a run of elements.
 template <class O>
-constexpr long state_elements(bool whole, tensor_shape const& shape) {
-  if constexpr (tensor_optimizer<O>)
+constexpr long state_elements(bool whole, custom::tensor_shape const& shape) {
+  if constexpr (custom::tensor_optimizer<O>)
     if (whole) return O::state_elements(shape);
-  if constexpr (element_optimizer<O>) return O::states * shape.elements();
+  if constexpr (custom::element_optimizer<O>) return O::states * shape.elements();
   return 0;
 }
 
 /// The numbers of workspace that O needs for a whole tensor; an element optimizer needs none.
 template <class O, class Backend, class T>
-constexpr long workspace_elements(bool whole, tensor_shape const& shape) {
-  if constexpr (tensor_optimizer<O>)
+constexpr long workspace_elements(bool whole, custom::tensor_shape const& shape) {
+  if constexpr (custom::tensor_optimizer<O>)
     if (whole) return O::template workspace_elements<Backend, T>(shape);
   return 0;
 }
 
-}  // namespace custom
-
-namespace detail {
-
 /// workspace_elements as a call that is perhaps not constant.
 template <class O, class Backend, class T>
 struct workspace_call {
-  static constexpr auto call() {
-    return custom::workspace_elements<O, Backend, T>(true, smallest_tensor);
-  }
+  static constexpr auto call() { return workspace_elements<O, Backend, T>(true, smallest_tensor); }
 };
 
 }  // namespace detail
