@@ -8,11 +8,12 @@
 
 #include <pipe/base/list.hpp>
 #include <pipe/graph/layers.hpp>
-#include <pipe/plan/options/family.hpp>
 #include <pipe/plan/options/attentions.hpp>
 #include <pipe/plan/options/averaging.hpp>
 #include <pipe/plan/options/backend.hpp>
 #include <pipe/plan/options/devices.hpp>
+#include <pipe/plan/options/family.hpp>
+#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/graphs.hpp>
 #include <pipe/plan/options/memory_limit.hpp>
 #include <pipe/plan/options/micro_batch_size.hpp>
@@ -27,7 +28,6 @@
 #include <pipe/plan/options/schedule.hpp>
 #include <pipe/plan/options/sorts.hpp>
 #include <pipe/plan/options/stages.hpp>
-#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/threads.hpp>
 #include <pipe/plan/options/transport.hpp>
 #include <pipe/plan/options/zero.hpp>

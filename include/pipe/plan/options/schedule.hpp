@@ -5,9 +5,9 @@
 
 #include <pipe/base/constant.hpp>
 #include <pipe/plan/options/constants.hpp>
+#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/micro_batches.hpp>
 #include <pipe/plan/options/stages.hpp>
-#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/schedule/families/one_f_one_b.hpp>
 #include <pipe/schedule/policy.hpp>
 #include <pipe/schedule/proved.hpp>

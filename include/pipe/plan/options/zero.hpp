@@ -7,11 +7,11 @@
 
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/plan/options/averaging.hpp>
+#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/micro_batches.hpp>
 #include <pipe/plan/options/optimizer.hpp>
 #include <pipe/plan/options/schedule.hpp>
 #include <pipe/plan/options/stages.hpp>
-#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/transport.hpp>
 
 namespace pp {
