@@ -26,6 +26,11 @@ for name in "${wanted[@]}"; do
     exit 2
   fi
 done
+if ((!${#wanted[@]})) && [[ ${1:-} == -h || ${1:-} == --help ]]; then
+  sed -n '4,6s/^# //p' "${BASH_SOURCE[0]}"
+  echo "NAME: $(paste -sd ' ' <<<"$known")"
+  exit
+fi
 ((${#wanted[@]})) || mapfile -t wanted <<<"$known"
 
 need g++ cmake ninja-build libcli11-dev libbenchmark-dev libdnnl-dev libopenblas-dev python3

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""examples/run.sh says what it is without building anything, and a command that takes long shows its newest line in a terminal."""
+"""examples/run.sh, bench/run.sh and tests/run.sh say what they are without building anything, and a command that takes long shows its newest line in a
+terminal."""
 import os
 import pty
 import subprocess
@@ -16,7 +17,7 @@ class RunSh(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = Path(folder.name)
-        for name in ("cmake", "examples"):
+        for name in ("cmake", "examples", "bench", "tests"):
             (self.root / name).symlink_to(ROOT / name)
 
     def run_script(self, *arguments):
@@ -29,6 +30,15 @@ class RunSh(unittest.TestCase):
                 self.assertEqual((0, ""), (ended.returncode, ended.stderr))
                 self.assertIn(words, ended.stdout)
                 self.assertRegex(ended.stdout, "Examples: .*encoder_decoder.* gpt .*translate")
+        self.assertFalse((self.root / "build").exists())
+
+    def test_help_of_the_others(self):
+        for script, words in [("bench/run.sh", r"NAME: against .* gpt_step "), ("tests/run.sh", r"--costs\]")]:
+            for argument in ("-h", "--help"):
+                with self.subTest(script=script, argument=argument):
+                    ended = subprocess.run([self.root / script, argument], text=True, capture_output=True)
+                    self.assertEqual((0, ""), (ended.returncode, ended.stderr))
+                    self.assertRegex(ended.stdout, words)
         self.assertFalse((self.root / "build").exists())
 
     def test_an_unknown_example(self):

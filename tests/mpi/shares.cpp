@@ -57,8 +57,8 @@ TEST_CASE("replicas that run accumulations by their speeds give the bits of one 
       speed_of(2));
 }
 TEST_CASE("so do replicas with gradients of several buckets at any speed", "[any][long]") {
-  trains_alike_at_any_speed<OfWide<SumIn<8>>, OfWide<BySpeed, Between>>();
-  trains_alike_at_any_speed<OfWide<SumIn<8>>, OfWide<BySpeed, Between, ZeRO<2>>>();
+  trains_alike_at_any_speed<OfWide<GradientAccumulation<8>>, OfWide<BySpeed, Between>>();
+  trains_alike_at_any_speed<OfWide<GradientAccumulation<8>>, OfWide<BySpeed, Between, ZeRO<2>>>();
 }
 TEST_CASE("so do replicas of several ranks") {
   using Staged = Trained<BySpeed, Between, Stages<2>, ZeroBubbleH1>;

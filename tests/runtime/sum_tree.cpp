@@ -76,8 +76,7 @@ std::string divided(std::vector<int> const& counts, int own) {
   });
   return branch.at({own, last_level_of(counts[std::size_t(own)])}).second;
 }
-/// use(counts) for all numbers of `accumulations` accumulations that `schedules::replicas` replicas
-/// may run.
+/// use(counts) for all numbers of `accumulations` accumulations that `replicas` replicas may run.
 template <class Use>
 void for_each_division(int accumulations, int replicas, Use const& use,
                        std::vector<int> first = {}) {

@@ -188,7 +188,7 @@ class dice {
   std::mt19937 engine_;
 };
 
-/// A problem for `schedules::placement`, with up to the given sizes and times from `shortest` on.
+/// A problem for a placement, with up to the given sizes and times from `shortest` on.
 inline many_costs random_problem(dice& roll, pp::schedules::placement where, int most_ranks,
                                  int most_micro_batches, int shortest) {
   many_costs problem;

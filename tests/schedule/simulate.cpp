@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// `simulate` and what is read off it, against the event-driven reference on random
-// tables.
+// `simulate` and what is read off it, against the event-driven reference on random tables.
 #include "catch.hpp"
 
 #include <algorithm>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Both namespaces at once: what a program means by a name of the standard library is that name, and
-// words that programs have types of their own for are not taken.
+// words that programs have types of their own for are not taken; nor are names of layers, losses
+// and optimizers that other libraries have and this one lacks.
 #include <algorithm>
 #include <barrier>
 #include <cmath>
@@ -33,21 +34,35 @@
 using namespace std;
 using namespace pp;
 
+struct action {};
 struct address {};
 struct builder {};
 struct cost {};
+struct drawing {};
 struct graph {};
 struct group {};
 struct op {};
 struct parameter {};
+struct placement {};
+struct problem {};
 struct program {};
 struct region {};
 struct step {};
+struct transfer {};
 struct value {};
 struct view {};
-using of_the_program =
-    tuple<address, builder, cost, graph, group, op, parameter, program, region, step, value, view>;
-static_assert(tuple_size_v<of_the_program> == 12);
+using of_the_program = tuple<action, address, builder, cost, drawing, graph, group, op, parameter,
+                             placement, problem, program, region, step, transfer, value, view>;
+static_assert(tuple_size_v<of_the_program> == 17);
+
+template <int Channels, int Size>
+struct Conv3d {};
+struct CrossEntropyLoss {};
+struct LSTM {};
+struct PReLU {};
+struct RMSprop {};
+using of_other_libraries = tuple<Conv3d<16, 3>, CrossEntropyLoss, LSTM, PReLU, RMSprop>;
+static_assert(tuple_size_v<of_other_libraries> == 5);
 
 namespace {
 

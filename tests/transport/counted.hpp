@@ -58,7 +58,7 @@ class counted : public Base {
   std::vector<pp::transports::transfer> streams_;
 };
 
-/// The bytes over a link in a step of one of `schedules::replicas`, by the plan.
+/// The bytes over a link in a step of one of `replicas`, by the plan.
 template <class Trainer>
 long planned_bytes(int from, int to, int replicas = 1) {
   auto const& plan = Trainer::plan();

@@ -76,7 +76,7 @@ std::vector<placed_state> placed_states(bool whole, custom::tensor_shape const& 
     if constexpr (custom::two_pass_optimizer<O>)
       if (whole) numbered = O::moments;
     for (int i = 0; i < numbered; ++i) add(std::to_string(i), custom::state_extent::elements);
-    long const all = custom::state_elements<O>(whole, of);
+    long const all = state_elements<O>(whole, of);
     if (numbered == 0 && all > 0) placed.push_back({"0", custom::state_extent::rows, 0, all});
   }
   return placed;

@@ -8,7 +8,8 @@
 //                                                              20240520, 1, ids of 16 bits
 //                                                              20240801, 7, ids of 32 bits
 //
-//     token_shards const data(files_like("train_*.bin"), {.context = 1024, .vocabulary = 50257});
+//     token_shards const data(files::files_like("train_*.bin"),
+//                             {.context = 1024, .vocabulary = 50257});
 //     data.read(position, tokens, labels);
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS

@@ -19,7 +19,7 @@ namespace pp {
 
 namespace wrong {
 /// Words of the messages, such as `Expected<128, 384>`, `Found<128, 100>`, `Called<'s', 'k', 'i',
-/// 'p'>` and `Missing<member::derivative>`.
+/// 'p'>` and `Missing<derivative>`.
 ///
 /// Expected and Found have the extents of a shape, or one number; a ratio is numerator,
 /// denominator.

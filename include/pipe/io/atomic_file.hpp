@@ -85,7 +85,8 @@ class atomic_file {
   /// throws: file_error; if only the sync of the folder fails, `path` has the new contents already
   void commit() {
     std::string folder = detail::temporary_names(path_).folder;
-    if (folder.empty()) folder = ".";  // now: after the rename nothing may fail for want of memory
+    if (folder.empty())
+      folder.push_back('.');  // now: after the rename nothing may fail for want of memory
     if (!file_.sync() || !file_.flush()) fail("write");
     if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail("write");
     temporary_.clear();

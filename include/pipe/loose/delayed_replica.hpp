@@ -149,8 +149,8 @@ struct training_of<Trainer>::halves {
 ///      after clock().waves_of_others(n): one update is missing, clock().staleness() = 1, but for
 ///      the first step and one after settle(), which miss none
 /// law: gradients and losses of n replicas have the bits of GradientAccumulation<n> at these
-/// weights, if n is a
-///      power of two. In one process the run has the bits of PipeDream2BW up to the first settle()
+///      weights, if n is a power of two. In one process the run has the bits of PipeDream2BW up to
+///      the first settle()
 /// law: a call waits for the exchange of the step before, which has had the time of this step's run
 ///      of the schedule, and for nothing else
 /// law: the weights of all replicas have the same bits between calls

@@ -59,7 +59,7 @@ struct elu_with : Activation<elu_with<Options...>> {
 
 /// x above 0, else s x.
 ///
-/// options: NegativeSlope (default 1/100, as PyTorch's)
+/// options: NegativeSlope, which is s (default 1/100, as PyTorch's)
 struct LeakyReLU : detail::leaky_relu_with<> {
   template <class... Options>
   using with_options = detail::leaky_relu_with<Options...>;
@@ -67,7 +67,7 @@ struct LeakyReLU : detail::leaky_relu_with<> {
 
 /// x above 0, else a (e^x - 1).
 ///
-/// options: Alpha (default 1, as PyTorch's)
+/// options: Alpha, which is a (default 1, as PyTorch's)
 /// source:  Clevert, Unterthiner, Hochreiter, Exponential Linear Units, 2015
 struct ELU : detail::elu_with<> {
   template <class... Options>

@@ -11,7 +11,7 @@ namespace pp {
 /// where no option is given.
 ///
 /// needs: L is LayerNorm, RMSNorm, BatchNorm, InstanceNorm, LeakyReLU, ELU, CrossEntropy, MSE or
-/// BCE
+///        BCE
 template <class L, class... Options>
   requires requires { typename L::template with_options<Options...>; }
 struct With : L::template with_options<Options...> {};

@@ -3,7 +3,8 @@
 // The names of an optimizer's state in checkpoints. An optimizer lists the arrays that it keeps for
 // a parameter, in the order in which they are in memory, under PyTorch's names where it has some:
 //
-//     static constexpr named_states states_of(tensor_kind) { return {{"exp_avg"}, {"exp_avg_sq"}};
+//     static constexpr custom::named_states states_of(custom::tensor_kind) {
+//       return {{"exp_avg"}, {"exp_avg_sq"}};
 //     }
 //
 // Arrays of an optimizer without that list are numbered from 0. A setting that the meaning of the

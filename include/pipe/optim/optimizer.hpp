@@ -43,17 +43,6 @@ struct tensor_shape {
   constexpr long elements() const { return rows * columns; }
 };
 
-}  // namespace custom
-
-namespace detail {
-
-/// A matrix to ask an optimizer about whose functions may or may not be constexpr.
-inline constexpr custom::tensor_shape smallest_tensor{custom::tensor_kind::matrix, 1, 1};
-
-}  // namespace detail
-
-namespace custom {
-
 /// One parameter, row-major. Each array begins at a multiple of `alignment` bytes.
 template <class T>
 struct tensor_update {
@@ -66,16 +55,15 @@ struct tensor_update {
   T* workspace = nullptr;
 };
 
-/// An optimizer by tensor. The parameters of the kinds that O `takes` are passed one by one, as a
-/// `custom::tensor_update`, to
+/// An optimizer by tensor. The parameters of the kinds that O `takes` are passed one by one to
 ///
 ///     template <class Kernels, class T>
-///     void update(Kernels, update_context const&, tensor_update<T> const&) const;
+///     void update(Kernels, custom::update_context const&, custom::tensor_update<T> const&) const;
 ///
 /// which computes with the functions of the backend's Kernels: `each(n, f)`, `sum_of_squares`,
-/// `contract` ... Its state is `state_elements(shape)` numbers, initially 0; its workspace,
-/// which keeps nothing between calls, is `custom::workspace_elements<Backend, T>(shape)` numbers.
-/// Mark the f of an `each` PIPE_INLINE, as the formulas are.
+/// `contract` ... Its state is `state_elements(shape)` numbers, initially 0; its workspace, which
+/// keeps nothing between calls, is `workspace_elements<Backend, T>(shape)` numbers. Mark the f of
+/// an `each` PIPE_INLINE, as the formulas are.
 template <class O>
 concept tensor_optimizer = requires(tensor_shape const& shape) {
   { O::takes(tensor_kind::matrix) } -> std::same_as<bool>;
@@ -122,6 +110,9 @@ constexpr long moments_elements(int moments, tensor_shape const& shape) {
 }  // namespace custom
 
 namespace detail {
+
+/// A matrix to ask an optimizer about whose functions may or may not be constexpr.
+inline constexpr custom::tensor_shape smallest_tensor{custom::tensor_kind::matrix, 1, 1};
 
 /// An optimizer of matrices whose update is a Newton-Schulz iteration, and whose state a momentum.
 template <class O>
@@ -205,37 +196,27 @@ constexpr bool updates_whole(custom::tensor_kind kind) {
   return false;
 }
 
-}  // namespace detail
-
-namespace custom {
-
 /// The numbers of state that O keeps for a whole tensor, or for a range of elements.
 template <class O>
-constexpr long state_elements(bool whole, tensor_shape const& shape) {
-  if constexpr (tensor_optimizer<O>)
+constexpr long state_elements(bool whole, custom::tensor_shape const& shape) {
+  if constexpr (custom::tensor_optimizer<O>)
     if (whole) return O::state_elements(shape);
-  if constexpr (element_optimizer<O>) return O::states * shape.elements();
+  if constexpr (custom::element_optimizer<O>) return O::states * shape.elements();
   return 0;
 }
 
 /// The numbers of workspace that O needs for a whole tensor; an element optimizer needs none.
 template <class O, class Backend, class T>
-constexpr long workspace_elements(bool whole, tensor_shape const& shape) {
-  if constexpr (tensor_optimizer<O>)
+constexpr long workspace_elements(bool whole, custom::tensor_shape const& shape) {
+  if constexpr (custom::tensor_optimizer<O>)
     if (whole) return O::template workspace_elements<Backend, T>(shape);
   return 0;
 }
 
-}  // namespace custom
-
-namespace detail {
-
 /// workspace_elements as a call that is perhaps not constant.
 template <class O, class Backend, class T>
 struct workspace_call {
-  static constexpr auto call() {
-    return custom::workspace_elements<O, Backend, T>(true, smallest_tensor);
-  }
+  static constexpr auto call() { return workspace_elements<O, Backend, T>(true, smallest_tensor); }
 };
 
 }  // namespace detail

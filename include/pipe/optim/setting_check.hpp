@@ -3,7 +3,7 @@
 // Checks of settings before training. Their owner (an optimizer, a learning-rate schedule) declares
 // their ranges in one member:
 //
-//     void check(setting_check const& is) const {
+//     void check(custom::setting_check const& is) const {
 //       is.fraction("beta1", beta1);
 //       is.positive("epsilon", epsilon);
 //     }

@@ -8,8 +8,8 @@
 
 namespace pp::detail {
 
-/// The name of row `row` of `rows`, which are the ranks of `schedules::replicas` replicas of equal
-/// size: "rank 3", "replica 1, rank 3". `wide`: numbers are aligned to the right.
+/// The name of row `row` of `rows`, which are the ranks of `replicas` replicas of equal size: "rank
+/// 3", "replica 1, rank 3". `wide`: numbers are aligned to the right.
 inline std::string name_of_row(std::size_t row, std::size_t rows, int replicas, bool wide = false) {
   std::size_t const each = rows / std::size_t(replicas);
   auto const number = [wide](std::size_t n, std::size_t end) {

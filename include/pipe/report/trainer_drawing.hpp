@@ -159,7 +159,7 @@ drawing of_last_run(Trainer const& trainer,
 
 /// Watcher that records the kernels of a run and adds them to a drawing of it:
 ///
-///     pp::seen_kernels<Trainer> kernels;
+///     pp::drawings::seen_kernels<Trainer> kernels;
 ///     trainer.watch(batch, kernels.watcher());
 ///     pp::drawings::drawing measured = pp::drawings::of_last_run(trainer);
 ///     kernels.add_to(measured);

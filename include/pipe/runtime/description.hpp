@@ -141,7 +141,7 @@ struct chunk_holder {
 /// do not share memory, have copies.
 ///
 /// units: bytes; offsets count from the start of the owner's arena, offsets of rings from the start
-/// of each holder's values; parameter_place and update_range have their own units
+///        of each holder's values; parameter_place and update_range have their own units
 struct chunk_description {
   int rank = 0;                       ///< the owner's
   int first_holder = 0, holders = 1;  ///< in pipeline_description::holder

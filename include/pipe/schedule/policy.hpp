@@ -6,7 +6,7 @@
 //
 //     struct OneFOneB {
 //       static constexpr char const* name = "1f1b";
-//       static constexpr placement where = placement::straight;   // which rank holds which chunk
+//       static constexpr auto where = schedules::placement::straight;  // the rank of each chunk
 //       static constexpr int chunks_per_rank = 1;
 //       static constexpr bool splits_backward = false;            // B and W apart?
 //       static constexpr bool trains = true;                      // false: forward only

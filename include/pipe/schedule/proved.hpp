@@ -2,7 +2,7 @@
 //
 // A verdict as a one-line compile error, for schedules that are proved without a pipeline:
 //
-//     static_assert(pp::proved<pp::validate(problem, table)>);
+//     static_assert(pp::schedules::proved<pp::schedules::validate(problem, table)>);
 #pragma once
 
 #include <pipe/base/diagnosis.hpp>

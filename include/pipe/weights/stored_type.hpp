@@ -59,21 +59,22 @@ struct stored_type_properties {
   int bytes;  ///< size of an element
 };
 
-}  // namespace detail
-
-namespace files {
-
 /// Name and size of each type, by stored_type; the last entry is that of `other`, whose size is
 /// unknown.
-inline constexpr detail::stored_type_properties properties_of_types[detail::stored_types + 1] = {
+inline constexpr stored_type_properties properties_of_types[stored_types + 1] = {
     {"F64", 8},     {"F32", 4},     {"F16", 2},         {"BF16", 2},        {"I64", 8},
     {"I32", 4},     {"I16", 2},     {"I8", 1},          {"U64", 8},         {"U32", 4},
     {"U16", 2},     {"U8", 1},      {"BOOL", 1},        {"C64", 8},         {"F8_E4M3", 1},
     {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"F8_E4M3FNUZ", 1}, {"F8_E5M2FNUZ", 1}, {"other", 1}};
 
+}  // namespace detail
+
+namespace files {
+
 /// The name of a type in files.
-constexpr char const* name_of(stored_type t) { return properties_of_types[int(t)].name; }
-constexpr int size_of(stored_type t) { return properties_of_types[int(t)].bytes; }
+constexpr char const* name_of(stored_type t) { return detail::properties_of_types[int(t)].name; }
+/// Bytes of a number in files; 1 for the unknown type `other`.
+constexpr int size_of(stored_type t) { return detail::properties_of_types[int(t)].bytes; }
 
 /// Whether `decode` and `encode` support a type.
 constexpr bool is_real(stored_type t) { return t <= stored_type::bf16; }

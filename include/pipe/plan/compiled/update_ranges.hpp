@@ -47,7 +47,7 @@ constexpr long find_update_ranges(view<parameter> parameters, int const* by_offs
   for (int i = 0; i < ranges.count; ++i) {
     update_range& u = ranges.items[i];
     u.state = state;
-    u.state_size = padded<Element>(custom::state_elements<Optimizer>(u.whole, u.shape));
+    u.state_size = padded<Element>(state_elements<Optimizer>(u.whole, u.shape));
     state += u.state_size;
   }
   return state;
@@ -60,8 +60,7 @@ constexpr long most_workspace_elements([[maybe_unused]] view<update_range> range
   long most = 0;
   if constexpr (!Backend::has_own_memory)
     for (update_range const& each : ranges) {
-      long const needed =
-          custom::workspace_elements<Optimizer, Backend, Element>(each.whole, each.shape);
+      long const needed = workspace_elements<Optimizer, Backend, Element>(each.whole, each.shape);
       if (needed > most) most = needed;
     }
   return most;

@@ -9,11 +9,11 @@
 #include <pipe/backend/cuda/backend.hpp>
 #include <pipe/backend/host/backend.hpp>
 #include <pipe/base/constant.hpp>
+#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/optimizer.hpp>
 #include <pipe/plan/options/overlap.hpp>
 #include <pipe/plan/options/precision.hpp>
 #include <pipe/plan/options/products.hpp>
-#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/transport.hpp>
 
 namespace pp {

@@ -24,8 +24,7 @@ constexpr product_shape shape_of_convolution(detail::group const& g, int samples
 /// The products c = a b of group G for the kernel of tiles, one product for each group of channels.
 ///
 /// shape: convolution: a = patches of x (pixels, taps * C / groups), b = w (taps * C / groups, N)
-/// ->
-///        c (pixels, N)
+///        -> c (pixels, N)
 /// shape: input gradient: a = patches of dy (pixels, taps * N / groups), b from w -> c (pixels, C)
 /// shape: weight gradient: a = transposed patches of x, b = dy -> c (taps * C / groups, N), and db
 ///        as one more row
