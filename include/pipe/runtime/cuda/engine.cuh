@@ -26,6 +26,7 @@
 #include <pipe/runtime/cuda/process_order.hpp>
 #include <pipe/runtime/cuda/processes.cuh>
 #include <pipe/runtime/runtime_of.hpp>
+#include <pipe/runtime/update_guard.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
 
 namespace pp {
@@ -58,12 +59,8 @@ class cuda_engine {
   /// throws: error if a run has left the parameters half updated, or a load was cut short
   void check() const {
     if (failed_update_ != 0)
-      throw_error<error>({"this trainer is broken: the update of step ", failed_update_,
-                          " failed, and some parameters are updated, others are not"});
-    if (is_spoiled_)
-      throw_error<error>(
-          {"this trainer is broken: a load was cut short, and some parameters are those of a "
-           "file, others are not"});
+      update_guard::refuse("a failure cut short the update of", failed_update_);
+    loads_.check();
   }
   /// False: the engine has no threads, and runs on the caller's thread.
   bool is_own_thread() const { return false; }
@@ -136,7 +133,7 @@ class cuda_engine {
   /// all of memory().
   void states_changed() { mirror_is_newer_ = states_are_newer_ = true; }
   /// Makes check() throw from now on: some states are those of a file, others are not.
-  void spoil(long) { is_spoiled_ = true; }
+  void spoil(long step) { loads_.spoil(step); }
   /// The factor of the loss in the next step, and the number of steps since it changed; zeros in a
   /// process without rank 0, or if the loss is not scaled.
   list<double, 2> loss_scaling() const {
@@ -406,7 +403,7 @@ class cuda_engine {
   bool has_next_ = false;
   float loss_scale_ = 1;    // factor of the gradients on the device
   long failed_update_ = 0;  // the step whose update failed half-way; 0: none
-  bool is_spoiled_ = false;
+  update_guard loads_;      // of states from a file
 };
 
 template <>

@@ -41,9 +41,7 @@ class executor {
   /// throws: error if a run has left the parameters half updated
   void check() const { context_.updates.check(); }
   /// Notes that a load of states was cut short after a step: check() throws from now on.
-  [[gnu::cold]] void spoil(long step) {
-    context_.updates.break_at(step, "a load was cut short after");
-  }
+  [[gnu::cold]] void spoil(long step) { context_.updates.spoil(step); }
   /// Whether the calling thread belongs to a rank or its team.
   [[gnu::cold]] bool is_own_thread() const { return context_.is_own_thread(); }
 
