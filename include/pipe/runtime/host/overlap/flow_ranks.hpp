@@ -386,7 +386,7 @@ class flow_ranks {
   /// needs: the step is confirmed
   void average(int r, long n) {
     meeting m(*this, r, n);
-    if (weights_.takes_average(r, n)) operations(m).execute(step_op::average);
+    if (weights_.takes_average(r, n)) operations(m).average();
   }
 
   rank_context<T, Transport>& context_;
