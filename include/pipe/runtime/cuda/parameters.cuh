@@ -171,13 +171,13 @@ class cuda_parameters {
   static long element(long bytes) { return bytes / long(sizeof(float)); }
   /// Whether the norm counts a parameter: trained, at its first place.
   static bool is_measured(parameter_place const& p) { return p.trained && !p.shared; }
-  float* floats(int rank) const { return reinterpret_cast<float*>(executor_.memory_of(rank)); }
+  float* floats(int rank) const { return executor_.at<float>(rank, 0); }
   /// Start of the values that kernels read as parameters: the 16-bit copies, or the parameters
   /// themselves. In elements of `value`, from the start of the arena.
   static long read_at(chunk_description const& c) {
     return P::passes::has_copies ? c.copies / long(sizeof(value)) : element(c.values);
   }
-  value* values(int rank) const { return reinterpret_cast<value*>(executor_.memory_of(rank)); }
+  value* values(int rank) const { return executor_.at<value>(rank, 0); }
   value* copies(chunk_description const& c) const { return values(c.rank) + read_at(c); }
 
   /// Makes the work lists of a chunk and uploads them, once, at construction.
