@@ -11,9 +11,11 @@
 
 namespace pp::detail {
 
-/// Whether a parameter of a chunk is divided among replicas: see ZeRO.
+/// Whether a position in a chunk's parameters or gradients is of a parameter that replicas divide,
+/// and whether a parameter is divided: see ZeRO.
+constexpr bool is_divided(chunk_description const& c, long at) { return at < c.divided_bytes; }
 constexpr bool is_divided(chunk_description const& c, parameter_place const& p) {
-  return p.trained && !p.is_buffer && p.offset < c.divided_bytes;
+  return p.trained && !p.is_buffer && is_divided(c, p.offset);
 }
 
 /// The cuts of chunk c, whose elements have `width` bytes, for a number of replicas. Positions are
