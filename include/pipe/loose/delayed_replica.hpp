@@ -229,8 +229,6 @@ class delayed_replica {
     return end(last_, letter_of(replica()));
   }
 
-  /// Whether a step has begun and not ended.
-  bool is_under_way() const { return is_under_way_; }
   /// The number of this replica, and how many there are.
   int replica() const { return exchange_.process(); }
   int replicas() const { return exchange_.processes(); }
