@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from rules import COMMENTS, FEW_LINES, LONGEST, MOST_FILES, MOST_MACROS, QUIET, WIDTH, check
+from rules import COMMENTS, FEW_LINES, LONGEST, MOST_FILES, MOST_MACROS, MOST_PARAMETERS, QUIET, WIDTH, check
 
 LICENCE = "// SPDX-License-Identifier: BSL-1.0\n"
 
@@ -180,6 +180,25 @@ class Rules(unittest.TestCase):
                           f"there are at most {MOST_MACROS}"], self.headers({"base/a.hpp": "".join(defined)}))
         self.assertEqual(["include/pipe/base/a.hpp:3: a macro that a program may have: HD"],
                          self.headers({"base/a.hpp": "#define HD\n"}))
+
+    def test_functions_have_few_parameters(self):
+        def listed(count, one="int a{i}"):
+            return ",\n".join(one.format(i=i) for i in range(count))
+        forms = ["void f({});", "template <class A, class B>\nstatic constexpr long f({}) const noexcept {{ return 0; }}", "f({}) : a{{1}}, b(2) {{}}",
+                 "void operator()({}) const;", "bool operator<({});", "auto x = []({}) {{}};", "auto g() {{ return [&, a = 1]<class T>({}) {{}}; }}",
+                 "inline auto const x = sorted(a, [=]({}) {{}});", "T f({}) requires(A<B> && C);", "[[nodiscard]] explicit(B) f({});",
+                 "/// shape: x\n__global__ void __launch_bounds__(256) f({}) {{}}", "auto h() -> t<void> {{ g(1, 2); }} int f({});"]
+        for form in forms:
+            for scope in ("namespace pp {{\n{}\n}}  // namespace pp\n", "namespace pp {{\nstruct s : t<a, b> {{\n int a, b;\n{}\n}};\n}}  // namespace pp\n"):
+                for one in ("int a{i}", "t<x, 1> const& a{i} = t<x, (2 > 1)>{{}}", "void (*a{i})(int, int)", "T (&a{i})[2]"):
+                    with self.subTest(form=form, one=one):
+                        self.assertEqual([], self.headers({"base/a.hpp": scope.format(form.format(listed(MOST_PARAMETERS, one)))}))
+                        found = self.headers({"base/a.hpp": scope.format(form.format(listed(MOST_PARAMETERS + 1, one)))})
+                        self.assertEqual(1, len(found), found)
+                        self.assertIn(f"has {MOST_PARAMETERS + 1} parameters, make a struct of some", found[0])
+        calls = "namespace pp {\ninline auto x = f(" + listed(9, "{i}") + ");\nint y = z[1](" + listed(9, "{i}") + ");\nvoid g() { f(" + listed(9, "{i}") + "); }\n}  // namespace pp\n"
+        pointers = "namespace pp {\nstruct s {\n  int (*theirs)(" + listed(9, "int a{i}") + ");\n};\n}  // namespace pp\n"
+        self.assertEqual([], self.headers({"base/a.hpp": calls + pointers}))
 
     def test_no_consteval(self):
         problems = self.headers({"base/a.hpp": "// consteval\nconsteval int f() { return 1; }\n"})

@@ -207,25 +207,26 @@ class new_rows {
   void multiply(op const& o, extent rows, T const* x, T* y) {
     extent const n = o.columns, k = o.attributes.contraction().inner;
     T const* const w = weights(o.in[1]);
-    if (o.in[1].where == space::parameter) return product(rows, n, k, x, w, n, y, n, base_ + work_);
+    if (o.in[1].where == space::parameter)
+      return product({rows, n, k}, x, w, n, y, n, base_ + work_);
     T* const turned = base_ + work_;
     for (extent j = 0; j < n; j += turned_columns) {
       extent const count = n - j < turned_columns ? n - j : turned_columns;
       m_.kernels.attention.transpose(w + j * k, count, k, k, turned, turned_columns);
-      product(rows, count, k, x, turned, turned_columns, y + j, n, turned + turned_columns * k);
+      product({rows, count, k}, x, turned, turned_columns, y + j, n, turned + turned_columns * k);
     }
   }
   /// One row is a matrix-vector product, limited by memory bandwidth, with a kernel of its own;
   /// more rows are the tiled product of training.
   ///
   /// shape: x (rows, k), w (k, n) with rows ldw apart -> y (rows, n) with rows ldy apart
-  void product(extent rows, extent n, extent k, T const* x, T const* w, extent ldw, T* y,
-               extent ldy, T* workspace) {
-    if (rows == 1) return m_.kernels.multiply(n, k, x, w, ldw, y);
+  void product(product_shape const& shape, T const* x, T const* w, extent ldw, T* y, extent ldy,
+               T* workspace) {
+    if (shape.rows == 1) return m_.kernels.multiply(shape.columns, shape.inner, x, w, ldw, y);
     host::contraction_ends<T> to;
     to.c = y;
     to.ldc = ldy;
-    host::contract_tiles<T>(m_.kernels.attention.tiles, rows, n, k, {x, k, 1}, w, ldw, to,
+    host::contract_tiles<T>(m_.kernels.attention.tiles, shape, {x, shape.inner, 1}, w, ldw, to,
                             workspace);
   }
 
@@ -275,15 +276,13 @@ class new_rows {
                  (position + r) % host::key_block] = key[r * key_stride + c];
         set.tiles.copy_rows(value, stride, rows, d, wide, values + position * wide, wide);
       }
-      T const* query = x + h * d;
-      extent query_stride = stride;
+      host::positions<T const> query{x + h * d, stride};
       if (rotation != nullptr) {
-        set.turn(query, stride, rows, d, rotation, wide, turned, wide);
-        query = turned;
-        query_stride = wide;
+        set.turn(query.data, stride, rows, d, rotation, wide, turned, wide);
+        query = {turned, wide};
       }
-      host::attend(set, shape, shape.keys, h, extent(0), rows, T(1) / libm::sqrt(T(d)), query,
-                   query_stride, keys, values, scores, state);
+      host::attend(set, shape, T(1) / libm::sqrt(T(d)), {h, 0, rows, query},
+                   {keys, values, shape.keys}, scores, state);
       set.finish(state, rows, d, y + h * d, o.columns, logs, extent(1));
     }
   }
