@@ -168,6 +168,6 @@ TEST_CASE("pieces come in the order in which backward completes them") {
     CHECK(pieces[i].begin == model.place(2 - i).offset);
   }
   CHECK(pieces[3].launch[0] == 2);  // the vector, of the last launch, too
-  CHECK(pieces[3].begin == model.chunk.divided_bytes);
+  CHECK(pieces[3].begin == model.chunk.sizes.divided);
   CHECK(pieces_of(model.d, matrices::width, 1).size() == 0);
 }

@@ -18,7 +18,7 @@
 * No template argument list is torn into comparisons (`f < P, G > (x)`), as clang-format does where an argument has `<` or `&&`: torn.py.
 * No header but base/real_text.hpp writes or reads a real number by what depends on the locale (LOCALE): printf's %g, strtod, streams, <cctype>.
 * include/ defines at most MOST_MACROS macros, each named PIPE_*.
-* A function of include/, and a lambda, has at most MOST_PARAMETERS parameters: signatures.py.
+* A function of include/, and a lambda, has at most MOST_PARAMETERS parameters, and a class at most MOST_FIELDS fields: signatures.py.
 * Lines of include/ have at most WIDTH columns.
 * A header's first comment opens with what the header is: no question word, no verb (OPENINGS), and no comment opens with "What is".
 * Comments and pages use the field's words: none of WORDS.
@@ -50,6 +50,7 @@ COMMENTS = 18
 FEW_LINES = 1000  # of which no share is asked
 MOST_MACROS = 8
 MOST_PARAMETERS = 8
+MOST_FIELDS = 35
 WORDS = {  # not -> but
     r"mend(s|ed|ing)?": "fix",
     r"lest": "so that ... not",
@@ -296,8 +297,9 @@ def check_macros(root):
 def check_signatures(root):
     for path in sorted(p for p in (root / "include").rglob("*") if p.suffix in CODE):
         for name, line, count in signatures(path.read_text()):
-            if not name.startswith("class ") and count > MOST_PARAMETERS:
-                yield f"{path.relative_to(root)}:{line}: {name} has {count} parameters, make a struct of some; there are at most {MOST_PARAMETERS}"
+            what, most = ("fields", MOST_FIELDS) if name.startswith("class ") else ("parameters", MOST_PARAMETERS)
+            if count > most:
+                yield f"{path.relative_to(root)}:{line}: {name} has {count} {what}, make a struct of some; there are at most {most}"
 
 
 def check_locale(root):

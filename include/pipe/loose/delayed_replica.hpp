@@ -121,9 +121,8 @@ struct training_of<Trainer>::halves {
   void for_each_running_mean(Use const& use) const {
     using T = typename Trainer::element;
     trainer.parameter_places().for_each_chunk([&](char* memory, chunk_description const& chunk) {
-      for (int i = 0; i < chunk.parameter_count; ++i)
-        if (parameter_place const& p = chunk.parameters[i];
-            p.is_committed() && p.commit.of == commit_rule::statistic::mean_of_differences)
+      for (parameter_place const& p : chunk.parameters)
+        if (p.is_committed() && p.commit.of == commit_rule::statistic::mean_of_differences)
           use(reinterpret_cast<T*>(memory + chunk.buffers + p.offset), p.elements(),
               T(p.commit.momentum));
     });

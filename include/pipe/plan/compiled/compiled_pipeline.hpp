@@ -103,13 +103,14 @@ struct compiled_pipeline : chosen_options<Options> {
     return all;
   }
   static constexpr auto ties = list_ties(std::make_integer_sequence<int, stages>{});
+  static constexpr view<tie> all_ties() { return {ties.items, tie_count}; }
   /// Whether a mini-batch may be several leaves: of GradientAccumulation, or one for each replica.
   static constexpr bool may_have_leaves =
       sum::leaves > 1 || connects_replicas<typename chosen::transport>;
-  /// Whether gradients are added outside of kernels: of shared parameters, or of leaves.
   /// Whether predicted weights, or averages of weights, are made of the newest ones.
   static constexpr bool predicts_weights = predicts<typename chosen::schedule>();
   static constexpr bool approaches = averaging::averages || predicts_weights;
+  /// Whether gradients are added outside of kernels: of shared parameters, or of leaves.
   static constexpr bool adds_gradients = tie_count > 0 || may_have_leaves;
 
   /// Maker of the memory map. Tables and slots depend on the schedule, so it is made by the
@@ -129,18 +130,16 @@ struct compiled_pipeline : chosen_options<Options> {
       for (chunk_holder const& h : m.holders.items) read[h.rank] |= reads[h.chunk];
       for (int r = 0; r < ranks; ++r) {
         rank_description& rank = m.rank[r];
-        rank.training = std::data(table().row(r));
-        rank.training_count = table().size(r);
+        rank.training = view<action>{std::data(table().row(r)), table().size(r)};
         if constexpr (chosen::is_free) {
           using flow = flow_schedule<work>;
-          rank.flow = std::data(flow::period().row(r));
-          rank.flow_count = flow::period().size(r);
+          rank.flow = view<action>{std::data(flow::period().row(r)), flow::period().size(r)};
           rank.predicts = predicts_weights;
         }
-        rank.evaluation = std::data(work::evaluation().row(r));
-        rank.evaluation_count = work::evaluation().size(r);
+        rank.evaluation =
+            view<action>{std::data(work::evaluation().row(r)), work::evaluation().size(r)};
         lay_out_rank(m, r, scratch, threads, workspace);
-        step::take(m, r, read[r], {g, passes::stream_count, {ties.items, tie_count}});
+        step::take(m, r, read[r], {g, passes::stream_count, all_ties()});
       }
       return m;
     }
@@ -192,10 +191,8 @@ struct compiled_pipeline : chosen_options<Options> {
     d.holder = map->holders.items;
     d.rank = map->rank.items;
     d.parameter_count = g.parameters.count;
-    d.streams = passes::streams.items;
-    d.stream_count = passes::stream_count;
-    d.ties = ties.items;
-    d.tie_count = tie_count;
+    d.streams = view<int>{passes::streams.items, passes::stream_count};
+    d.ties = all_ties();
     d.inputs = g.inputs.count;
     for (int i = 0; i < d.inputs; ++i) {
       d.input_is_converted[i] = !g.inputs[i].is_ids && !g.inputs[i].of_loss;
@@ -245,8 +242,8 @@ struct compiled_pipeline : chosen_options<Options> {
       auto const& evaluation = once<false, order_evaluation>::get();
       list<rank_steps, ranks> steps;
       for (int r = 0; r < ranks; ++r)
-        steps[r] = {std::data(training.row(r)), training.size(r), std::data(evaluation.row(r)),
-                    evaluation.size(r)};
+        steps[r] = rank_steps{{std::data(training.row(r)), training.size(r)},
+                              {std::data(evaluation.row(r)), evaluation.size(r)}};
       return steps;
     }
   };
@@ -259,7 +256,7 @@ struct compiled_pipeline : chosen_options<Options> {
     static constexpr auto make() {
       link_list<most_links(where, stages, tie_count)> all;
       sink<link_plan> found{all.items};
-      find_links<compiled_pipeline>(memory().chunks.items, view<tie>{ties.items, tie_count},
+      find_links<compiled_pipeline>(memory().chunks.items, all_ties(),
                                     slowest_rank<stages, ranks>(times(), memory().chunks), found);
       all.count = found.count;
       return all;

@@ -318,11 +318,11 @@ class cuda_engine {
     std::vector<detail::slot_count> slots;
     auto const* const map = &P::memory();
     for (int c = 0; c + 1 < P::stages; ++c)
-      slots.push_back({map->chunks[c].boundary.slots, map->chunks[c + 1].gradient.slots});
+      slots.push_back(
+          {map->chunks[c].rings.boundary.slots, map->chunks[c + 1].rings.gradient.slots});
     auto forward = dynamic_table(P::ranks, P::schedule::where, false);
     for (int r = 0; r < P::ranks; ++r)
-      for (int i = 0; i < map->rank[r].evaluation_count; ++i)
-        forward.push(r, map->rank[r].evaluation[i]);
+      for (action const& a : map->rank[r].evaluation) forward.push(r, a);
     return {cuda::order_of(P::times(), P::table(), slots),
             cuda::order_of(P::times(), forward, slots)};
   }
@@ -349,7 +349,7 @@ class cuda_engine {
     chunk_description const& chunk = P::memory().chunks[c];
     float* const gradients =
         reinterpret_cast<float*>(mirror_[std::size_t(c)].data() + chunk.gradients);
-    for (long i = 0; factor != 1 && i < chunk.trained_bytes / long(sizeof(float)); ++i)
+    for (long i = 0; factor != 1 && i < chunk.sizes.trained / long(sizeof(float)); ++i)
       gradients[i] *= factor;
   }
   /// Fills the mirror. Gradients are divided by the loss scale, so that the caller sees gradients

@@ -48,10 +48,9 @@ struct ordered_step {
   std::vector<ordered_step> all;
   std::vector<int> at(static_cast<std::size_t>(ranks));
   auto const next = [&](int rank) -> detail::rank_step const* {
-    detail::rank_steps const& mine = steps[rank];
+    auto const& mine = trains ? steps[rank].training : steps[rank].evaluation;
     int const i = at[std::size_t(rank)];
-    if (i == (trains ? mine.training_count : mine.evaluation_count)) return nullptr;
-    return (trains ? mine.training : mine.evaluation) + i;
+    return i == mine.count ? nullptr : &mine[i];
   };
   for (bool goes_on = true; goes_on;) {
     goes_on = false;

@@ -59,7 +59,7 @@ class cuda_spectral_updates {
     int coefficients = 0;
     for (int c = 0; c < d_.chunks; ++c) {
       chunks_.push_back(executor.is_local(c) ? batches_of(c, coefficients) : std::vector<batch>{});
-      coefficients += d_.chunk[c].update_count;
+      coefficients += d_.chunk[c].updates.count;
     }
   }
 

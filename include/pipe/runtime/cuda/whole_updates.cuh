@@ -58,7 +58,7 @@ class cuda_whole_updates<P, true> {
     for (int c = 0; c < d_.chunks; ++c) {
       lists_.push_back(executor.is_local(c) ? lists_of(c, coefficients) : lists{});
       lists_.back().of.judged = executor.outcome(d_.chunk[c].rank);
-      coefficients += d_.chunk[c].update_count;
+      coefficients += d_.chunk[c].updates.count;
     }
   }
 

@@ -140,26 +140,21 @@ class executor {
     me.leaves.begin(job_);
     if constexpr (Transport::copies) {
       rank_steps const& mine = context_.d.steps[r];
-      detail::rank_step const* const steps = trains ? mine.training : mine.evaluation;
-      int const count = trains ? mine.training_count : mine.evaluation_count;
       link(r).begin();
-      for (int i = 0; i < count; ++i) {
-        bool const runs = samples_in(context_.d, job_, steps[i].of.micro_batch) > 0;
-        if (steps[i].kind == detail::step_kind::compute)
-          runs ? context_.runner.execute(r, {job_}, steps[i].of, detail::second_of(steps + i))
-               : context_.require(r, me.leaves.skip(steps[i].of));
+      for (rank_step const& s : trains ? mine.training : mine.evaluation) {
+        bool const runs = samples_in(context_.d, job_, s.of.micro_batch) > 0;
+        if (s.kind == detail::step_kind::compute)
+          runs ? context_.runner.execute(r, {job_}, s.of, detail::second_of(&s))
+               : context_.require(r, me.leaves.skip(s.of));
         else if (runs)
-          context_.runner.run_transfer(r, job_, steps[i]);
+          context_.runner.run_transfer(r, job_, s);
       }
       context_.require(r, link(r).end());
     } else {
       rank_description const& plan = context_.d.rank[r];
-      action const* const actions = trains ? plan.training : plan.evaluation;
-      int const count = trains ? plan.training_count : plan.evaluation_count;
-      for (int i = 0; i < count; ++i)
-        if (samples_in(context_.d, job_, actions[i].micro_batch) > 0)
-          context_.runner.execute(r, {job_}, actions[i],
-                                  actions[i].with_next ? actions + i + 1 : nullptr);
+      for (action const& a : trains ? plan.training : plan.evaluation)
+        if (samples_in(context_.d, job_, a.micro_batch) > 0)
+          context_.runner.execute(r, {job_}, a, a.with_next ? &a + 1 : nullptr);
     }
   }
   rank_link<Transport> link(int r) { return context_.runner.link(r, job_); }

@@ -128,7 +128,7 @@ class flow_ranks {
   }
   /// Ends a call of train() before step n, once all ranks have passed end(r, ...).
   void end(long n) {
-    if (d_.tie_count > 0) context_.copies.was_updated = true;
+    if (d_.ties.count > 0) context_.copies.was_updated = true;
     records_.end(n);
   }
 
@@ -374,7 +374,7 @@ class flow_ranks {
     flow_step& s = at(n);
     parameter_work<T, Transport> const& parameters = context_.parameters;
     order_.for_chunks_of(r, [&](int c) {
-      for (int i = 0; i < 2 * d_.chunk[c].parameter_count; ++i)
+      for (int i = 0; i < 2 * d_.chunk[c].parameters.count; ++i)
         s.squares_of(d_, c)[i] = parameters.squares_of(c)[i];
     });
     if (r == order_.last_rank()) s.set_losses(parameters.losses(r, j));
