@@ -21,23 +21,22 @@ using namespace pp::host;
 template <class T>
 struct run {
   attention_shape shape;
-  T scale;
   extent q_columns, k_columns, q_rows, k_rows;
   exact<T> q, k, v, dout, out, lse, dq, dk, dv;
   exact<T> rotation;
   exact<int> ids;
-  attention_extras<T> extras;
+  attention_operands<T> with;
 
   /// `rotated`: queries and keys are, by angles that are not small. `padding`: so many ids at the
   /// end of sample b are -1, times b.
   explicit run(attention_shape const& s, bool rotated = false, int padding = 0)
-      : shape(s), scale(T(1) / std::sqrt(static_cast<T>(s.head_size))),
-        q_columns(s.heads * s.head_size), k_columns(s.kv_heads * s.head_size),
+      : shape(s), q_columns(s.heads * s.head_size), k_columns(s.kv_heads * s.head_size),
         q_rows(s.samples * s.queries), k_rows(s.samples * s.keys), q(q_rows * q_columns, 1),
         k(k_rows * k_columns, 2), v(k_rows * k_columns, 3), dout(q_rows * q_columns, 4),
         out(q_rows * q_columns), lse(q_rows * s.heads), dq(q_rows * q_columns),
-        dk(k_rows * k_columns), dv(k_rows * k_columns), rotation(s.keys * s.head_size),
-        ids(k_rows) {
+        dk(k_rows * k_columns), dv(k_rows * k_columns), rotation(s.keys * s.head_size), ids(k_rows),
+        with{{{q.data(), q_columns}, {k.data(), k_columns}, {v.data(), k_columns}},
+             T(1) / std::sqrt(static_cast<T>(s.head_size))} {
     for (extent i = 0; i < q_rows * q_columns; ++i)
       q[i] *= T(4);  // so that softmax is far from uniform
     extent const half = s.head_size / 2;
@@ -49,13 +48,13 @@ struct run {
       }
     for (extent b = 0; b < s.samples; ++b)
       for (extent t = 0; t < s.keys; ++t) ids[b * s.keys + t] = t >= s.keys - b * padding ? -1 : 3;
-    if (rotated) extras.rotation = rotation.data();
-    if (padding > 0) extras.ids = ids.data();
+    if (rotated) with.rotation = rotation.data();
+    if (padding > 0) with.ids = ids.data();
   }
   extent present(extent b) const {
     extent n = 0;
     for (extent t = 0; t < shape.keys; ++t)
-      n += extras.ids == nullptr || ids[b * shape.keys + t] >= 0;
+      n += with.ids == nullptr || ids[b * shape.keys + t] >= 0;
     return n;
   }
 
@@ -63,21 +62,18 @@ struct run {
   void forward(Kernels) {
     workspace space(attention_forward_workspace<T>(shape));
     Kernels::template attention_forward<T>(
-        shape, scale, positions<T const>{q.data(), q_columns},
-        positions<T const>{k.data(), k_columns}, positions<T const>{v.data(), k_columns},
-        positions<T>{out.data(), q_columns}, lse.data(), space.at, extras);
+        shape, with, attention_results<T>{{out.data(), q_columns}, lse.data()}, space.at);
   }
   template <class Kernels>
   void backward(Kernels, bool queries_too = true, bool keys_too = true) {
     workspace space(attention_backward_workspace<T>(shape));
     Kernels::template attention_backward<T>(
-        shape, scale, positions<T const>{q.data(), q_columns},
-        positions<T const>{k.data(), k_columns}, positions<T const>{v.data(), k_columns},
-        positions<T const>{out.data(), q_columns}, lse.data(),
+        shape, with, attention_results<T const>{{out.data(), q_columns}, lse.data()},
         positions<T const>{dout.data(), q_columns},
-        positions<T>{queries_too ? dq.data() : nullptr, q_columns},
-        positions<T>{keys_too ? dk.data() : nullptr, k_columns},
-        positions<T>{keys_too ? dv.data() : nullptr, k_columns}, space.at, extras);
+        attention_slices<T>{{queries_too ? dq.data() : nullptr, q_columns},
+                            {keys_too ? dk.data() : nullptr, k_columns},
+                            {keys_too ? dv.data() : nullptr, k_columns}},
+        space.at);
   }
 };
 
@@ -96,7 +92,7 @@ struct reference {
 /// has them.
 template <class T>
 double rotated_element(run<T> const& given, exact<T> const& x, extent row, extent t, extent c) {
-  if (given.extras.rotation == nullptr) return static_cast<double>(x[row + c]);
+  if (given.with.rotation == nullptr) return static_cast<double>(x[row + c]);
   extent const d = given.shape.head_size, half = d / 2, i = c % half;
   double const cosine = static_cast<double>(given.rotation[t * d + i]),
                sine = static_cast<double>(given.rotation[t * d + half + i]);
@@ -109,7 +105,7 @@ template <class T>
 void rotate_gradient(run<T> const& given, std::vector<double>& dx, extent row, extent t, extent c,
                      double gradient) {
   auto at = [&](extent i) -> double& { return dx[static_cast<std::size_t>(row + i)]; };
-  if (given.extras.rotation == nullptr) {
+  if (given.with.rotation == nullptr) {
     at(c) += gradient;
     return;
   }
@@ -163,7 +159,7 @@ reference naive(run<T> const& given) {
           for (extent c = 0; c < d; ++c)
             score += rotated_element(given, given.q, row, place, c) *
                      rotated_element(given, given.k, key(j, 0), j, c);
-          z[size(j)] = score * static_cast<double>(given.scale);
+          z[size(j)] = score * static_cast<double>(given.with.scale);
           sum += p[size(j)] = sees(j) ? std::exp(shaped(z[size(j)], j)) : 0;
         }
         if (sum == 0) continue;
@@ -179,8 +175,8 @@ reference naive(run<T> const& given) {
           mean += p[size(j)] * dp[size(j)];
         }
         for (extent j = 0; j < seen; ++j) {
-          double const ds = p[size(j)] * (dp[size(j)] - mean) * static_cast<double>(given.scale) *
-                            slope(z[size(j)]);
+          double const ds = p[size(j)] * (dp[size(j)] - mean) *
+                            static_cast<double>(given.with.scale) * slope(z[size(j)]);
           for (extent c = 0; c < d; ++c) {
             rotate_gradient(given, r.dq, row, place, c,
                             ds * rotated_element(given, given.k, key(j, 0), j, c));
@@ -381,16 +377,18 @@ TEST_CASE("attention reads and writes slices of a fused matrix") {
         qkv[r * fused + columns + c] = apart.k[r * columns + c];
         qkv[r * fused + 2 * columns + c] = apart.v[r * columns + c];
       }
-    positions<float const> const q{qkv.data(), fused}, k{qkv.data() + columns, fused},
-        v{qkv.data() + 2 * columns, fused};
-    positions<float> const dq{gradient.data(), fused}, dk{gradient.data() + columns, fused},
-        dv{gradient.data() + 2 * columns, fused};
+    attention_operands<float> const with{
+        {{qkv.data(), fused}, {qkv.data() + columns, fused}, {qkv.data() + 2 * columns, fused}},
+        apart.with.scale};
+    attention_slices<float> const d{{gradient.data(), fused},
+                                    {gradient.data() + columns, fused},
+                                    {gradient.data() + 2 * columns, fused}};
     workspace space(attention_backward_workspace<float>(shape));
     kernels.template attention_forward<float>(
-        shape, apart.scale, q, k, v, positions<float>{out.data(), columns}, lse.data(), space.at);
+        shape, with, attention_results<float>{{out.data(), columns}, lse.data()}, space.at);
     kernels.template attention_backward<float>(
-        shape, apart.scale, q, k, v, positions<float const>{out.data(), columns}, lse.data(),
-        positions<float const>{apart.dout.data(), columns}, dq, dk, dv, space.at);
+        shape, with, attention_results<float const>{{out.data(), columns}, lse.data()},
+        positions<float const>{apart.dout.data(), columns}, d, space.at);
     bool same = out == apart.out && lse == apart.lse;
     for (extent r = 0; r < rows; ++r)
       for (extent c = 0; c < columns; ++c)

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <pipe/backend/cuda/update/newton_schulz.hpp>
+#include <pipe/backend/product_shape.hpp>
 #include <pipe/base/half.hpp>
 #include <pipe/optim/muon.hpp>
 
@@ -49,13 +50,18 @@ struct loops {
     for (long r = 0; r < rows; ++r)
       for (long c = 0; c < columns; ++c) out[c * rows + r] = in[r * columns + c];
   }
-  void contract(long m, long n, long k, double const* a, long row, long column, double const* b,
-                double* c, double*) const {
-    for (long i = 0; i < m; ++i)
-      for (long j = 0; j < n; ++j) {
+  struct strided {
+    double const* data;
+    long row, column;
+  };
+  void contract(detail::product_shape const& shape, strided a, double const* b, double* c,
+                double*) const {
+    for (long i = 0; i < shape.rows; ++i)
+      for (long j = 0; j < shape.columns; ++j) {
         double sum = 0;
-        for (long p = 0; p < k; ++p) sum += a[i * row + p * column] * b[p * n + j];
-        c[i * n + j] = sum;
+        for (long p = 0; p < shape.inner; ++p)
+          sum += a.data[i * a.row + p * a.column] * b[p * shape.columns + j];
+        c[i * shape.columns + j] = sum;
       }
   }
 };

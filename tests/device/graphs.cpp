@@ -117,8 +117,7 @@ struct dependencies {
       return part{splits ? mark::weight_gradient : mark::input_gradient, chunk, mb};
     };
     for (int r = 0; r < d.ranks; ++r)
-      for (int i = 0; i < d.rank[r].training_count; ++i) {
-        schedules::action const& a = d.rank[r].training[i];
+      for (schedules::action const& a : d.rank[r].training) {
         auto const add = [&](enum mark::kind kind) {
           before.emplace_back();
           if (!parts.empty() && d.chunk[parts.back().chunk].rank == r)
@@ -136,10 +135,10 @@ struct dependencies {
       };
       if (kind == mark::forward) {
         needs({mark::forward, c - 1, mb});
-        needs(read_by(c + 1, mb - d.chunk[c].boundary.slots));
+        needs(read_by(c + 1, mb - d.chunk[c].rings.boundary.slots));
       } else if (kind == mark::input_gradient) {
         needs({mark::input_gradient, c + 1, mb});
-        needs(read_by(c - 1, mb - d.chunk[c].gradient.slots));
+        needs(read_by(c - 1, mb - d.chunk[c].rings.gradient.slots));
       }
     }
     // A topological order of the parts.

@@ -224,8 +224,8 @@ struct pipeline_of_hashes {
     c.first_holder = number;
     holders.push_back({number, c.rank, 0});
     if (number > 0 && number + 1 < n) {
-      c.passed_values = &passed_value, c.passed_value_count = 1;
-      c.keeping.passed_gradients = &passed_gradient, c.keeping.passed_gradient_count = 1;
+      c.passed_values = {&passed_value, 1};
+      c.keeping.passed_gradients = {&passed_gradient, 1};
     }
     pp::detail::chunk_facts f;
     f.keeping.bytes.trained = f.keeping.bytes.parameters = sizeof(hash);
@@ -251,9 +251,9 @@ struct pipeline_of_hashes {
     for (pp::detail::chunk_description& c : chunks) {
       if (c.rank != r) continue;
       pp::detail::shift(c, rank.bytes);
-      rank.bytes += c.weight_bytes;
+      rank.bytes += c.sizes.weights;
       holders[std::size_t(c.first_holder)].values = rank.bytes;
-      rank.bytes += c.value_bytes;
+      rank.bytes += c.sizes.values;
     }
     auto const take = [&](long bytes) {
       long const at = rank.bytes;
@@ -267,8 +267,7 @@ struct pipeline_of_hashes {
         chunks.data(), problem.chunks, r, d.devices.is_first(r), 0, 0);
     rank.device_bookkeeping = take(rank.device_bookkeeping_bytes);
     rank.fixed_bytes = rank.bytes;
-    rank.training = table.row(r).data();
-    rank.training_count = table.size(r);
+    rank.training = {table.row(r).data(), table.size(r)};
   }
 };
 

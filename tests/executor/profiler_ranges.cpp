@@ -73,8 +73,8 @@ TEST_CASE("a tool receives names once, and a range for each action", "[cuda]") {
                                        {schedules::action_kind::forward, 0, 1},
                                        {schedules::action_kind::backward, 0, 0}};
   detail::rank_description rank;
-  rank.training = actions, rank.training_count = 3;
-  rank.evaluation = actions, rank.evaluation_count = 2;
+  rank.training = {actions, 3};
+  rank.evaluation = {actions, 2};
   detail::pipeline_description d;
   d.micro_batches = 2;
   d.rank = &rank;

@@ -66,7 +66,7 @@ TEST_CASE("two ranks that hold a stage recompute ahead, each its micro-batches",
 TEST_CASE("a user-defined order recomputes as far ahead as it says", "[laws]") {
   check<Words, 5, RecomputeAll, AllAgain, Stages<3>>();
   using T = Small<Words, MicroBatches<5>, RecomputeAll, AllAgain, Stages<3>>;
-  for (int s = 0; s < 3; ++s) CHECK(T::compiled::memory().chunks[s].pending.slots == 5);
+  for (int s = 0; s < 3; ++s) CHECK(T::compiled::memory().chunks[s].rings.pending.slots == 5);
 }
 TEST_CASE("R is in the plan: its time, and the memory of what it brings back", "[laws]") {
   using Keeping = Small<Net, MicroBatches<4>, OneFOneB, Stages<4>, ByCount>;
@@ -83,8 +83,8 @@ TEST_CASE("R is in the plan: its time, and the memory of what it brings back", "
     // The last stage stores what it reads next; the others have one micro-batch of it.
     detail::chunk_description const& c = Ahead::compiled::memory().chunks[s];
     CHECK((ahead.stages[s].recompute_flops == 0) == (s == 3));
-    CHECK(c.pending.slots == 1);
-    CHECK(c.pending.stride == a.memory.recompute * (s < 3));
+    CHECK(c.rings.pending.slots == 1);
+    CHECK(c.rings.pending.stride == a.memory.recompute * (s < 3));
     CHECK((ahead.stages[s].saved_bytes > inside.stages[s].saved_bytes));
     CHECK(ahead.stages[s].saved_bytes <= keeping.stages[s].saved_bytes);
   }

@@ -104,9 +104,8 @@ TEST_CASE("a plan counts the copies of a stage's weights") {
   }
   // From each of seven micro-batches to the next: the last is of the owner.
   long numbers = 0;
-  auto const& chunk = Many::compiled::memory().chunks[1];
-  for (int i = 0; i < chunk.parameter_count; ++i)
-    numbers += chunk.parameters[i].has_sum() ? chunk.parameters[i].elements() : 0;
+  for (auto const& p : Many::compiled::memory().chunks[1].parameters)
+    numbers += p.has_sum() ? p.elements() : 0;
   CHECK(sums == 6 * numbers * long(sizeof(float)));
 }
 TEST_CASE("ranks of a stage accumulate mini-batches, clip, and save what one process does") {

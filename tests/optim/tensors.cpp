@@ -303,6 +303,6 @@ TEST_CASE("whole tensors come one by one, with the state that they need", "[opti
   CHECK(bytes[1] == matrices * 8);
   CHECK(bytes[2] == trained);
   for (chunk_description const& c : muon::memory().chunks.items)
-    for (int u = 0; u < c.update_count; ++u)
+    for (int u = 0; u < c.updates.count; ++u)
       CHECK(c.updates[u].whole == (c.updates[u].shape.kind == custom::tensor_kind::matrix));
 }

@@ -69,7 +69,7 @@ TEST_CASE("GPipe keeps what its Table 1 says", "[passes]") {
   constexpr long input = long(s) * h * long(sizeof(float));
   for (int stage = 0; stage + 1 < K; ++stage) {
     CHECK(all::plan().stages[stage].saved_bytes == 0);
-    CHECK(all::memory().chunks[stage].boundary.bytes() ==
+    CHECK(all::memory().chunks[stage].rings.boundary.bytes() ==
           M * input);  // N: what enters the next stage
     CHECK(none::plan().stages[stage].saved_bytes == M * one::plan().stages[stage].saved_bytes);
     // L/K * N/M: the values of one micro-batch, now in scratch, beside those that live for one

@@ -168,6 +168,6 @@ TEST_CASE("buckets come in the order in which backward completes them") {
     CHECK(buckets[i].begin == model.place(2 - i).offset);
   }
   CHECK(buckets[3].launch[0] == 2);  // the vector, of the last launch, too
-  CHECK(buckets[3].begin == model.chunk.divided_bytes);
+  CHECK(buckets[3].begin == model.chunk.sizes.divided);
   CHECK(gradient_buckets(model.d, matrices::width, 1).size() == 0);
 }

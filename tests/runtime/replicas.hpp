@@ -120,7 +120,7 @@ struct matrices {
       p.transposed = i < count ? bytes : -1;
       places.push_back(p);
       bytes += align_up(p.elements() * width);
-      if (i < count && zero > 1) chunk.divided_bytes = chunk.divided_transposed_bytes = bytes;
+      if (i < count && zero > 1) chunk.sizes.divided = chunk.sizes.divided_transposed = bytes;
     }
     program_set& set = chunk.keeping;
     auto const begin = [&](program p) {
@@ -142,17 +142,17 @@ struct matrices {
     operands.push_back({{region::parameter_gradients, place(count).offset}, 40});
     for (program p : {program::forward, program::backward})
       set.programs[int(p)].operands = operands.data(), set.programs[int(p)].count = count;
-    chunk.parameters = places.data(), chunk.parameter_count = count + 1;
+    chunk.parameters = {places.data(), count + 1};
     range.end = range.shape.columns = bytes / width, range.shape.rows = 1;
     range.state_size = 2 * range.end;
-    chunk.updates = &range, chunk.update_count = 1;
+    chunk.updates = {&range, 1};
     chunk.gradients = bytes, chunk.transposed = 2 * bytes;
     chunk.sums = chunk.state = 2 * bytes;
-    chunk.trained_bytes = chunk.parameter_bytes = bytes;
+    chunk.sizes.trained = chunk.sizes.parameters = bytes;
     rank.replica_room = 3 * bytes;
     rank.replica_room_bytes = zero == 0 ? room_for_replicas(bytes) : 0;
     rank.fixed_bytes = rank.replica_room + rank.replica_room_bytes, rank.level_bytes = bytes;
-    rank.training = training, rank.training_count = 2;
+    rank.training = {training, 2};
     for (parameter_place const& p : places) rank.block_count += blocks_of(p);
     d.zero = zero, d.accumulations = accumulations, d.divides_gradients = zero > 1;
     d.chunk = &chunk, d.rank = &rank, d.holder = &holder;

@@ -140,7 +140,7 @@ TEST_CASE("the facts of a run are those of its job and its pipeline") {
         (run_fact::trains | run_fact::completes | run_fact::is_last | run_fact::updates));
   j.part.is_continued = true;
   j.update.applies = false;
-  d.tie_count = 1;
+  d.ties.count = 1;
   d.averages = true;
   unsigned const facts = run_fact::trains | run_fact::has_ties | run_fact::has_averages;
   CHECK(facts_of(d, j) == (facts | run_fact::is_last));

@@ -43,7 +43,7 @@ struct one_chunk {
   chunk_description chunk;
   pipeline_description d;
   one_chunk() {
-    chunk.values = 16, chunk.divided_bytes = 8;
+    chunk.values = 16, chunk.sizes.divided = 8;
     d.chunk = &chunk;
   }
 };

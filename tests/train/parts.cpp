@@ -146,11 +146,10 @@ struct memory_of_chunks {
   memory_of_chunks() {
     for (int c = 0; c < 2; ++c) {
       places[c] = parameter_place{2 * c, true, false, c == 0 ? 3 : 4, c == 0 ? 4 : 2, 0, -1};
-      chunks[c].parameters = &places[c];
-      chunks[c].parameter_count = 1;
+      chunks[c].parameters = {&places[c], 1};
       chunks[c].values = 0;
       chunks[c].average = 32 * long(sizeof(float));
-      chunks[c].trained_bytes = places[c].elements() * long(sizeof(float));
+      chunks[c].sizes.trained = places[c].elements() * long(sizeof(float));
     }
   }
   char* memory(int chunk) { return reinterpret_cast<char*>(numbers[chunk].data()); }
@@ -247,8 +246,8 @@ constexpr memory_map<3, 2> three_chunks() {
     m.chunks[s].rank = s % 2;
     m.chunks[s].gradients = 64;
     m.chunks[s].first_holder = s;
-    m.chunks[s].weight_bytes = 64;
-    m.chunks[s].value_bytes = 128 * (s + 1) - 64;
+    m.chunks[s].sizes.weights = 64;
+    m.chunks[s].sizes.values = 128 * (s + 1) - 64;
     m.holders[s] = chunk_holder{s, s % 2, 0};
   }
   for (int r = 0; r < 2; ++r)

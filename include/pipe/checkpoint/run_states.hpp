@@ -14,7 +14,6 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -115,8 +114,8 @@ class run_state_table {
     });
     if constexpr (P::is_free && !P::predicts_weights)
       table.for_each_place([&](chunk const& c, parameter_place const& p) {
-        for (int n = 1; n < c.of.version_slots && (p.trained || p.is_committed()); ++n) {
-          long const shift = c.of.shift_of(c.of.version_slots - n);
+        for (int n = 1; n < c.of.versions.slots && (p.trained || p.is_committed()); ++n) {
+          long const shift = c.of.shift_of(c.of.versions.slots - n);
           table.add((older_kind + std::to_string(n) + "/").c_str(), c, p,
                     c.of.values_of(p) + shift);
           table.rows_.back().is_older = true;
@@ -166,7 +165,7 @@ class run_state_table {
         });
       }
     } else {
-      for (update_range const& u : std::span(c.of.updates, std::size_t(c.of.update_count)))
+      for (update_range const& u : c.of.updates)
         c.updates.push_back({u, c.process, state == nullptr ? nullptr : state + u.state});
     }
   }
@@ -179,7 +178,7 @@ class run_state_table {
   template <class Use>
   void for_each_place(Use const& use) const {
     for (chunk const& c : chunks_)
-      for (int i = 0; i < c.of.parameter_count; ++i) use(c, c.of.parameters[i]);
+      for (parameter_place const& p : c.of.parameters) use(c, p);
   }
   /// The model's record of a parameter.
   static parameter const& record_of(parameter_place const& p) {

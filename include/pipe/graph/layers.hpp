@@ -110,24 +110,24 @@ struct leaf_directory {
 
   constexpr leaf_directory(char const* const* keys, int const* buckets) {
     for (int& f : first) f = -1;
-    for (int i = 0; i < int(Count); ++i) {
-      int* place = &first[buckets[i]];
-      while (*place >= 0 &&
-             (has_leaf_addresses ? entries[*place].key != keys[i]
-                                 : __builtin_strcmp(entries[*place].key, keys[i]) != 0))
-        place = &entries[*place].next;
-      if (*place < 0) *place = i, entries[i] = entry{keys[i], -1};
-    }
+    for (int i = 0; i < int(Count); ++i)
+      if (int& begin = first[buckets[i]]; find(keys[i], begin) < 0)
+        entries[i] = entry{keys[i], begin}, begin = i;
   }
   /// The first index of L, or the length of the list.
   template <class L>
   constexpr int index_of() const {
-    constexpr char const* key = leaf_key<L>();
-    int i = first[leaf_bucket<L>()];
+    int const i = find(leaf_key<L>(), first[leaf_bucket<L>()]);
+    return i >= 0 ? i : int(Count);
+  }
+
+ private:
+  /// The entry of a key, in the list from entry i on; -1: none.
+  constexpr int find(char const* key, int i) const {
     while (i >= 0 && (has_leaf_addresses ? entries[i].key != key
                                          : __builtin_strcmp(entries[i].key, key) != 0))
       i = entries[i].next;
-    return i >= 0 ? i : int(Count);
+    return i;
   }
 };
 

@@ -43,7 +43,6 @@ struct op_traits {
   bool by_leaf = false;      // pointwise, with a formula or numbers from its layer type
   bool formula = false;      // not pointwise, with a formula from its layer type
   bool loss = false;         // a loss; its result is the gradient of the loss
-  bool custom = false;       // a user-defined layer
   bool contraction = false;  // a matrix product, where most of the work is
   bool attention = false;
   bool prologue = false;  // as an anchor, may read through a chain of pointwise ops
@@ -143,8 +142,7 @@ constexpr op_traits traits_of(op_kind k) {
     case op_kind::squared_error: return {.name = "squared_error", .loss = true};
     case op_kind::element_loss: return {.name = "element_loss", .formula = true, .loss = true};
     case op_kind::custom:
-      return {
-          .name = "custom", .attributes = attribute_kind::custom, .formula = true, .custom = true};
+      return {.name = "custom", .attributes = attribute_kind::custom, .formula = true};
     case op_kind::matmul_input_gradient:
       return {.name = "matmul_input_gradient",
               .attributes = attribute_kind::contraction,
@@ -190,10 +188,8 @@ constexpr op_traits traits_of(op_kind k) {
       return {
           .name = "attention_gradient", .attributes = attribute_kind::attention, .attention = true};
     case op_kind::custom_input_gradient:
-      return {.name = "custom_input_gradient",
-              .attributes = attribute_kind::custom,
-              .formula = true,
-              .custom = true};
+      return {
+          .name = "custom_input_gradient", .attributes = attribute_kind::custom, .formula = true};
     case op_kind::matmul_weight_gradient:
       return {.name = "matmul_weight_gradient",
               .attributes = attribute_kind::contraction,
@@ -212,15 +208,10 @@ constexpr op_traits traits_of(op_kind k) {
     case op_kind::lookup_gradient:
       return {.name = "lookup_gradient", .attributes = attribute_kind::lookup};
     case op_kind::custom_weight_gradient:
-      return {.name = "custom_weight_gradient",
-              .attributes = attribute_kind::custom,
-              .formula = true,
-              .custom = true};
+      return {
+          .name = "custom_weight_gradient", .attributes = attribute_kind::custom, .formula = true};
     case op_kind::custom_statistics:
-      return {.name = "custom_statistics",
-              .attributes = attribute_kind::custom,
-              .formula = true,
-              .custom = true};
+      return {.name = "custom_statistics", .attributes = attribute_kind::custom, .formula = true};
     case op_kind::pointwise: return {.name = "pointwise"};
   }
   op_kind_without::traits(k);
@@ -264,7 +255,6 @@ constexpr bool is_by_leaf(op_kind k) { return kinds_with<&op_traits::by_leaf> >>
 /// Whether the op is not pointwise and takes a formula from its layer type.
 constexpr bool has_formula(op_kind k) { return kinds_with<&op_traits::formula> >> int(k) & 1; }
 constexpr bool is_loss(op_kind k) { return kinds_with<&op_traits::loss> >> int(k) & 1; }
-constexpr bool is_custom(op_kind k) { return kinds_with<&op_traits::custom> >> int(k) & 1; }
 /// Whether ops of this kind are matrix products, with contraction_attributes.
 constexpr bool is_contraction(op_kind k) {
   return kinds_with<&op_traits::contraction> >> int(k) & 1;

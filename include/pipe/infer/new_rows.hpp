@@ -207,12 +207,13 @@ class new_rows {
   void multiply(op const& o, extent rows, T const* x, T* y) {
     extent const n = o.columns, k = o.attributes.contraction().inner;
     T const* const w = weights(o.in[1]);
-    if (o.in[1].where == space::parameter) return product(rows, n, k, x, w, n, y, n, base_ + work_);
+    if (o.in[1].where == space::parameter)
+      return product({rows, n, k}, x, w, n, y, n, base_ + work_);
     T* const transposed = base_ + work_;
     for (extent j = 0; j < n; j += transposed_columns) {
       extent const count = n - j < transposed_columns ? n - j : transposed_columns;
       m_.kernels.attention.transpose(w + j * k, count, k, k, transposed, transposed_columns);
-      product(rows, count, k, x, transposed, transposed_columns, y + j, n,
+      product({rows, count, k}, x, transposed, transposed_columns, y + j, n,
               transposed + transposed_columns * k);
     }
   }
@@ -220,13 +221,13 @@ class new_rows {
   /// more rows are the tiled product of training.
   ///
   /// shape: x (rows, k), w (k, n) with rows ldw apart -> y (rows, n) with rows ldy apart
-  void product(extent rows, extent n, extent k, T const* x, T const* w, extent ldw, T* y,
-               extent ldy, T* workspace) {
-    if (rows == 1) return m_.kernels.multiply(n, k, x, w, ldw, y);
+  void product(product_shape const& shape, T const* x, T const* w, extent ldw, T* y, extent ldy,
+               T* workspace) {
+    if (shape.rows == 1) return m_.kernels.multiply(shape.columns, shape.inner, x, w, ldw, y);
     host::contraction_ends<T> to;
     to.c = y;
     to.ldc = ldy;
-    host::contract_tiles<T>(m_.kernels.attention.tiles, rows, n, k, {x, k, 1}, w, ldw, to,
+    host::contract_tiles<T>(m_.kernels.attention.tiles, shape, {x, shape.inner, 1}, w, ldw, to,
                             workspace);
   }
 
@@ -276,15 +277,13 @@ class new_rows {
                  (position + r) % host::key_block] = key[r * key_stride + c];
         set.tiles.copy_rows(value, stride, rows, d, wide, values + position * wide, wide);
       }
-      T const* query = x + h * d;
-      extent query_stride = stride;
+      host::positions<T const> query{x + h * d, stride};
       if (rotation != nullptr) {
-        set.rotate(query, stride, rows, d, rotation, wide, rotated, wide);
-        query = rotated;
-        query_stride = wide;
+        set.rotate(query.data, stride, rows, d, rotation, wide, rotated, wide);
+        query = {rotated, wide};
       }
-      host::attend(set, shape, shape.keys, h, extent(0), rows, T(1) / libm::sqrt(T(d)), query,
-                   query_stride, keys, values, scores, state);
+      host::attend(set, shape, T(1) / libm::sqrt(T(d)), {h, 0, rows, query},
+                   {keys, values, shape.keys}, scores, state);
       set.finish(state, rows, d, y + h * d, o.columns, logs, extent(1));
     }
   }

@@ -123,9 +123,8 @@ struct training_of<Trainer>::halves {
   void for_each_running_mean(Use const& use) const {
     using T = typename Trainer::element;
     trainer.parameter_places().for_each_chunk([&](char* memory, chunk_description const& chunk) {
-      for (int i = 0; i < chunk.parameter_count; ++i)
-        if (parameter_place const& p = chunk.parameters[i];
-            p.is_committed() && p.commit.of == commit_rule::statistic::mean_of_differences)
+      for (parameter_place const& p : chunk.parameters)
+        if (p.is_committed() && p.commit.of == commit_rule::statistic::mean_of_differences)
           use(reinterpret_cast<T*>(memory + chunk.buffers + p.offset), p.elements(),
               T(p.commit.momentum));
     });
@@ -232,8 +231,6 @@ class delayed_replica {
     return end(last_, letter_of(replica()));
   }
 
-  /// Whether a step has begun and not ended.
-  bool is_under_way() const { return is_under_way_; }
   /// The number of this replica, and how many there are.
   int replica() const { return exchange_.process(); }
   int replicas() const { return exchange_.processes(); }

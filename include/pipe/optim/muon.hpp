@@ -239,11 +239,11 @@ struct Muon {
     k.each(n, scale_by<T>{x, normaliser(with, k.sum_of_squares(n, x))});
     // s = x' x, square = s s; then x (a 1 + b s + c s^2), with the polynomial in one matrix.
     for (int i = 0; i < newton_schulz_steps; ++i) {
-      k.contract(e.wide, e.wide, e.tall, x, 1, e.wide, x, s, free);
-      k.contract(e.wide, e.wide, e.wide, s, e.wide, 1, s, square, free);
+      k.contract({e.wide, e.wide, e.tall}, {x, 1, e.wide}, x, s, free);
+      k.contract({e.wide, e.wide, e.wide}, {s, e.wide, 1}, s, square, free);
       k.each(e.wide * e.wide, combine<T>{square, s, with});
       for (long d = 0; d < e.wide; ++d) square[d * e.wide + d] += with.a;
-      k.contract(e.tall, e.wide, e.wide, x, e.wide, 1, square, next, free);
+      k.contract({e.tall, e.wide, e.wide}, {x, e.wide, 1}, square, next, free);
       std::swap(x, next);
     }
     if (lies) {

@@ -70,11 +70,11 @@ region_bases arena_bases(pipeline_description const& d, int c, int mb, Memory co
   b.set(region::copies, weights + chunk.copies);
   b.set(region::transposed, weights + chunk.transposed + older);
   b.set(region::record, values + chunk.set_for(mb).records.at(n));
-  b.set(region::pending, values + chunk.pending.at(n));
+  b.set(region::pending, values + chunk.rings.pending.at(n));
   // Shared by the chunks of the rank, which executes one action at a time.
   b.set(region::scratch, mine + d.rank[holder.rank].scratch);
-  b.set(region::boundary_out, values + chunk.boundary.at(n));
-  b.set(region::gradient_out, values + chunk.gradient.at(n));
+  b.set(region::boundary_out, values + chunk.rings.boundary.at(n));
+  b.set(region::gradient_out, values + chunk.rings.gradient.at(n));
   if (c > 0) b.set(region::boundary_in, received(values_into(d, c, n)));
   if (c + 1 < d.chunks) b.set(region::gradient_in, received(gradients_into(d, c, n)));
   return b;
@@ -93,14 +93,14 @@ void for_each_need(pipeline_description const& d, action const& a, Need const& n
   if (a.kind == action_kind::forward) {
     if (c > 0) need(c - 1, milestone::forward, mb);
     // The slot is free once the micro-batch that used it before has been read.
-    if (!last) need(c + 1, milestone::release, d.chunk[c].boundary.before(mb));
+    if (!last) need(c + 1, milestone::release, d.chunk[c].rings.boundary.before(mb));
   } else if (detail::makes_input_gradient(a.kind)) {
     if (!last) need(c + 1, milestone::input_gradient, mb);
-    if (c > 0) need(c - 1, milestone::release, d.chunk[c].gradient.before(mb));
+    if (c > 0) need(c - 1, milestone::release, d.chunk[c].rings.gradient.before(mb));
   }
 }
 
-/// Runs an action by the executor's operations: run(set, program), relay(copied list, count),
+/// Runs an action by the executor's operations: run(set, program), relay(list of copied),
 /// copy_output(address of the model's output), publish(milestone).
 ///
 /// U does nothing here: the update is part of the end of the run. R runs the chunk's program of
@@ -114,7 +114,7 @@ void run_action(pipeline_description const& d, job const& j, action const& a, Ru
   program_set const& set = chunk.set_for(a.micro_batch);
   if (a.kind == action_kind::forward) {
     run(set, program::forward);
-    relay(chunk.passed_values, chunk.passed_value_count);
+    relay(chunk.passed_values);
     if (j.what == job::kind::infer && a.chunk == d.chunks - 1) copy_output(set.output);
     publish(milestone::forward);
     // No backward reads the chunk's input again.
@@ -125,7 +125,7 @@ void run_action(pipeline_description const& d, job const& j, action const& a, Ru
   bool const split = set.splits();
   if (detail::makes_input_gradient(a.kind)) {
     run(set, split ? program::backward_input : program::backward);
-    relay(set.passed_gradients, set.passed_gradient_count);
+    relay(set.passed_gradients);
     publish(milestone::input_gradient);
   }
   if (detail::makes_weight_gradient(a.kind)) {

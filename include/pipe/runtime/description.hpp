@@ -7,6 +7,7 @@
 
 #include <pipe/backend/host/arguments.hpp>
 #include <pipe/base/dtype.hpp>
+#include <pipe/base/view.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/passes/address.hpp>
 #include <pipe/passes/memory.hpp>
@@ -48,10 +49,9 @@ struct program_view {
 /// The programs of a stage, either with all values kept for backward or with some recomputed.
 struct program_set {
   program_view programs[program_count];
-  ring records;                              ///< values kept for backward, by micro-batch
-  address output;                            ///< last chunk: the model's output before the loss
-  copied const* passed_gradients = nullptr;  ///< gradients that pass through the stage unchanged
-  int passed_gradient_count = 0;
+  ring records;                   ///< values kept for backward, by micro-batch
+  address output;                 ///< last chunk: the model's output before the loss
+  view<copied> passed_gradients;  ///< gradients that pass through the stage unchanged
   /// Whether B and W are two programs, not one. weight_program: the program that completes
   /// gradients.
   constexpr bool splits() const { return programs[int(program::backward)].launches == nullptr; }
@@ -136,6 +136,44 @@ struct chunk_holder {
   long weights = 0;
 };
 
+/// Sizes of the regions and parts of a chunk's memory.
+///
+/// units: bytes
+struct chunk_sizes {
+  /// Of the parameters, their gradients, their transposed copies, the buffers, and the copies of
+  /// parameters in the type of values.
+  long parameters = 0, trained = 0, transposed = 0, buffers = 0, copies = 0;
+  /// Of the parameters that replicas divide, which come first in these regions. With
+  /// divides_gradients their gradients, and with ZeRO<3> their values, are elsewhere: the offsets
+  /// of the regions count as if they were there.
+  long divided = 0, divided_transposed = 0;
+  long state = 0, host_state = 0;  ///< of the optimizer's state, and of it in the host's memory
+  long weights = 0, values = 0;    ///< of the owner's part, and of each holder's
+  /// Of a holder's copy of the weights: the first bytes of the owner's part, up to the optimizer's
+  /// state. 0: holders share the owner's memory.
+  long copy = 0;
+};
+/// Versions of a chunk's weights, where steps overlap. Slot 0 is the regions of parameters, buffers
+/// and transposed copies, one after the other; further slots of the same size begin at `begin`.
+///
+/// units: bytes
+struct version_layout {
+  int slots = 1;
+  long begin = 0, bytes = 0;
+  /// From the optimizer's state to the copy of the state before the newest update; 0: no such copy
+  /// is kept.
+  long to_kept_state = 0;
+};
+/// The slots of micro-batches in the values of a chunk's holder, but for records.
+struct chunk_rings {
+  /// Values that B keeps for W; the chunk's output, for the next chunk; the gradient of the chunk's
+  /// input, for the previous chunk.
+  ring pending, boundary, gradient;
+  /// Slots for values that are copied from the neighbours; empty if neighbours' values are read in
+  /// place.
+  ring received, received_gradient;
+};
+
 /// A stage: its programs, and the layout of its memory. The first holder owns the weights and the
 /// gradients. Other holders read weights and add to gradients in the owner's memory or, where ranks
 /// do not share memory, have copies.
@@ -152,18 +190,19 @@ struct chunk_description {
   program_set const& set_for(int micro_batch) const {
     return micro_batch >= first_kept ? keeping : dropping;
   }
-  parameter_place const* parameters = nullptr;
-  int parameter_count = 0;
-  update_range const* updates = nullptr;
-  int update_count = 0;
+  view<copied> passed_values;  ///< values that pass through the stage unchanged
+  view<parameter_place> parameters;
+  view<update_range> updates;
   /// Offsets of the flat regions of parameters. With ZeRO the optimizer's state is at the arena's
   /// end instead, with OffloadState in the host's memory.
   long values = 0, gradients = 0, transposed = 0, state = 0;
   long buffers = 0, sums = 0;  ///< offsets of buffers, and of sums of buffers that steps update
-  long buffer_bytes = 0, state_bytes = 0;
-  /// The optimizer's state in the host's memory: its offset from the start of the rank's state
-  /// there, and its size.
-  long host_state = 0, host_bytes = 0;
+  long average = 0;            ///< offset of the averages of trained parameters, if any
+  long copies = 0;             ///< offset of copies of the parameters in the type of values, if any
+  long host_state = 0;         ///< offset of the optimizer's state in the rank's state on the host
+  chunk_sizes sizes{};
+  version_layout versions{};
+  chunk_rings rings{};
   /// Size of the range of gradients and of buffers' sums, which is added up over the accumulations
   /// of a mini-batch.
   constexpr long summed_bytes() const { return state - gradients; }
@@ -172,41 +211,13 @@ struct chunk_description {
   constexpr long values_of(parameter_place const& p) const {
     return (p.is_buffer ? buffers : values) + p.offset;
   }
-  long average = 0;  ///< offset of the averages of trained parameters, if any
-  /// Versions of the weights, where steps overlap. Slot 0 is the regions of parameters, buffers and
-  /// transposed copies, one after the other; further slots of the same size begin at `versions`.
-  int version_slots = 1;
-  long versions = 0, version_bytes = 0;
-  /// Bytes from slot 0 to another slot.
+  /// Bytes from slot 0 of the versions to another slot.
   constexpr long shift_of(int slot) const {
-    return slot == 0 ? 0 : versions + (slot - 1) * version_bytes - values;
+    return slot == 0 ? 0 : versions.begin + (slot - 1) * versions.bytes - values;
   }
-  /// Bytes from the optimizer's state to the copy of the state before the newest update; 0: no such
-  /// copy is kept.
-  long to_kept_state = 0;
-  /// Copies of the parameters in the type of values (16-bit precisions), if any.
-  long copies = 0, copy_bytes = 0;
-  long parameter_bytes = 0, trained_bytes = 0;  ///< sizes of `values` and of `gradients`
-  long transposed_bytes = 0;                    ///< size of `transposed`
-  /// Sizes of the parameters that replicas divide, which come first in these regions. With
-  /// divides_gradients their gradients, and with ZeRO<3> their values, are elsewhere: the offsets
-  /// of the regions count as if they were there.
-  long divided_bytes = 0, divided_transposed_bytes = 0;
-  /// Values that B keeps for W; the chunk's output, for the next chunk; the gradient of the chunk's
-  /// input, for the previous chunk.
-  ring pending, boundary, gradient;
-  copied const* passed_values = nullptr;  ///< values that pass through the stage unchanged
-  int passed_value_count = 0;
-  long weight_bytes = 0, value_bytes = 0;  ///< sizes of the owner's part, and of each holder's
-  /// Size of a holder's copy of the weights: the first bytes of the owner's part, up to the
-  /// optimizer's state. 0: holders share the owner's memory.
-  long copy_size = 0;
-  constexpr bool has_copies() const { return copy_size > 0; }
+  constexpr bool has_copies() const { return sizes.copy > 0; }
   /// Size of the chunk's memory on the owner's rank.
-  constexpr long bytes() const { return weight_bytes + value_bytes; }
-  /// Slots for values that are copied from the neighbours; empty if neighbours' values are read in
-  /// place.
-  ring received, received_gradient;
+  constexpr long bytes() const { return sizes.weights + sizes.values; }
   /// Squared norms of gradients, in the rank's bookkeeping: doubles [parameters, 2], before and
   /// after clipping by value.
   long norms = 0;
@@ -218,21 +229,17 @@ struct chunk_description {
 /// units: bytes; offsets count from the start of the arena
 struct rank_description {
   /// Actions in the order of execution; evaluation and inference have forwards only.
-  action const* training = nullptr;
-  int training_count = 0;
-  action const* evaluation = nullptr;
-  int evaluation_count = 0;
+  view<action> training, evaluation;
   /// If steps overlap freely: the actions of a period, some of which may be of later mini-batches.
   /// Their versions count from 0, the newest at the start of the period: see unflushed.
-  action const* flow = nullptr;
-  int flow_count = 0;
+  view<action> flow;
   /// Whether forwards read weights that are predicted for their backwards. Predicted weights are in
   /// the slot of the version before the newest.
   bool predicts = false;
   /// The most actions of a run, or of a period.
   constexpr int most_actions() const {
-    int const most = training_count > evaluation_count ? training_count : evaluation_count;
-    return flow_count > most ? flow_count : most;
+    int const most = training.count > evaluation.count ? training.count : evaluation.count;
+    return flow.count > most ? flow.count : most;
   }
   /// Shared by the rank's chunks; there is one workspace for each thread.
   long scratch = 0, workspace = 0;
@@ -277,10 +284,7 @@ namespace detail {
 /// The actions of a rank interleaved with the rank's sends and receives, for a transport that
 /// copies: see communicate().
 struct rank_instructions {
-  detail::rank_instruction const* training = nullptr;
-  int training_count = 0;
-  detail::rank_instruction const* evaluation = nullptr;
-  int evaluation_count = 0;
+  view<rank_instruction> training, evaluation;
 };
 
 /// A compiled pipeline. A plain aggregate of constants and pointers to constant tables; copying it
@@ -308,10 +312,8 @@ struct pipeline_description {
   rank_description const* rank = nullptr;
   int parameter_count = 0;                          ///< in the model
   rank_instructions const* instructions = nullptr;  ///< by rank, if the transport copies
-  int const* streams = nullptr;                     ///< numbers of the streams of random bits
-  int stream_count = 0;
-  tie const* ties = nullptr;
-  int tie_count = 0;
+  view<int> streams;                                ///< numbers of the streams of random bits
+  view<tie> ties;
   int inputs = 1;
   /// Sizes of a micro-batch as kernels read and write it: real-valued inputs and the output are in
   /// value_type.

@@ -24,21 +24,17 @@ namespace pp::detail {
                  long(d.parameter_count), long(d.value_type), d.output_bytes})
     mix(n);
   for (int r = 0; r < d.ranks; ++r) {
-    mix(d.rank[r].bytes), mix(d.rank[r].training_count);
-    auto const mix_all = [&](action const* actions, int count) {
-      for (action const* a = actions; a < actions + count; ++a)
-        mix(long(a->kind)), mix(a->chunk), mix(a->micro_batch), mix(a->version);
-    };
-    mix_all(d.rank[r].training, d.rank[r].training_count);
-    mix_all(d.rank[r].flow, d.rank[r].flow_count);
+    mix(d.rank[r].bytes), mix(d.rank[r].training.count);
+    for (view<action> const& actions : {d.rank[r].training, d.rank[r].flow})
+      for (action const& a : actions)
+        mix(long(a.kind)), mix(a.chunk), mix(a.micro_batch), mix(a.version);
   }
   for (int c = 0; c < d.chunks; ++c) {
     chunk_description const& chunk = d.chunk[c];
-    mix(chunk.rank), mix(chunk.parameter_bytes), mix(chunk.weight_bytes), mix(chunk.value_bytes);
+    mix(chunk.rank), mix(chunk.sizes.parameters), mix(chunk.sizes.weights), mix(chunk.sizes.values);
     for (int n = chunk.first_holder; n < chunk.first_holder + chunk.holders; ++n)
       mix(d.holder[n].rank), mix(d.holder[n].weights), mix(d.holder[n].values);
-    for (int i = 0; i < chunk.parameter_count; ++i)
-      mix(chunk.parameters[i].offset), mix(chunk.parameters[i].rows);
+    for (parameter_place const& p : chunk.parameters) mix(p.offset), mix(p.rows);
   }
   return hash.value;
 }

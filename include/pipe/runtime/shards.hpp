@@ -11,9 +11,11 @@
 
 namespace pp::detail {
 
-/// Whether a parameter of a chunk is divided among replicas: see ZeRO.
+/// Whether a position in a chunk's parameters or gradients is of a parameter that replicas divide,
+/// and whether a parameter is divided: see ZeRO.
+constexpr bool is_divided(chunk_description const& c, long at) { return at < c.sizes.divided; }
 constexpr bool is_divided(chunk_description const& c, parameter_place const& p) {
-  return p.trained && !p.is_buffer && p.offset < c.divided_bytes;
+  return p.trained && !p.is_buffer && is_divided(c, p.offset);
 }
 
 /// The cuts of chunk c, whose elements have `width` bytes, for a number of replicas. Positions are
@@ -30,9 +32,9 @@ struct shard_cuts {
   /// before its uses: in a constant clang++ does not see a later template.
   template <class Use>
   constexpr void for_each_divided(Use const& use) const {
-    if (c.divided_bytes == 0) return;
-    for (int i = 0; i < c.parameter_count; ++i)
-      if (is_divided(c, c.parameters[i])) use(c.parameters[i]);
+    if (c.sizes.divided == 0) return;
+    for (parameter_place const& p : c.parameters)
+      if (is_divided(c, p)) use(p);
   }
   constexpr int buckets() const { return divided_buckets() + count_in(rest()); }
   /// The number of buckets of divided parameters, which come first: each such parameter has buckets
@@ -52,7 +54,7 @@ struct shard_cuts {
       else
         begin = p.offset + bucket * most_bucket_bytes;
     });
-    return begin >= 0 ? begin : block_before(c.divided_bytes + bucket * most_bucket_bytes);
+    return begin >= 0 ? begin : block_before(c.sizes.divided + bucket * most_bucket_bytes);
   }
   /// The start of shard s of a bucket; for s = replicas, the end of the bucket.
   constexpr long begin_of(int bucket, int s) const {
@@ -71,8 +73,8 @@ struct shard_cuts {
   ///
   /// needs: at < c.summed_bytes()
   constexpr int bucket_of(long at) const {
-    if (at >= c.divided_bytes) {
-      int const bucket = divided_buckets() + int((at - c.divided_bytes) / most_bucket_bytes);
+    if (at >= c.sizes.divided) {
+      int const bucket = divided_buckets() + int((at - c.sizes.divided) / most_bucket_bytes);
       return bucket + (at >= begin_of(bucket + 1));
     }
     int bucket = 0;
@@ -121,7 +123,7 @@ struct shard_cuts {
   }
 
  private:
-  constexpr long rest() const { return c.summed_bytes() - c.divided_bytes; }
+  constexpr long rest() const { return c.summed_bytes() - c.sizes.divided; }
   static constexpr int count_in(long bytes) {
     return int((bytes + most_bucket_bytes - 1) / most_bucket_bytes);
   }
@@ -129,11 +131,10 @@ struct shard_cuts {
   constexpr long block_before(long at) const {
     if (at >= c.summed_bytes()) return c.summed_bytes();
     long last = 0;
-    for (int i = 0; i < c.parameter_count; ++i) {
-      long const begin = place_of(c.parameters[i]);
+    for (parameter_place const& p : c.parameters) {
+      long const begin = place_of(p);
       if (begin < 0 || begin > at) continue;
-      long const size = c.parameters[i].elements() * width,
-                 within = at - begin < size ? at - begin : size - 1;
+      long const size = p.elements() * width, within = at - begin < size ? at - begin : size - 1;
       long const start = begin + (within < 0 ? 0 : within / block_bytes() * block_bytes());
       if (start > last) last = start;
     }
@@ -149,12 +150,10 @@ constexpr bool is_for_all(pipeline_description const& d, shard_cuts const& cuts,
   long const begin = cuts.begin_of(bucket), end = cuts.begin_of(bucket + 1);
   auto const meets = [&](long first, long bytes) { return first < end && begin < first + bytes; };
   if (meets(c.sums - c.gradients, c.state - c.sums)) return true;
-  for (int i = 0; i < c.update_count; ++i) {
-    update_range const& u = c.updates[i];
+  for (update_range const& u : c.updates) {
     if (u.whole && meets(u.begin * cuts.width, (u.end - u.begin) * cuts.width)) return true;
   }
-  for (int i = 0; i < d.tie_count; ++i) {
-    tie const& t = d.ties[i];
+  for (tie const& t : d.ties) {
     auto const is_here = [&](int chunk, parameter_place const& p) {
       return d.chunk + chunk == &c && p.trained && meets(p.offset, p.elements() * cuts.width);
     };
@@ -172,8 +171,7 @@ constexpr bool is_for_all(pipeline_description const& d, shard_cuts const& cuts,
 ///      range as one part, or as two parts if only the first elements are of divided parameters
 template <class Use>
 constexpr long for_each_owned(shard_cuts const& cuts, int replica, long state, Use const& use) {
-  for (int i = 0; i < cuts.c.update_count; ++i) {
-    update_range part = cuts.c.updates[i];
+  for (update_range part : cuts.c.updates) {
     long const begin = part.begin, end = part.end, each = part.state_size / (end - begin);
     auto const take = [&](long size) {
       part.state = state;
@@ -185,7 +183,7 @@ constexpr long for_each_owned(shard_cuts const& cuts, int replica, long state, U
       continue;
     }
     // Shards that meet are one part, except where divided parameters end.
-    long const divided = cuts.c.divided_bytes / cuts.width;
+    long const divided = cuts.c.sizes.divided / cuts.width;
     auto const end_part = [&] {
       if (part.begin == part.end) return;
       part.shape.columns = part.end - part.begin;

@@ -18,9 +18,9 @@ namespace pp::detail {
 inline transfer values_into(pipeline_description const& d, int c, int micro_batch) {
   chunk_holder const &maker = d.holder[d.holder_of(c - 1, micro_batch)],
                      &reader = d.holder[d.holder_of(c, micro_batch)];
-  ring const& made = d.chunk[c - 1].boundary;
+  ring const& made = d.chunk[c - 1].rings.boundary;
   return {maker.rank, reader.rank, maker.values + made.at(micro_batch),
-          reader.values + d.chunk[c].received.at(micro_batch), made.stride};
+          reader.values + d.chunk[c].rings.received.at(micro_batch), made.stride};
 }
 /// The gradient of chunk c's output for a micro-batch, from chunk c + 1.
 ///
@@ -28,9 +28,9 @@ inline transfer values_into(pipeline_description const& d, int c, int micro_batc
 inline transfer gradients_into(pipeline_description const& d, int c, int micro_batch) {
   chunk_holder const &maker = d.holder[d.holder_of(c + 1, micro_batch)],
                      &reader = d.holder[d.holder_of(c, micro_batch)];
-  ring const& made = d.chunk[c + 1].gradient;
+  ring const& made = d.chunk[c + 1].rings.gradient;
   return {maker.rank, reader.rank, maker.values + made.at(micro_batch),
-          reader.values + d.chunk[c].received_gradient.at(micro_batch), made.stride};
+          reader.values + d.chunk[c].rings.received_gradient.at(micro_batch), made.stride};
 }
 /// The transfer of an action's result to the neighbouring chunk.
 ///
@@ -68,10 +68,10 @@ void for_each_stream(pipeline_description const& d, Use const& use) {
     chunk_description const &before = d.chunk[c - 1], &after = d.chunk[c];
     int const pairs = pairs_of(before.holders, after.holders);
     for (int mb = 0; mb < pairs; ++mb) {
-      from(values_stream(d, c, mb), values_into(d, c, mb), before.boundary, after.received, mb,
-           pairs);
-      from(gradients_stream(d, c - 1, mb), gradients_into(d, c - 1, mb), after.gradient,
-           before.received_gradient, mb, pairs);
+      from(values_stream(d, c, mb), values_into(d, c, mb), before.rings.boundary,
+           after.rings.received, mb, pairs);
+      from(gradients_stream(d, c - 1, mb), gradients_into(d, c - 1, mb), after.rings.gradient,
+           before.rings.received_gradient, mb, pairs);
     }
   }
 }
@@ -112,7 +112,7 @@ void for_each_report_stream(pipeline_description const& d, int reader, Use const
     chunk_description const& chunk = d.chunk[c];
     if (chunk.rank == reader) continue;
     rank_description const &maker = d.rank[chunk.rank], &to = d.rank[reader];
-    long const doubles = 2 * chunk.parameter_count + (c == d.chunks - 1 ? d.losses : 0);
+    long const doubles = 2 * chunk.parameters.count + (c == d.chunks - 1 ? d.losses : 0);
     use(report_stream(d, c, reader),
         boundary_stream{{chunk.rank, reader, maker.reports + chunk.norms_before,
                          to.reports + chunk.norms_before, doubles * long(sizeof(double))},
@@ -139,13 +139,13 @@ void for_each_sum_stream(pipeline_description const& d, Use const& use) {
     chunk_description const& c = d.chunk[i];
     if (!c.has_copies()) continue;
     for (int n = 0; n < c.holders; ++n)
-      for (parameter_place const* p = c.parameters; p < c.parameters + c.parameter_count; ++p) {
-        if (!p->has_sum()) continue;
-        long const begin = (p->is_buffer ? c.sums - c.gradients : 0) + p->offset;
+      for (parameter_place const& p : c.parameters) {
+        if (!p.has_sum()) continue;
+        long const begin = (p.is_buffer ? c.sums - c.gradients : 0) + p.offset;
         boundary_stream s{
-            sums_of(d, c, n, (n + 1) % c.holders, begin, p->elements() * d.element_bytes)};
+            sums_of(d, c, n, (n + 1) % c.holders, begin, p.elements() * d.element_bytes)};
         s.begin = n, s.step = s.from_step = s.to_step = c.holders;
-        use(sum_stream(d, c, n, *p), s);
+        use(sum_stream(d, c, n, p), s);
       }
   }
 }
@@ -159,8 +159,8 @@ void for_each_sum(chunk_description const& c, program_view const& view, launch c
     bool const is_buffer = o->at.where == region::buffer_sums;
     // Operands that the launch only reads have 0 elements.
     if (o->elements == 0 || (!is_buffer && o->at.where != region::parameter_gradients)) continue;
-    for (parameter_place const* p = c.parameters; p < c.parameters + c.parameter_count; ++p)
-      if (p->has_sum() && p->is_buffer == is_buffer && p->offset == o->at.offset) use(*p);
+    for (parameter_place const& p : c.parameters)
+      if (p.has_sum() && p.is_buffer == is_buffer && p.offset == o->at.offset) use(p);
   }
 }
 /// Calls use(chunk, holder) for each holder that has a copy of its chunk's weights.
@@ -202,7 +202,7 @@ inline transfer losses_of(pipeline_description const& d, chunk_holder const& h) 
 inline transfer norms_of(pipeline_description const& d, int c, int reader) {
   chunk_description const& chunk = d.chunk[c];
   return {chunk.rank, reader, chunk.norms, d.rank[reader].norms + chunk.norms_before,
-          2 * chunk.parameter_count * long(sizeof(double))};
+          2 * chunk.parameters.count * long(sizeof(double))};
 }
 /// The sum of each loss over a mini-batch, from the last chunk's rank to rank `reader`.
 ///

@@ -62,13 +62,28 @@ struct positions {
   extent stride;
 };
 
-/// The operands of the kernels beside queries, keys and values; each may be absent.
+/// Queries, keys and values, or their gradients.
+template <class U>
+struct attention_slices {
+  positions<U> q, k, v;
+};
+
+/// The operands of both kernels; rotation and ids may be absent.
 template <class T>
-struct attention_extras {
+struct attention_operands : attention_slices<T const> {
+  T scale;                      ///< > 0: the factor of a product of a query and a key
   T const* rotation = nullptr;  ///< [S, d]: cosines and sines of the positions' angles, by which
                                 ///< queries and keys are rotated; see rotate_rows
   int const* ids =
       nullptr;  ///< [B, S]: trailing ids of -1 in a sample are padding, which no query sees
+};
+
+/// The results of the forward pass, which the backward pass reads. lse: the logs of the softmaxes'
+/// denominators, [B * T, H], dense.
+template <class U>
+struct attention_results {
+  positions<U> out;
+  U* lse;
 };
 
 /// The number of a sample's keys that are not padding.

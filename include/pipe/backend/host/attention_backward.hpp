@@ -30,8 +30,7 @@ void write_rows(attention_set<T> const& set, T const* from, extent padded, exten
 /// dq, dk, dv (overwritten; dq alone, or dk with dv, may be absent) from dout and the operands and
 /// results of the forward pass.
 ///
-/// shape:     q, out, dout, dq: [B * T, H * d]; k, v, dk, dv: [B * S, KV * d]; lse: [B * T, H],
-///            dense. scale > 0
+/// shape:     q, out, dout, dq: [B * T, H * d]; k, v, dk, dv: [B * S, KV * d]; lse: [B * T, H]
 /// law:       the order of additions is fixed: heads of a group ascending, then queries ascending,
 ///            for any B
 /// own:       the heads of keys to compute, of the B * KV
@@ -43,12 +42,12 @@ void write_rows(attention_set<T> const& set, T const* from, extent padded, exten
 /// of keys stay in cache, for all query heads that share this head.
 template <class T>
 PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_shape const& shape,
-                                      T scale, positions<T const> q, positions<T const> k,
-                                      positions<T const> v, positions<T const> out, T const* lse,
-                                      positions<T const> dout, positions<T> dq, positions<T> dk,
-                                      positions<T> dv, void* workspace,
-                                      attention_extras<T> const& with = attention_extras<T>{},
+                                      attention_operands<T> const& with,
+                                      attention_results<T const> const& of, positions<T const> dout,
+                                      attention_slices<T> const& to, void* workspace,
                                       share own = everything) {
+  positions<T const> const q = with.q, k = with.k, v = with.v, out = of.out;
+  positions<T> const dq = to.q, dk = to.k, dv = to.v;
   extent const d = shape.head_size, group = shape.heads / shape.kv_heads,
                padded = round_up(d, set.tiles.lanes);
   attention_parts<T> const part(shape);
@@ -118,18 +117,18 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
           extent const columns = round_up(depth, set.column_step());
           T* const score = scores + i * key_block;
           T* const slope = slopes + i * key_block;
-          multiply_block<T>(set.tiles, high, columns, d, {query + i * padded, padded, 1},
+          multiply_block<T>(set.tiles, {high, columns, d}, {query + i * padded, padded, 1},
                             keys_t + s0 * d, key_block, score, key_block, false);
-          multiply_block<T>(set.tiles, high, columns, d, {slope_out + i * padded, padded, 1},
+          multiply_block<T>(set.tiles, {high, columns, d}, {slope_out + i * padded, padded, 1},
                             values_t + s0 * d, key_block, slope, key_block, false);
           for (extent r = i; r < i + high; ++r) {
             extent visible = visible_keys(shape, present, t0 + r, s0);
             if (visible > count) visible = count;
-            set.softmax_slopes(shape, {shape.place(t0 + r), s0, slope_of_head},
-                               scores + r * key_block, slopes + r * key_block, visible, columns,
-                               scale, lse[(first_row + r) * shape.heads + h], mean[r]);
+            set.softmax_slopes(shape, {shape.place(t0 + r), s0, slope_of_head, visible, columns},
+                               scores + r * key_block, slopes + r * key_block, with.scale,
+                               of.lse[(first_row + r) * shape.heads + h], mean[r]);
           }
-          multiply_block<T>(set.tiles, high, padded, depth, {slope, key_block, 1},
+          multiply_block<T>(set.tiles, {high, padded, depth}, {slope, key_block, 1},
                             keys + s0 * padded, padded, query_sums + i * padded, padded, begun);
         }
         begun = true;
@@ -141,9 +140,9 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
               shape.causal && s0 + s >= shape.scores.prefix ? s0 + s - shape.place(t0) : 0;
           if (skip < 0) skip = 0;
           extent const from = (s0 + s) * padded, depth = rows - skip, corner = skip * key_block + s;
-          multiply_block<T>(set.tiles, high, padded, depth, {scores + corner, 1, key_block},
+          multiply_block<T>(set.tiles, {high, padded, depth}, {scores + corner, 1, key_block},
                             slope_out + skip * padded, padded, value_sums + from, padded, true);
-          multiply_block<T>(set.tiles, high, padded, depth, {slopes + corner, 1, key_block},
+          multiply_block<T>(set.tiles, {high, padded, depth}, {slopes + corner, 1, key_block},
                             query + skip * padded, padded, key_sums + from, padded, true);
         }
       }

@@ -24,11 +24,13 @@ struct softmax_rows {
   T* sum = nullptr;
 };
 
-/// The place of a row of scores in a block of keys: the positions of the row's query and of the
-/// block's first key, and the slope of the head's ALiBi.
+/// A row of scores in a block of keys: the positions of the row's query and of the block's first
+/// key, the slope of the head's ALiBi, the number of keys that may be seen, and this number rounded
+/// up to a column step.
 struct score_place {
   extent query, key;
   double slope;
+  extent visible, columns;
 };
 /// The rules of a row whose scores are not plain (see score_attributes), for each key of a block.
 /// seen: 1 if the query sees the key, else 0; slope: the derivative of the shaped score by the
@@ -56,14 +58,12 @@ struct attention_set {
   /// every row sees a key of the first block.
   void (*begin)(softmax_rows<T> const& state, extent rows) = nullptr;
   void (*end)(softmax_rows<T> const& state, extent rows) = nullptr;
-  /// softmax_row and softmax_slopes read the shape and the place only where scores are shaped.
-  void (*softmax_row)(attention_shape const& shape, score_place const& at, T* score, extent visible,
-                      extent columns, T scale, bool first, softmax_rows<T> const& state,
-                      extent row) = nullptr;
+  void (*softmax_row)(attention_shape const& shape, score_place const& at, T* score, T scale,
+                      bool first, softmax_rows<T> const& state, extent row) = nullptr;
   void (*finish)(softmax_rows<T> const& state, extent rows, extent d, T* out, extent stride, T* lse,
                  extent lse_stride) = nullptr;
   void (*softmax_slopes)(attention_shape const& shape, score_place const& at, T* score, T* slope,
-                         extent visible, extent columns, T scale, T lse, T mean) = nullptr;
+                         T scale, T lse, T mean) = nullptr;
   T (*dot)(T const* a, T const* b, extent d) = nullptr;
 
   /// Scores are computed in multiples of this number of columns: whole vectors, and at least as
@@ -87,20 +87,19 @@ struct carver {
 
 /// to = A B or, if `continuing`, to += A B: each element's chain of multiply-adds starts from `to`.
 ///
-/// shape: A (rows, k) by its strides, B (k, columns), row stride ldb -> to (rows, columns), row
-///        stride ldto
+/// shape: A (rows, k), B (k, columns), row stride ldb -> to (rows, columns), row stride ldto
 /// needs: columns: whole vectors
 template <class T>
-PIPE_ONE_COPY void multiply_block(tile_set<T> const& tiles, extent rows, extent columns, extent k,
+PIPE_ONE_COPY void multiply_block(tile_set<T> const& tiles, product_shape const& shape,
                                   strided<T const> a, T const* b, extent ldb, T* to, extent ldto,
                                   bool continuing) {
   int wide = 0, high = 0;
-  for (extent j = 0; j < columns; j += wide * tiles.lanes) {
-    wide = tiles.next_vectors(tiles.vectors_in(columns - j));
-    for (extent i = 0; i < rows; i += high) {
-      high = tiles.next_rows(rows - i);
+  for (extent j = 0; j < shape.columns; j += wide * tiles.lanes) {
+    wide = tiles.next_vectors(tiles.vectors_in(shape.columns - j));
+    for (extent i = 0; i < shape.rows; i += high) {
+      high = tiles.next_rows(shape.rows - i);
       T* const corner = to + i * ldto + j;
-      tiles.tile(high, wide, k, a.data + i * a.row, a.row, a.column, b + j, ldb,
+      tiles.tile(high, wide, shape.inner, a.from(i, 0), b + j, ldb,
                  {continuing ? corner : nullptr, ldto, corner, ldto, false});
     }
   }

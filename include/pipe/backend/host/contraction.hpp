@@ -8,19 +8,13 @@
 
 #include <cstddef>
 
-#include <pipe/base/config.hpp>
 #include <pipe/backend/host/isa.hpp>
+#include <pipe/backend/host/tiles.hpp>
+#include <pipe/backend/product_shape.hpp>
 
 namespace pp::host {
 
-/// A matrix in memory: element (i, j) is data[i * row + j * column]. `{x, ld, 1}` is row-major,
-/// `{x, 1, ld}` its transpose.
-template <class T>
-struct strided {
-  T* data;
-  extent row;
-  extent column;
-};
+using detail::product_shape;
 
 /// Sink: C[i, j] = sum. `ldc` is the distance between rows.
 template <class T>

@@ -63,16 +63,17 @@ void deliver(tile_set<T> const& tiles, contraction_ends<T> const& to, extent i, 
 
 /// C[m, n] = A[m, k] * B[k, n], with blocking `cut`.
 ///
-/// shape:     A is a(i, p) through its two strides; B row-major with row stride ldb; m, n, k >= 1
+/// shape:     (m, n, k), each >= 1; B is row-major with row stride ldb
 /// law:       element (i, j) is one chain of fused multiply-adds over ascending p: the same bits
 ///            for every blocking, tile and m. B is read inside [b, b + (k - 1) * ldb + n) only.
 /// workspace: contraction_workspace<T>(n, k, cut) bytes, aligned to widest_vector_bytes
 /// needs:     cut.columns >= n if with.make_left; cut.pack if with.make_right
 template <class T>
-PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, extent k,
+PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const& shape,
                                   strided<T const> a, T const* b, extent ldb,
                                   contraction_ends<T> const& with, void* workspace,
                                   blocking const& cut) {
+  extent const m = shape.rows, n = shape.columns, k = shape.inner;
   int const lanes = tiles.lanes;
   T* const finished = static_cast<T*>(workspace);            // one tile's sums for the sink
   T* const panel = finished + tiles.rows * tiles.columns();  // depth x tile_columns of B
@@ -111,8 +112,8 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, 
             // blocks read them.
             if (j == 0 && first && with.prologue != nullptr)
               with.make_rows(with.prologue, i, extent(rows));
-            T const* const left =
-                a.data + (with.make_left != nullptr ? (i - i0) * a.row : i * a.row + p0 * a.column);
+            strided<T const> const left =
+                a.from(with.make_left != nullptr ? i - i0 : i, with.make_left != nullptr ? 0 : p0);
             tile_ends<T> ends{first ? nullptr : sums, padded, sums, padded, false};
             if (last) {
               ends.to = finished;
@@ -121,15 +122,15 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, 
                     tile_ends<T>{ends.from, padded, with.c + i * with.ldc + j, with.ldc, with.adds};
             }
             if (in_place > 0 && in_place < depth) {
-              tiles.tile(rows, vectors, in_place, left, a.row, a.column, right, ldb,
+              tiles.tile(rows, vectors, in_place, left, right, ldb,
                          {ends.from, padded, finished, padded, false});
               ends.from = finished;
             }
             if (in_place == depth)
-              tiles.tile(rows, vectors, depth, left, a.row, a.column, right, ldb, ends);
+              tiles.tile(rows, vectors, depth, left, right, ldb, ends);
             else
-              tiles.tile(rows, vectors, depth - in_place, left + in_place * a.column, a.row,
-                         a.column, panel, padded, ends);
+              tiles.tile(rows, vectors, depth - in_place, left.from(0, in_place), panel, padded,
+                         ends);
             if (last && ends.to == finished)
               deliver<T>(tiles, with, i, j, rows, columns, finished, padded);
             sums += rows * padded;
@@ -143,11 +144,12 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, 
 /// The same with the blocking that measured best; workspace: contraction_workspace<T>(m, n, k)
 /// bytes.
 template <class T>
-PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, extent k,
+PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const& shape,
                                   strided<T const> a, T const* b, extent ldb,
                                   contraction_ends<T> const& with, void* workspace) {
-  contract_tiles<T>(tiles, m, n, k, a, b, ldb, with, workspace,
-                    best_blocking(m, n, k, tiles.columns(), sizeof(T)));
+  contract_tiles<T>(
+      tiles, shape, a, b, ldb, with, workspace,
+      best_blocking(shape.rows, shape.columns, shape.inner, tiles.columns(), sizeof(T)));
 }
 
 }  // namespace pp::host

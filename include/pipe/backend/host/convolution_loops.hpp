@@ -235,7 +235,7 @@ PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, det
           ends.make_left = &gathered_patches<T>::rows;
           if (is_transposed) ends.right = &right, ends.make_right = &transposed_weight<T>::panel;
           contract_tiles<T>(
-              tiles, m, n, k, {left.block, left.stride, 1}, a.at(g.in[1]) + group * n, columns,
+              tiles, {m, n, k}, {left.block, left.stride, 1}, a.at(g.in[1]) + group * n, columns,
               ends, memory + detail::align_up(patch_rows * cut.depth * long(sizeof(T))), cut);
         }
       }
@@ -307,7 +307,7 @@ PIPE_ONE_COPY void convolve_weights(tile_set<T> const& tiles, arguments<T> const
     ends.adds = a.accumulate;
     ends.left = &left;
     ends.make_left = &gathered_patches<T>::columns;
-    contract_tiles<T>(tiles, own.size(), n, pixels, {left.block, 1, patch_rows}, dy + group * n,
+    contract_tiles<T>(tiles, {own.size(), n, pixels}, {left.block, 1, patch_rows}, dy + group * n,
                       columns, ends,
                       memory + detail::align_up(patch_rows * cut.depth * long(sizeof(T))), cut);
   }

@@ -69,7 +69,7 @@ PIPE_ONE_COPY void multiply(tile_set<T> const& tiles, arguments<T> const& a, det
     left.data = part.left_rows;
     ends.prologue = &part;
   }
-  contract_tiles<T>(tiles, own.size(), g.columns, inner, left, a.at(g.in[1]), g.columns, ends,
+  contract_tiles<T>(tiles, {own.size(), g.columns, inner}, left, a.at(g.in[1]), g.columns, ends,
                     workspace);
 }
 
@@ -113,7 +113,7 @@ PIPE_ONE_COPY void multiply_transposed(tile_set<T> const& tiles, arguments<T> co
   dw.c = a.at(g.out[0]) + own.begin * g.columns;
   dw.ldc = g.columns;
   dw.adds = a.accumulate;
-  contract_tiles<T>(tiles, own.size(), g.columns, rows, x, a.at(g.in[1]), g.columns, dw,
+  contract_tiles<T>(tiles, {own.size(), g.columns, rows}, x, a.at(g.in[1]), g.columns, dw,
                     a.workspace);
 }
 

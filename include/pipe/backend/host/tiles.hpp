@@ -14,6 +14,19 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
+/// A matrix in memory: element (i, j) is data[i * row + j * column]. `{x, ld, 1}` is row-major,
+/// `{x, 1, ld}` its transpose.
+template <class T>
+struct strided {
+  T* data;
+  extent row;
+  extent column;
+  /// The matrix from element (i, j) on.
+  constexpr strided from(extent i, extent j) const {
+    return {data + (i * row + j * column), row, column};
+  }
+};
+
 /// The start of a tile's sums and their destination.
 ///
 /// from: null: sums start at zero; else sums of earlier p, row stride from_stride. add: `to` += the
@@ -35,8 +48,8 @@ struct tile_set {
   /// The tile of `high` rows and `wide` vectors, from next_rows and next_vectors; see tile() in
   /// per_isa/tile.inl. It is one function for all sizes: after a tile's loop, a processor predicts
   /// branches better than an indirect call to one of twelve addresses.
-  void (*tile)(int high, int wide, extent k, T const* a, extent row, extent column, T const* b,
-               extent ldb, tile_ends<T> const& ends) = nullptr;
+  void (*tile)(int high, int wide, extent k, strided<T const> a, T const* b, extent ldb,
+               tile_ends<T> const& ends) = nullptr;
   /// to[r, c] = from[r, c] for c < columns, and 0 for c in [columns, padded).
   void (*copy_rows)(T const* from, extent stride, extent rows, extent columns, extent padded, T* to,
                     extent to_stride) = nullptr;

@@ -103,14 +103,15 @@ struct compiled_pipeline : chosen_options<Options> {
     return all;
   }
   static constexpr auto ties = list_ties(std::make_integer_sequence<int, stages>{});
+  static constexpr view<tie> all_ties() { return {ties.items, tie_count}; }
   /// Whether a mini-batch may be several accumulations: of GradientAccumulation, or one for each
   /// replica.
   static constexpr bool may_accumulate =
       sum::accumulations > 1 || connects_replicas<typename chosen::transport>;
-  /// Whether gradients are added outside of kernels: of shared parameters, or of accumulations.
   /// Whether predicted weights, or averages of weights, are made of the newest ones.
   static constexpr bool predicts_weights = predicts<typename chosen::schedule>();
   static constexpr bool approaches = averaging::averages || predicts_weights;
+  /// Whether gradients are added outside of kernels: of shared parameters, or of accumulations.
   static constexpr bool adds_gradients = tie_count > 0 || may_accumulate;
 
   /// Maker of the memory map. Tables and slots depend on the schedule, so it is made by the
@@ -130,18 +131,16 @@ struct compiled_pipeline : chosen_options<Options> {
       for (chunk_holder const& h : m.holders.items) read[h.rank] |= reads[h.chunk];
       for (int r = 0; r < ranks; ++r) {
         rank_description& rank = m.rank[r];
-        rank.training = std::data(table().row(r));
-        rank.training_count = table().size(r);
+        rank.training = view<action>{std::data(table().row(r)), table().size(r)};
         if constexpr (chosen::is_free) {
           using flow = flow_schedule<work>;
-          rank.flow = std::data(flow::period().row(r));
-          rank.flow_count = flow::period().size(r);
+          rank.flow = view<action>{std::data(flow::period().row(r)), flow::period().size(r)};
           rank.predicts = predicts_weights;
         }
-        rank.evaluation = std::data(work::evaluation().row(r));
-        rank.evaluation_count = work::evaluation().size(r);
+        rank.evaluation =
+            view<action>{std::data(work::evaluation().row(r)), work::evaluation().size(r)};
         lay_out_rank(m, r, scratch, threads, workspace);
-        step::take(m, r, read[r], {g, passes::stream_count, {ties.items, tie_count}});
+        step::take(m, r, read[r], {g, passes::stream_count, all_ties()});
       }
       return m;
     }
@@ -193,10 +192,8 @@ struct compiled_pipeline : chosen_options<Options> {
     d.holder = map->holders.items;
     d.rank = map->rank.items;
     d.parameter_count = g.parameters.count;
-    d.streams = passes::streams.items;
-    d.stream_count = passes::stream_count;
-    d.ties = ties.items;
-    d.tie_count = tie_count;
+    d.streams = view<int>{passes::streams.items, passes::stream_count};
+    d.ties = all_ties();
     d.inputs = g.inputs.count;
     for (int i = 0; i < d.inputs; ++i) {
       d.input_is_converted[i] = !g.inputs[i].is_ids && !g.inputs[i].of_loss;
@@ -246,8 +243,8 @@ struct compiled_pipeline : chosen_options<Options> {
       auto const& evaluation = once<false, order_evaluation>::get();
       list<rank_instructions, ranks> all;
       for (int r = 0; r < ranks; ++r)
-        all[r] = {std::data(training.row(r)), training.size(r), std::data(evaluation.row(r)),
-                  evaluation.size(r)};
+        all[r] = rank_instructions{{std::data(training.row(r)), training.size(r)},
+                                   {std::data(evaluation.row(r)), evaluation.size(r)}};
       return all;
     }
   };
@@ -261,7 +258,7 @@ struct compiled_pipeline : chosen_options<Options> {
     static constexpr auto make() {
       link_list<most_links(where, stages, tie_count)> all;
       sink<link_plan> found{all.items};
-      find_links<compiled_pipeline>(memory().chunks.items, view<tie>{ties.items, tie_count},
+      find_links<compiled_pipeline>(memory().chunks.items, all_ties(),
                                     slowest_rank<stages, ranks>(times(), memory().chunks), found);
       all.count = found.count;
       return all;

@@ -151,15 +151,15 @@ struct step_memory {
       for (int s = 0; s < stages; ++s) {
         chunk_description& c = chunks[s];
         if (c.rank != r) continue;
-        c.norms = take(2 * c.parameter_count * long(sizeof(double)));
-        for (int i = 0; i < c.parameter_count; ++i) rank.block_count += blocks_of(c.parameters[i]);
+        c.norms = take(2 * c.parameters.count * long(sizeof(double)));
+        for (parameter_place const& p : c.parameters) rank.block_count += blocks_of(p);
       }
       rank.blocks = take(rank.block_count * long(sizeof(gradient_block)));
       if constexpr (Work::transport::copies) {
         long norms = 0;
         for (int s = 0; s < stages; ++s) {
           chunks[s].norms_before = norms;
-          norms += 2 * chunks[s].parameter_count * long(sizeof(double));
+          norms += 2 * chunks[s].parameters.count * long(sizeof(double));
         }
         rank.norms = take(norms);
         rank.report_stride = norms + losses * long(sizeof(double));

@@ -99,7 +99,8 @@ struct option_set {
   static constexpr int unknown() { return find(families); }
   static constexpr int doubled() {
     for (int f = 0; f < families; ++f)
-      if (int const i = find(f), second = i < 0 ? -1 : find(f, i + 1); second >= 0) return second;
+      if (int const second = places[f] < given ? find(f, places[f] + 1) : -1; second >= 0)
+        return second;
     return -1;
   }
 };

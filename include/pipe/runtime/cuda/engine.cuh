@@ -26,6 +26,7 @@
 #include <pipe/runtime/cuda/processes.cuh>
 #include <pipe/runtime/cuda/value_mirror.cuh>
 #include <pipe/runtime/runtime_of.hpp>
+#include <pipe/runtime/update_guard.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
 
 namespace pp {
@@ -58,12 +59,8 @@ class cuda_engine {
   /// throws: error if a run has left the parameters half updated, or a load was cut short
   void check() const {
     if (failed_update_ != 0)
-      throw_error<error>({"this trainer is broken: the update of step ", failed_update_,
-                          " failed, and some parameters are updated, others are not"});
-    if (is_spoiled_)
-      throw_error<error>(
-          {"this trainer is broken: a load was cut short, and some parameters are those of a "
-           "file, others are not"});
+      update_guard::refuse("a failure cut short the update of", failed_update_);
+    loads_.check();
   }
   /// False: the engine has no threads, and runs on the caller's thread.
   bool is_own_thread() const { return false; }
@@ -136,7 +133,7 @@ class cuda_engine {
   /// all of memory().
   void states_changed() { mirror_is_newer_ = states_are_newer_ = true; }
   /// Makes check() throw from now on: some states are those of a file, others are not.
-  void spoil(long) { is_spoiled_ = true; }
+  void spoil(long step) { loads_.spoil(step); }
   /// The factor of the loss in the next step, and the number of steps since it changed; zeros in a
   /// process without rank 0, or if the loss is not scaled.
   list<double, 2> loss_scaling() const {
@@ -321,11 +318,11 @@ class cuda_engine {
     std::vector<detail::slot_count> slots;
     auto const* const map = &P::memory();
     for (int c = 0; c + 1 < P::stages; ++c)
-      slots.push_back({map->chunks[c].boundary.slots, map->chunks[c + 1].gradient.slots});
+      slots.push_back(
+          {map->chunks[c].rings.boundary.slots, map->chunks[c + 1].rings.gradient.slots});
     auto forward = dynamic_table(P::ranks, P::schedule::where, false);
     for (int r = 0; r < P::ranks; ++r)
-      for (int i = 0; i < map->rank[r].evaluation_count; ++i)
-        forward.push(r, map->rank[r].evaluation[i]);
+      for (action const& a : map->rank[r].evaluation) forward.push(r, a);
     return {cuda::order_of(P::times(), P::table(), slots),
             cuda::order_of(P::times(), forward, slots)};
   }
@@ -352,7 +349,7 @@ class cuda_engine {
     chunk_description const& chunk = P::memory().chunks[c];
     float* const gradients =
         reinterpret_cast<float*>(mirror_[std::size_t(c)].data() + chunk.gradients);
-    for (long i = 0; factor != 1 && i < chunk.trained_bytes / long(sizeof(float)); ++i)
+    for (long i = 0; factor != 1 && i < chunk.sizes.trained / long(sizeof(float)); ++i)
       gradients[i] *= factor;
   }
   /// Fills the mirror. Gradients are divided by the loss scale, so that the caller sees gradients
@@ -406,7 +403,7 @@ class cuda_engine {
   bool has_next_ = false;
   float loss_scale_ = 1;    // factor of the gradients on the device
   long failed_update_ = 0;  // the step whose update failed half-way; 0: none
-  bool is_spoiled_ = false;
+  update_guard loads_;      // of states from a file
 };
 
 template <>

@@ -235,7 +235,7 @@ class cuda_executor {
     parts_.push_back(owner<cuda::device_part>(new cuda::device_part{
         first, cuda::batch_upload(d_, d_.devices.of(first), arenas_, streams_)}));
     cuda::device_part& part = *parts_.back();
-    part.streams_of_bits = kept<int>(first, d_.streams, d_.stream_count);
+    part.streams_of_bits = kept<int>(first, d_.streams.items, d_.streams.count);
     cuda::loss_scaling const start{};
     part.scaling = kept(first, &start, 1);
     part.outcome = kept<cuda::step_outcome>(first, nullptr, 1);
@@ -329,12 +329,11 @@ class cuda_executor {
           streams_.enter(r, p);
           run_program(d_.chunk[c], set, p, at, r, mb);
         },
-        [&](copied const* what, int count) {
-          for (int i = 0; i < count; ++i)
-            cuda::check(
-                cudaMemcpyAsync(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes),
-                                cudaMemcpyDeviceToDevice, stream_of(r)),
-                "copy of a value that is handed on");
+        [&](view<copied> const& all) {
+          for (copied const& what : all)
+            cuda::check(cudaMemcpyAsync(at.at(what.to), at.at(what.from), std::size_t(what.bytes),
+                                        cudaMemcpyDeviceToDevice, stream_of(r)),
+                        "copy of a value that is handed on");
         },
         [&](address const& output) {
           if (job_.batch.output_is_on_device)

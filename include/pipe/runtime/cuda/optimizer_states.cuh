@@ -27,7 +27,7 @@ class cuda_optimizer_states {
       : executor_(executor), own_(own) {}
   /// The state of a chunk of this process, as a kernel on its rank's device sees it.
   float* of(chunk_description const& c) const {
-    return reinterpret_cast<float*>(executor_.memory_of(c.rank) + own_.state_of(c));
+    return executor_.at<float>(c.rank, own_.state_of(c));
   }
 
  private:

@@ -49,7 +49,7 @@ class cuda_parameter_operations {
     for (int c = 0; c < d_.chunks; ++c) {
       lists_.push_back(executor_.is_local(c) ? lists_of(d_.chunk[c]) : lists{});
       lists_.back().first_update = ranges;
-      ranges += d_.chunk[c].update_count;
+      ranges += d_.chunk[c].updates.count;
     }
   }
 
@@ -60,8 +60,7 @@ class cuda_parameter_operations {
     if (j.what != job::kind::train || !j.update.applies) return;
     long number = 0;
     for (int c = 0; c < d_.chunks; ++c)
-      for (int i = 0; i < d_.chunk[c].update_count; ++i, ++number) {
-        update_range const& u = d_.chunk[c].updates[i];
+      for (update_range const& u : d_.chunk[c].updates) {
         // Factor 1: the kernel multiplies gradients by the factor of the outcome.
         custom::update_context const context{j.step, j.update.learning_rate * u.rate_scale, 1,
                                              u.decay_scale};
@@ -71,6 +70,7 @@ class cuda_parameter_operations {
           if (u.whole) send(number, optimizer_.template prepare_matrix<float>(context, u.shape));
         if constexpr (custom::element_optimizer<optimizer>)
           if (!u.whole) send(number, optimizer_.template prepare<float>(context));
+        ++number;
       }
   }
 
@@ -171,13 +171,13 @@ class cuda_parameter_operations {
   static long element(long bytes) { return bytes / long(sizeof(float)); }
   /// Whether the norm counts a parameter: trained, at its first place.
   static bool is_measured(parameter_place const& p) { return p.trained && !p.shared; }
-  float* floats(int rank) const { return reinterpret_cast<float*>(executor_.memory_of(rank)); }
+  float* floats(int rank) const { return executor_.at<float>(rank, 0); }
   /// Start of the values that kernels read as parameters: the 16-bit copies, or the parameters
   /// themselves. In elements of `value`, from the start of the arena.
   static long read_at(chunk_description const& c) {
     return P::passes::has_copies ? c.copies / long(sizeof(value)) : element(c.values);
   }
-  value* values(int rank) const { return reinterpret_cast<value*>(executor_.memory_of(rank)); }
+  value* values(int rank) const { return executor_.at<value>(rank, 0); }
   value* copies(chunk_description const& c) const { return values(c.rank) + read_at(c); }
 
   /// Makes the work lists of a chunk and uploads them, once, at construction.
@@ -185,8 +185,7 @@ class cuda_parameter_operations {
     std::vector<cuda::flat_range> ranges, buffers;
     std::vector<cuda::buffer_rule> rules;
     std::vector<cuda::extent> first;
-    for (int i = 0; i < c.parameter_count; ++i) {
-      parameter_place const& p = c.parameters[i];
+    for (parameter_place const& p : c.parameters) {
       first.push_back(cuda::extent(ranges.size()));
       if (is_measured(p))
         cuda::cut_into_ranges(element(c.gradients + p.offset), p.elements(), 0,
@@ -243,7 +242,7 @@ class cuda_parameter_operations {
         if (!streams_.local().has(c.rank)) continue;
         cuda::convert_elements<value> const shorten{copies(c), floats(c.rank) + element(c.values)};
         cuda::launch_body<cuda::flat_kernel<cuda::convert_elements<value>>>(
-            {cuda::flat_ranges::over(element(c.parameter_bytes)), shorten}, streams_.of(c.rank));
+            {cuda::flat_ranges::over(element(c.sizes.parameters)), shorten}, streams_.of(c.rank));
       }
   }
   /// Enqueues the operations of copies_follow, after a change of parameters.
@@ -267,8 +266,8 @@ class cuda_parameter_operations {
     if (j.what != job::kind::train) return;
     for (int c = 0; c < d_.chunks; ++c) {
       chunk_description const& chunk = d_.chunk[c];
-      if (d_.devices.share(chunk.rank, 0) || chunk.parameter_count == 0) continue;
-      int const first = chunk.parameters[0].index, count = chunk.parameter_count;
+      if (d_.devices.share(chunk.rank, 0) || chunk.parameters.count == 0) continue;
+      int const first = chunk.parameters[0].index, count = chunk.parameters.count;
       for (auto const* of : {&squares_, &clamped_})
         if (of == &squares_ || clamps)
           move(chunk.rank, squares_at(*of, chunk.rank, first), 0, squares_at(*of, 0, first), count,
@@ -326,11 +325,11 @@ class cuda_parameter_operations {
   /// Enqueues the squared norms of chunk c's gradients: of[device][number of the parameter].
   void add_squares(int c, std::vector<double*> const& of) {
     chunk_description const& chunk = d_.chunk[c];
-    if (chunk.parameter_count == 0) return;
+    if (chunk.parameters.count == 0) return;
     lists const& l = lists_[std::size_t(c)];
     cudaStream_t const on = streams_.of(chunk.rank);
     cuda::launch_body<cuda::sum_squares_kernel>({where(c), floats(chunk.rank), l.sums}, on);
-    cuda::launch_body<cuda::add_up_kernel>({l.sums, 0, l.first_ranges, chunk.parameter_count,
+    cuda::launch_body<cuda::add_up_kernel>({l.sums, 0, l.first_ranges, chunk.parameters.count,
                                             squares_at(of, chunk.rank, chunk.parameters[0].index)},
                                            on);
   }
@@ -370,7 +369,7 @@ class cuda_parameter_operations {
     cuda::approach_elements const average{memory + element(c.average), memory + element(c.values),
                                           executor_.run(c.rank), executor_.outcome(c.rank)};
     cuda::launch_body<cuda::flat_kernel<cuda::approach_elements>>(
-        {cuda::flat_ranges::over(element(c.trained_bytes)), average}, on);
+        {cuda::flat_ranges::over(element(c.sizes.trained)), average}, on);
   }
 
   /// Enqueues the update of a chunk's buffers from their sums over all samples since the last step.
@@ -392,8 +391,7 @@ class cuda_parameter_operations {
   ///
   /// law: sums are in the order of the model
   void sum_ties() {
-    for (int i = 0; i < d_.tie_count; ++i) {
-      tie const& t = d_.ties[i];
+    for (tie const& t : d_.ties) {
       if (!t.place.trained) continue;
       chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
       float* added = executor_.at<float>(place.rank, place.gradients + t.place.offset);
@@ -411,8 +409,7 @@ class cuda_parameter_operations {
   }
   /// Copies shared parameters from their first place to the later ones.
   void copy_ties() {
-    for (int i = 0; i < d_.tie_count; ++i) {
-      tie const& t = d_.ties[i];
+    for (tie const& t : d_.ties) {
       chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
       auto const copy = [&]<class T>(T const*, long to, long from) {
         move(owner.rank, executor_.at<T>(owner.rank, from), place.rank,

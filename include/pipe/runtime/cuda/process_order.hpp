@@ -49,10 +49,9 @@ struct ordered_instruction {
   std::vector<ordered_instruction> all;
   std::vector<int> at(static_cast<std::size_t>(ranks));
   auto const next = [&](int rank) -> detail::rank_instruction const* {
-    detail::rank_instructions const& mine = instructions[rank];
+    auto const& mine = trains ? instructions[rank].training : instructions[rank].evaluation;
     int const i = at[std::size_t(rank)];
-    if (i == (trains ? mine.training_count : mine.evaluation_count)) return nullptr;
-    return (trains ? mine.training : mine.evaluation) + i;
+    return i == mine.count ? nullptr : &mine[i];
   };
   for (bool goes_on = true; goes_on;) {
     goes_on = false;

@@ -51,8 +51,8 @@ class profiler_ranges {
         detail::heap_array<nvtxStringHandle_t>(long(action_kinds) * d.chunks * d.micro_batches);
     for (int r = 0; r < d.ranks; ++r) {
       detail::rank_description const& rank = d.rank[r];
-      name_actions(rank.training, rank.training_count);
-      name_actions(rank.evaluation, rank.evaluation_count);
+      name_actions(rank.training);
+      name_actions(rank.evaluation);
       if (streams.local().has(r)) name_streams(r, streams);
     }
     streams.begin();
@@ -106,11 +106,11 @@ class profiler_ranges {
   long index_of(schedules::action const& a) const {
     return (long(a.micro_batch) * chunks_ + a.chunk) * action_kinds + int(a.kind);
   }
-  void name_actions(schedules::action const* actions, int count) {
-    for (schedules::action const* a = actions; a < actions + count; ++a)
-      if (nvtxStringHandle_t& name = of_action_[index_of(*a)]; name == nullptr)
-        name = registered(detail::sentence({schedules::short_name(a->kind), " chunk ", a->chunk,
-                                            " micro-batch ", a->micro_batch})
+  void name_actions(detail::view<schedules::action> const& actions) {
+    for (schedules::action const& a : actions)
+      if (nvtxStringHandle_t& name = of_action_[index_of(a)]; name == nullptr)
+        name = registered(detail::sentence({schedules::short_name(a.kind), " chunk ", a.chunk,
+                                            " micro-batch ", a.micro_batch})
                               .begin());
   }
   /// Names the streams of a rank. A rank that is alone on its device has one stream.

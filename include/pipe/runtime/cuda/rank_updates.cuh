@@ -31,7 +31,7 @@ class cuda_rank_updates {
   template <class Use>
   void for_each(int chunk, Use const& use) const {
     chunk_description const& c = d_.chunk[chunk];
-    for (int i = 0; i < c.update_count; ++i) use(c.updates[i], i);
+    for (int i = 0; i < c.updates.count; ++i) use(c.updates[i], i);
   }
   /// Start of the state of a chunk of this process: in the arena of its rank or, with OffloadState,
   /// in the rank's memory on the host.

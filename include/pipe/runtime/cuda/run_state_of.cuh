@@ -37,9 +37,9 @@ inline cuda::run_state run_state_of(pipeline_description const& d, job const& j)
   step.batch.samples = d.samples * d.micro_batches;
   auto const ignore = [](auto const&...) {};
   for (int r = local.first_rank(); r < local.end_rank(); ++r)
-    for (int i = 0; i < d.rank[r].training_count; ++i)
+    for (action const& a : d.rank[r].training)
       run_action(
-          d, step, d.rank[r].training[i],
+          d, step, a,
           [&](program_set const& set, program p) {
             program_view const& view = set.programs[int(p)];
             for (int l = 0; l < view.trained; ++l) sum += groups[view.launches[l].group].kernels;

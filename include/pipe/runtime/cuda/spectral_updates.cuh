@@ -59,7 +59,7 @@ class cuda_spectral_updates {
     int coefficients = 0;
     for (int c = 0; c < d_.chunks; ++c) {
       chunks_.push_back(executor.is_local(c) ? batches_of(c, coefficients) : std::vector<batch>{});
-      coefficients += d_.chunk[c].update_count;
+      coefficients += d_.chunk[c].updates.count;
     }
   }
 
@@ -81,8 +81,7 @@ class cuda_spectral_updates {
                                 on);
       }
       typename move::arguments moves{b.tiles, b.of, steps > 0, steps % 2 == 1, nullptr};
-      if constexpr (P::passes::has_copies)
-        moves.copy = reinterpret_cast<value*>(executor_.memory_of(c.rank) + c.copies);
+      if constexpr (P::passes::has_copies) moves.copy = executor_.at<value>(c.rank, c.copies);
       cuda::launch_body<move>(moves, on);
     }
   }
@@ -98,10 +97,6 @@ class cuda_spectral_updates {
     unsigned* tickets = nullptr;
   };
 
-  /// Start of a region of a chunk. All regions have floats.
-  float* floats(chunk_description const& c, long region) const {
-    return reinterpret_cast<float*>(executor_.memory_of(c.rank) + region);
-  }
   /// The batches of a chunk, whose lists lie one behind the other. Matrices are divided into
   /// batches as if this replica updated all of them, so that the planned workspace is enough.
   std::vector<batch> batches_of(int chunk, int coefficients) {
@@ -146,8 +141,8 @@ class cuda_spectral_updates {
     of.factors = executor_.kept<float>(c.rank, nullptr, count);
     auto* const tickets = executor_.kept<unsigned>(c.rank, nullptr, count);
     of.sets = executor_.coefficients<unsigned char>(c.rank);
-    of.weights = floats(c, c.values);
-    of.gradients = floats(c, c.gradients);
+    of.weights = executor_.at<float>(c.rank, c.values);
+    of.gradients = executor_.at<float>(c.rank, c.gradients);
     of.states = states_.of(c);
     of.workspace = workspace_[std::size_t(c.rank)];
     of.judged = executor_.outcome(c.rank);

@@ -41,8 +41,8 @@ mirrored_list mirrored_ranges(cuda_executor const& executor,
     return mirrored_range{executor.memory(chunk) + at, at, bytes};
   };
   if (!all_states)
-    return {{range(c.values, c.parameter_bytes), range(c.buffers, c.buffer_bytes),
-             range(c.average, P::averaging::averages ? c.trained_bytes : 0)}};
+    return {{range(c.values, c.sizes.parameters), range(c.buffers, c.sizes.buffers),
+             range(c.average, P::averaging::averages ? c.sizes.trained : 0)}};
   mirrored_range const together = range(c.values, end_of_mirrored(c) - c.values);
   if constexpr (is_state_apart<P>)
     return {{together,

@@ -58,7 +58,7 @@ class cuda_whole_updates<P, true> {
     for (int c = 0; c < d_.chunks; ++c) {
       lists_.push_back(executor.is_local(c) ? lists_of(c, coefficients) : lists{});
       lists_.back().of.judged = executor.outcome(d_.chunk[c].rank);
-      coefficients += d_.chunk[c].update_count;
+      coefficients += d_.chunk[c].updates.count;
     }
   }
 
@@ -76,8 +76,7 @@ class cuda_whole_updates<P, true> {
     }
     cuda::launch_body<gather>({l.ranges, l.of, l.sums, l.tickets}, on);
     move moves{l.of};
-    if constexpr (P::passes::has_copies)
-      moves.copy = reinterpret_cast<value*>(executor_.memory_of(c.rank) + c.copies);
+    if constexpr (P::passes::has_copies) moves.copy = executor_.at<value>(c.rank, c.copies);
     cuda::launch_body<cuda::flat_kernel<move>>({l.ranges, moves}, on);
   }
 
@@ -95,10 +94,6 @@ class cuda_whole_updates<P, true> {
     double* totals = nullptr;
   };
 
-  /// Start of a region of a chunk. All regions have floats.
-  float* floats(chunk_description const& c, long region) const {
-    return reinterpret_cast<float*>(executor_.memory_of(c.rank) + region);
-  }
   /// A list of ranges in the rank's bookkeeping.
   cuda::flat_ranges kept_ranges(chunk_description const& c,
                                 std::vector<cuda::flat_range> const& all) {
@@ -129,8 +124,8 @@ class cuda_whole_updates<P, true> {
     l.of.factors = executor_.kept<double>(c.rank, nullptr, count);
     l.tickets = executor_.kept<unsigned>(c.rank, nullptr, count);
     l.of.sets = executor_.coefficients<unsigned char>(c.rank);
-    l.of.weights = floats(c, c.values);
-    l.of.gradients = floats(c, c.gradients);
+    l.of.weights = executor_.at<float>(c.rank, c.values);
+    l.of.gradients = executor_.at<float>(c.rank, c.gradients);
     l.of.states = states_.of(c);
     if constexpr (factors) list_matrices(c, tensors, l);
     return l;

@@ -117,7 +117,7 @@ class host_engine {
   /// Makes check() throw from now on: some states are those of a file, others are not.
   void spoil(long step) { executor_.spoil(step); }
   /// Whether there are older versions of the weights to be saved; notes that they were written;
-  /// notes that they are not to be read: see chunk_description::version_slots.
+  /// notes that they are not to be read: see version_layout.
   bool has_versions() const { return executor_.has_versions(); }
   void versions_changed() { executor_.versions_changed(); }
   void forget_versions() { executor_.forget_versions(); }

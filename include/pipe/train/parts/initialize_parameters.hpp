@@ -45,7 +45,7 @@ void initialize_parameters(parameter_memory<Engine> const& parameters, std::uint
   });
   if constexpr (Averages)
     parameters.for_each_chunk([](char* memory, chunk_description const& chunk) {
-      std::memcpy(memory + chunk.average, memory + chunk.values, std::size_t(chunk.trained_bytes));
+      std::memcpy(memory + chunk.average, memory + chunk.values, std::size_t(chunk.sizes.trained));
     });
 }
 

@@ -14,8 +14,6 @@ enum class swizzle : unsigned char { none, bytes_32, bytes_64, bytes_128 };
 
 /// The bytes of a row.
 PIPE_HD constexpr int span_of(swizzle s) { return 16 << int(s); }
-/// The alignment of a permuted tile: eight rows.
-PIPE_HD constexpr int alignment_of(swizzle s) { return 8 * span_of(s); }
 
 /// The address of the byte at address `at` before the permutation.
 ///

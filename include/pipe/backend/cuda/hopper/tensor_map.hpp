@@ -20,7 +20,6 @@ struct tensor_map {
   extent rows = 0, columns = 0, pitch = 0;
   int box_rows = 0, box_columns = 0;
   swizzle pattern = swizzle::bytes_128;
-  constexpr int box_bytes() const { return box_rows * box_columns * 2; }
 };
 
 /// A map in the format of the device: 128 bytes that the driver has written.
@@ -37,8 +36,8 @@ struct operand_maps {
 /// Starts the copy of the box at (row, column), which may reach beyond the matrix; the copy arrives
 /// at `done` with its bytes. Called by one thread.
 ///
-/// needs: `to` is aligned to 128 bytes, or to alignment_of(pattern) if wgmma reads it; the phase of
-///        `done` expects box_bytes
+/// needs: `to` is aligned to 128 bytes, or to 8 * span_of(pattern) if wgmma reads it; the phase of
+///        `done` expects the box's bytes
 template <class Role, class Map>
 PIPE_HD PIPE_INLINE void copy_box([[maybe_unused]] Role& role, void* to, Map const& map, int row,
                                   int column, mbarrier* done) {

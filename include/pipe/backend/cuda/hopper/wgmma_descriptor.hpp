@@ -29,7 +29,7 @@ struct wgmma_operand {
   unsigned start = 0;
   int leading = 0, stride = 0;
   swizzle pattern = swizzle::none;
-  int base_offset = 0;  ///< 0 if 8 rows are aligned to alignment_of(pattern)
+  int base_offset = 0;  ///< 0 if 8 rows are aligned to 8 * span_of(pattern)
   friend constexpr bool operator==(wgmma_operand const&, wgmma_operand const&) = default;
 };
 

@@ -11,6 +11,7 @@
 
 #include <pipe/backend/cuda/core/arguments.hpp>
 #include <pipe/backend/cuda/core/mma_formats.hpp>
+#include <pipe/backend/product_shape.hpp>
 
 namespace pp::cuda {
 
@@ -43,10 +44,7 @@ constexpr operand_format operands_of(product_format p) {
                                      : operand_format::tf32;
 }
 
-/// The extents M (rows), N (columns) and K (inner) of c (M, N) = a (M, K) b (K, N).
-struct product_shape {
-  extent rows, columns, inner;
-};
+using detail::product_shape;
 
 /// A block for each tile of c, of `rows` x `columns`, and a piece of warp_rows x warp_columns for
 /// each warp. The sum over k runs in slabs of `depth`, of which `stages` are in shared memory or

@@ -37,13 +37,13 @@ constexpr long ranges_for(Place const& p) {
 template <class Chunk>
 constexpr long chunk_bookkeeping_bytes(Chunk const& c) {
   long ranges = 0, buffers = 0, buffer_ranges = 0;
-  for (int i = 0; i < c.parameter_count; ++i) {
-    ranges += ranges_for(c.parameters[i]);
-    if (!c.parameters[i].is_committed()) continue;
+  for (auto const& p : c.parameters) {
+    ranges += ranges_for(p);
+    if (!p.is_committed()) continue;
     ++buffers;
-    buffer_ranges += ranges_for(c.parameters[i]);
+    buffer_ranges += ranges_for(p);
   }
-  return bytes_for<flat_range>(ranges) + bytes_for<extent>(c.parameter_count + 1) +
+  return bytes_for<flat_range>(ranges) + bytes_for<extent>(c.parameters.count + 1) +
          bytes_for<double>(ranges) + bytes_for<flat_range>(buffer_ranges) +
          bytes_for<buffer_rule>(buffers);
 }
@@ -54,8 +54,7 @@ constexpr long whole_update_bytes(Chunk const& c) {
   long bytes = 0;
   if constexpr (custom::two_pass_optimizer<Optimizer>) {
     long ranges = 0, tensors = 0, tiles = 0, sums = 0, means = 0;
-    for (int i = 0; i < c.update_count; ++i) {
-      auto const& u = c.updates[i];
+    for (auto const& u : c.updates) {
       if (!u.whole) continue;
       ++tensors;
       ranges += flat_ranges::count_of(u.shape.elements());
@@ -83,8 +82,7 @@ template <class Optimizer, class Chunk>
 constexpr long spectral_update_bytes(Chunk const& c) {
   long matrices = 0, tiles = 0, squares = 0;
   if constexpr (detail::spectral_optimizer<Optimizer>)
-    for (int i = 0; i < c.update_count; ++i) {
-      auto const& u = c.updates[i];
+    for (auto const& u : c.updates) {
       if (!u.whole) continue;
       ++matrices;
       tiles += spectral_matrix::tiles_of(u.shape.rows, u.shape.columns);
@@ -100,8 +98,8 @@ template <class Optimizer, class Chunk>
 constexpr long spectral_workspace([[maybe_unused]] Chunk const& c) {
   if constexpr (detail::spectral_optimizer<Optimizer>) {
     spectral_batches<Optimizer> batches;
-    for (int i = 0; i < c.update_count; ++i)
-      if (c.updates[i].whole) batches.next(c.updates[i].shape.rows, c.updates[i].shape.columns);
+    for (auto const& u : c.updates)
+      if (u.whole) batches.next(u.shape.rows, u.shape.columns);
     return batches.most;
   }
   return 0;
@@ -119,7 +117,7 @@ constexpr long spectral_workspace_of_rank(Chunk const* chunks, int chunk_count, 
 template <class Chunk>
 constexpr long run_bytes(Chunk const* chunks, int chunk_count, long of_coefficients) {
   long ranges = 0;
-  for (int c = 0; c < chunk_count; ++c) ranges += chunks[c].update_count;
+  for (int c = 0; c < chunk_count; ++c) ranges += chunks[c].updates.count;
   return bytes_for<run_state>(1) + ranges * of_coefficients;
 }
 /// Bytes of the result of a search of a device's memory: for numbers that are not finite, or for

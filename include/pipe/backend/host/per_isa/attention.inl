@@ -58,9 +58,10 @@ void scale_row(T const* from, extent d, T factor, T* to) {
 /// law:   the result for a key does not depend on other keys
 /// needs: columns: whole vectors
 template <class T>
-bool shape_row(attention_shape const& shape, score_place const& at, extent visible, extent columns,
-               T scale, T* score, score_row<T>& rules) {
+bool shape_row(attention_shape const& shape, score_place const& at, T scale, T* score,
+               score_row<T>& rules) {
   constexpr int Lanes = lanes<T>;
+  extent const visible = at.visible, columns = at.columns;
   T const cap = T(shape.scores.cap), slope = T(at.slope);
   for (extent c = 0; c < columns; c += Lanes) {
     vec<T> z = load(score + c) * scale, by = vec<T>{} + scale;
@@ -108,13 +109,13 @@ bool shape_row(attention_shape const& shape, score_place const& at, extent visib
 /// needs:  columns: whole vectors; score may be read up to the next whole vector
 /// source: Milakov, Gimelshein, Online normalizer calculation for softmax, 2018
 template <bool IsShaped, class T>
-void softmax_row([[maybe_unused]] attention_shape const& shape,
-                 [[maybe_unused]] score_place const& at, T* score, extent visible, extent columns,
+void softmax_row([[maybe_unused]] attention_shape const& shape, score_place const& at, T* score,
                  T scale, bool first, softmax_rows<T> const& state, extent row) {
   constexpr int Lanes = lanes<T>;
+  extent const visible = at.visible, columns = at.columns;
   [[maybe_unused]] score_row<T> rules;
   if constexpr (IsShaped) {
-    if (!shape_row(shape, at, visible, columns, scale, score, rules)) {
+    if (!shape_row(shape, at, scale, score, rules)) {
       std::memset(score, 0, sizeof(T) * static_cast<std::size_t>(columns));
       return;
     }
@@ -198,12 +199,12 @@ T dot(T const* a, T const* b, extent d) {
 /// IsShaped: p is 0 for keys that are not seen, and the slope of the rule takes the place of the
 /// scale.
 template <bool IsShaped, class T>
-void softmax_slopes([[maybe_unused]] attention_shape const& shape,
-                    [[maybe_unused]] score_place const& at, T* score, T* slope, extent visible,
-                    extent columns, T scale, T lse, T mean) {
+void softmax_slopes([[maybe_unused]] attention_shape const& shape, score_place const& at, T* score,
+                    T* slope, T scale, T lse, T mean) {
   constexpr int Lanes = lanes<T>;
+  extent const visible = at.visible, columns = at.columns;
   [[maybe_unused]] score_row<T> rules;
-  if constexpr (IsShaped) shape_row(shape, at, visible, columns, scale, score, rules);
+  if constexpr (IsShaped) shape_row(shape, at, scale, score, rules);
   vec<T> const none{};
   extent c = 0;
   for (; c < visible; c += Lanes) {
@@ -255,10 +256,6 @@ inline constexpr attention_set<T> attention_rows = attention_kernels<T, Rotates,
 ///
 /// layout: fused: q (H * d), k (KV * d) and v (KV * d) side by side in each row of one matrix;
 ///         otherwise q in one matrix, and k beside v in each row of another
-template <class U>
-struct attention_slices {
-  positions<U> q, k, v;
-};
 template <class P, int G, class U>
 attention_slices<U> slices(U* from, U* keys_from) {
   constexpr detail::group g = P::group_at(G);
@@ -286,8 +283,10 @@ constexpr detail::mask_function mask_of() {
     return nullptr;
 }
 template <class T>
-attention_extras<T> extras(arguments<T> const& a, int rotation, int ids) {
-  return {rotation < 0 ? nullptr : a.at(rotation), ids < 0 ? nullptr : a.ids(ids)};
+attention_operands<T> operands(arguments<T> const& a, attention_slices<T const> const& x,
+                               attention_shape const& shape, int rotation, int ids) {
+  return {x, reciprocal_sqrt(T(shape.head_size)), a.maybe(rotation),
+          ids < 0 ? nullptr : a.ids(ids)};
 }
 /// The heads of keys and values, numbered over all samples, that this part owns.
 template <class T>
@@ -311,9 +310,9 @@ struct kernel_of<op_kind::attention> : attention_forward_facts {
     constexpr attention_shape shape = attention_shape_of(g, P::samples, mask_of<P, G>());
     attention_slices<T const> const x = slices<P, G, T const>(a.at(g.in[0]), a.maybe(g.in[1]));
     attention_forward<T>(attention_rows<T, (g.in[2] >= 0), least_tile_rows<P>(), is_shaped<P, G>()>,
-                         shape, reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v,
-                         {a.at(g.out[0]), g.columns}, a.at(g.out[1]), a.workspace,
-                         extras(a, g.in[2], g.in[3]), own_heads(a, shape));
+                         shape, operands(a, x, shape, g.in[2], g.in[3]),
+                         {{a.at(g.out[0]), g.columns}, a.at(g.out[1])}, a.workspace,
+                         own_heads(a, shape));
   }
 };
 
@@ -337,9 +336,8 @@ struct kernel_of<op_kind::attention_gradient> : attention_backward_facts {
     attention_slices<T> const d = slices<P, G, T>(a.maybe(g.out[0]), a.maybe(g.out[1]));
     constexpr bool rotates = fused && g.in[4] >= 0;
     attention_backward<T>(attention_rows<T, rotates, least_tile_rows<P>(), is_shaped<P, G>()>,
-                          shape, reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v,
-                          {a.at(g.in[2]), g.columns}, a.at(g.in[3]), {a.at(g.in[0]), g.columns},
-                          d.q, d.k, d.v, a.workspace, extras(a, fused ? g.in[4] : -1, g.in[5]),
-                          own_heads(a, shape));
+                          shape, operands(a, x, shape, fused ? g.in[4] : -1, g.in[5]),
+                          {{a.at(g.in[2]), g.columns}, a.at(g.in[3])}, {a.at(g.in[0]), g.columns},
+                          d, a.workspace, own_heads(a, shape));
   }
 };

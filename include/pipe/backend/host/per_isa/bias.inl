@@ -50,8 +50,8 @@ struct kernel_of<op_kind::norm_parameter_gradient> : row_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     constexpr detail::group g = k::g;
-    norm_parameter_gradient<T, k::whole>(k::rows, g.columns, k::own_columns(a, g.columns),
-                                         a.at(g.in[0]), a.at(g.in[1]), a.at(g.in[2]),
-                                         a.maybe(g.out[0]), a.maybe(g.out[1]), a.accumulate);
+    norm_parameter_gradient<T, k::whole>({a.at(g.in[0]), a.at(g.in[1]), a.at(g.in[2]), g.columns},
+                                         k::rows, k::own_columns(a, g.columns), a.maybe(g.out[0]),
+                                         a.maybe(g.out[1]), a.accumulate);
   }
 };

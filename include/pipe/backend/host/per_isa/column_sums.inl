@@ -109,10 +109,10 @@ struct norm_parameter_term {
 /// shape: dy, x (rows, n), statistics (rows, 2) -> dgamma (n), dbeta (n); either may be null
 /// law:   as column_sums: ascending rows from zero
 template <class T, bool Whole>
-PIPE_ONE_COPY void norm_parameter_gradient(extent rows, int n, share own, T const* dy, T const* x,
-                                           T const* statistics, T* dgamma, T* dbeta,
-                                           bool accumulate) {
-  norm_parameter_term<T> const term{dy + own.begin, x + own.begin, statistics, n};
+PIPE_ONE_COPY void norm_parameter_gradient(norm_parameter_term<T> term, extent rows, share own,
+                                           T* dgamma, T* dbeta, bool accumulate) {
+  term.dy += own.begin;
+  term.x += own.begin;
   column_sums<2, Whole, T>(rows, own.size(), term,
                            {dgamma != nullptr ? dgamma + own.begin : nullptr,
                             dbeta != nullptr ? dbeta + own.begin : nullptr},

@@ -46,16 +46,15 @@ contraction_ends<T> ends_of(Sink& sink, Prologue& prologue) {
 /// C[m, n] = A[m, k] * B[k, n] into any sink, with blocking `cut`; see contract_tiles. m is a
 /// multiple of Least.
 template <class T, int Least = 1, class Sink, class Prologue>
-void contract(extent m, extent n, extent k, strided<T const> a, T const* b, extent ldb, Sink&& sink,
+void contract(product_shape const& shape, strided<T const> a, T const* b, extent ldb, Sink&& sink,
               Prologue&& prologue, void* workspace, blocking const& cut) {
-  contract_tiles<T>(tiles<T, Least>, m, n, k, a, b, ldb, ends_of<T>(sink, prologue), workspace,
-                    cut);
+  contract_tiles<T>(tiles<T, Least>, shape, a, b, ldb, ends_of<T>(sink, prologue), workspace, cut);
 }
 
 /// The same with the blocking that measured best; workspace: contraction_workspace<T>(m, n, k)
 /// bytes.
 template <class T, int Least = 1, class Sink, class Prologue = no_prologue>
-void contract(extent m, extent n, extent k, strided<T const> a, T const* b, extent ldb, Sink&& sink,
+void contract(product_shape const& shape, strided<T const> a, T const* b, extent ldb, Sink&& sink,
               void* workspace, Prologue&& prologue = Prologue{}) {
-  contract_tiles<T>(tiles<T, Least>, m, n, k, a, b, ldb, ends_of<T>(sink, prologue), workspace);
+  contract_tiles<T>(tiles<T, Least>, shape, a, b, ldb, ends_of<T>(sink, prologue), workspace);
 }

@@ -123,13 +123,12 @@ struct tensor_kernels {
   static void transpose(T const* in, extent rows, extent columns, T* out) {
     per_isa::transpose(in, rows, columns, out);
   }
-  /// c[m, n] = a[m, k] b[k, n]; element (i, p) of a is a[i * row + p * column]; b and c are dense.
+  /// c[m, n] = a[m, k] b[k, n]; b and c are dense.
   /// workspace: Backend::contraction_elements<T>(m, n, k) elements
   template <class T>
-  static void contract(extent m, extent n, extent k, T const* a, extent row, extent column,
-                       T const* b, T* c, T* workspace) {
-    per_isa::contract<T>(m, n, k, strided<T const>{a, row, column}, b, n, store<T>{c, n},
-                         workspace);
+  static void contract(product_shape const& shape, strided<T const> a, T const* b, T* c,
+                       T* workspace) {
+    per_isa::contract<T>(shape, a, b, shape.columns, store<T>{c, shape.columns}, workspace);
   }
 };
 

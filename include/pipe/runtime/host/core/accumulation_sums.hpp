@@ -55,10 +55,8 @@ class accumulation_sums {
     if constexpr (may_divide) ring_.clear();
     // Other holders add to a chunk until the end.
     for (int c = 0; c < d_->chunks; ++c) left_[c] = d_->chunk[c].holders > 1;
-    rank_description const& mine = d_->rank[rank_];
-    for (action const* a = mine.training; a < mine.training + mine.training_count; ++a)
-      if (makes_weight_gradient(a->kind) && samples_in(*d_, j, a->micro_batch) > 0)
-        ++left_[a->chunk];
+    for (action const& a : d_->rank[rank_].training)
+      if (makes_weight_gradient(a.kind) && samples_in(*d_, j, a.micro_batch) > 0) ++left_[a.chunk];
     next_ = 0;
   }
   /// Sets the operands of launch i of a chunk's program. Values of divided parameters are in the

@@ -176,9 +176,9 @@ class action_runner {
     run_action(
         d_, j, a,
         [&](program_set const& set, program p) { run_program(a, set, p, at, r, me, place); },
-        [&](copied const* what, int count) {
-          for (int i = 0; i < count; ++i)
-            std::memcpy(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes));
+        [&](view<copied> const& all) {
+          for (copied const& what : all)
+            std::memcpy(at.at(what.to), at.at(what.from), std::size_t(what.bytes));
         },
         [&](address const& output) {
           std::memcpy(static_cast<char*>(j.batch.output) + mb * d_.output_bytes, at.at(output),
@@ -190,7 +190,7 @@ class action_runner {
     region_bases b = arena_bases(
         d_, c, mb, [this](int rank) { return ranks_[rank].memory.data(); },
         [this](transfer const& x) { return transport_.at(x); }, place.shift, place.weights);
-    b.set(region::random, reinterpret_cast<char*>(const_cast<int*>(d_.streams)));
+    b.set(region::random, reinterpret_cast<char*>(const_cast<int*>(d_.streams.items)));
     batch_of(r, place.of).set(b, mb);
     return b;
   }

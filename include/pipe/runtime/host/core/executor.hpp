@@ -41,9 +41,7 @@ class executor {
   /// throws: error if a run has left the parameters half updated
   void check() const { context_.updates.check(); }
   /// Notes that a load of states was cut short after a step: check() throws from now on.
-  [[gnu::cold]] void spoil(long step) {
-    context_.updates.break_at(step, "a load was cut short after");
-  }
+  [[gnu::cold]] void spoil(long step) { context_.updates.spoil(step); }
   /// Whether the calling thread belongs to a rank or its team.
   [[gnu::cold]] bool is_own_thread() const { return context_.is_own_thread(); }
 
@@ -142,27 +140,21 @@ class executor {
     me.sums.begin(job_);
     if constexpr (Transport::copies) {
       rank_instructions const& mine = context_.d.instructions[r];
-      detail::rank_instruction const* const instructions = trains ? mine.training : mine.evaluation;
-      int const count = trains ? mine.training_count : mine.evaluation_count;
       link(r).begin();
-      for (int i = 0; i < count; ++i) {
-        bool const runs = samples_in(context_.d, job_, instructions[i].of.micro_batch) > 0;
-        if (instructions[i].kind == detail::instruction_kind::compute)
-          runs ? context_.runner.execute(r, {job_}, instructions[i].of,
-                                         detail::second_of(instructions + i))
-               : context_.require(r, me.sums.skip(instructions[i].of));
+      for (rank_instruction const& s : trains ? mine.training : mine.evaluation) {
+        bool const runs = samples_in(context_.d, job_, s.of.micro_batch) > 0;
+        if (s.kind == detail::instruction_kind::compute)
+          runs ? context_.runner.execute(r, {job_}, s.of, detail::second_of(&s))
+               : context_.require(r, me.sums.skip(s.of));
         else if (runs)
-          context_.runner.run_transfer(r, job_, instructions[i]);
+          context_.runner.run_transfer(r, job_, s);
       }
       context_.require(r, link(r).end());
     } else {
       rank_description const& plan = context_.d.rank[r];
-      action const* const actions = trains ? plan.training : plan.evaluation;
-      int const count = trains ? plan.training_count : plan.evaluation_count;
-      for (int i = 0; i < count; ++i)
-        if (samples_in(context_.d, job_, actions[i].micro_batch) > 0)
-          context_.runner.execute(r, {job_}, actions[i],
-                                  actions[i].with_next ? actions + i + 1 : nullptr);
+      for (action const& a : trains ? plan.training : plan.evaluation)
+        if (samples_in(context_.d, job_, a.micro_batch) > 0)
+          context_.runner.execute(r, {job_}, a, a.with_next ? &a + 1 : nullptr);
     }
   }
   rank_link<Transport> link(int r) { return context_.runner.link(r, job_); }

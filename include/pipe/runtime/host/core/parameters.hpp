@@ -46,9 +46,9 @@ class parameter_operations {
     // rank_description::block_count counts the same blocks.
     gradient_block* to = blocks_of_rank(rank);
     for_chunks_of(rank, [&](chunk_description const& c) {
-      for (int i = 0; i < c.parameter_count; ++i)
-        for (long k = 0; k < blocks_of(c.parameters[i]); ++k)
-          *to++ = gradient_block{&c, &c.parameters[i], k * gradient_block::most_elements};
+      for (parameter_place const& p : c.parameters)
+        for (long k = 0; k < blocks_of(p); ++k)
+          *to++ = gradient_block{&c, &p, k * gradient_block::most_elements};
     });
     int const count = int(d_.rank[rank].block_count);
     if constexpr (replica_transport<Transport>)
@@ -149,7 +149,7 @@ class parameter_operations {
     for (gradient_block const* b = blocks; b < blocks + count; ++b) {
       // One thread adds the sums of blocks, in order, so that bits do not depend on the number of
       // threads.
-      double* const square = squares(*b->chunk) + 2 * (b->of - b->chunk->parameters);
+      double* const square = squares(*b->chunk) + 2 * (b->of - b->chunk->parameters.begin());
       if (b->begin == 0) square[unclamped] = square[clamped] = 0;
       square[unclamped] += b->square;
       if (clips) square[clamped] += b->clamped_square;
@@ -178,8 +178,7 @@ class parameter_operations {
   void commit(int r, job const& j) {
     double const samples = double(j.update.samples);
     for_chunks_of(r, [&](chunk_description const& c) {
-      for (int i = 0; i < c.parameter_count; ++i) {
-        parameter_place const& p = c.parameters[i];
+      for (parameter_place const& p : c.parameters) {
         if (!p.is_committed()) continue;
         T* const to = reinterpret_cast<T*>(versions_.memory(c) + c.buffers + p.offset);
         T const* const sum = at(c, c.sums, p);
@@ -194,7 +193,7 @@ class parameter_operations {
   void average(int r, team& all, job const& j) {
     all.run([&](int part) {
       for_chunks_of(r, [&](chunk_description const& c) {
-        renew_averages(c, j, elements_of(c.trained_bytes / long(sizeof(T)), part, all.size()));
+        renew_averages(c, j, elements_of(c.sizes.trained / long(sizeof(T)), part, all.size()));
       });
     });
   }
@@ -204,8 +203,7 @@ class parameter_operations {
   /// law: sums are in the order of the model
   template <class Share>
   void sum_ties(int r, team& all, Share const& share) {
-    for (int i = 0; i < d_.tie_count; ++i) {
-      tie const& t = d_.ties[i];
+    for (tie const& t : d_.ties) {
       // Places that are not trained have no gradient.
       if (!t.place.trained) continue;
       chunk_description const& owner = d_.chunk[t.owner_chunk];
@@ -224,8 +222,7 @@ class parameter_operations {
   /// ones, and renews the transposed copies there.
   template <class Share>
   void copy_ties(int r, team& all, Share const& share) {
-    for (int i = 0; i < d_.tie_count; ++i) {
-      tie const& t = d_.ties[i];
+    for (tie const& t : d_.ties) {
       chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
       transfer x = values_of<T>(d_, t);
       // The newest version of another rank is read only where that rank's update has been waited
@@ -271,7 +268,7 @@ class parameter_operations {
   void complete_versions(int r, team& all) {
     for_chunks_of(r, [&](chunk_description const& c) {
       versions_.copy_untrained(c);
-      for (int slot = 1; slot < c.version_slots; ++slot)
+      for (int slot = 1; slot < c.versions.slots; ++slot)
         transpose_chunk(memory_[r] + c.shift_of(slot), c, all);
     });
   }
@@ -284,13 +281,13 @@ class parameter_operations {
     if (was == 0 || was == ahead) return was != 0;
     char *const to = versions_.memory_before(c), *const from = versions_.memory(c);
     all.run([&](int part) {
-      auto const own = elements_of(c.parameter_bytes / long(sizeof(T)), part, all.size());
+      auto const own = elements_of(c.sizes.parameters / long(sizeof(T)), part, all.size());
       // The slot has w + was (w - w').
       calls_.approach(own.size(), reinterpret_cast<T*>(to + c.values) + own.begin,
                       reinterpret_cast<T const*>(from + c.values) + own.begin,
                       T(1 - double(ahead) / double(was)));
     });
-    std::memcpy(to + c.buffers, from + c.buffers, std::size_t(c.buffer_bytes));
+    std::memcpy(to + c.buffers, from + c.buffers, std::size_t(c.sizes.buffers));
     transpose_chunk(to, c, all);
     return true;
   }
@@ -329,7 +326,7 @@ class parameter_operations {
     for (int c = 0; c < d_.chunks; ++c) {
       double const* const squares =
           reinterpret_cast<double const*>(transport_.at(norms_of(d_, c, reader)));
-      for (int i = 0; i < d_.chunk[c].parameter_count; ++i) sum += squares[2 * i + squared];
+      for (int i = 0; i < d_.chunk[c].parameters.count; ++i) sum += squares[2 * i + squared];
     }
     return sum;
   }
@@ -387,9 +384,8 @@ class parameter_operations {
   /// offsets are added
   void transpose_chunk(char* memory, chunk_description const& c, team& all) {
     all.run([&](int part) {
-      for (int i = 0; i < c.parameter_count; ++i)
-        transpose_rows(memory, c, c.parameters[i],
-                       calls_.rows_of(c.parameters[i], part, all.size()));
+      for (parameter_place const& p : c.parameters)
+        transpose_rows(memory, c, p, calls_.rows_of(p, part, all.size()));
     });
   }
   /// Renews some rows of a parameter's transposed copy, if it has one.

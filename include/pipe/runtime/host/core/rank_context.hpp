@@ -22,9 +22,9 @@
 #include <pipe/runtime/host/core/parameters.hpp>
 #include <pipe/runtime/host/core/pinning.hpp>
 #include <pipe/runtime/host/core/run_watch.hpp>
-#include <pipe/runtime/host/core/update_guard.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/transfers.hpp>
+#include <pipe/runtime/update_guard.hpp>
 #include <pipe/transport/transport.hpp>
 #include <pipe/transport/waiting.hpp>
 

@@ -130,7 +130,7 @@ class rank_link {
       chunk_description const& c = d_.chunk[a.chunk];
       bool const forward = a.kind == action_kind::forward;
       int const to = forward ? a.chunk + 1 : makes_input_gradient(a.kind) ? a.chunk - 1 : -1;
-      int const before = (forward ? c.boundary : c.gradient).before(a.micro_batch);
+      int const before = (forward ? c.rings.boundary : c.rings.gradient).before(a.micro_batch);
       if (crosses(to, before)) {
         see(to);
         all = transport_.sent(stream_of(d_, {a.kind, a.chunk, before}), before, failed_);
@@ -163,9 +163,9 @@ class rank_link {
       if (flow_ != nullptr) return flow_->publish(rank_, chunk, m, micro_batch);
       if (m != milestone::release) return;
       chunk_description const& c = d_.chunk[chunk];
-      if (int const next = c.received.after(micro_batch); crosses(chunk - 1, next))
+      if (int const next = c.rings.received.after(micro_batch); crosses(chunk - 1, next))
         expect(values_stream(d_, chunk, next), next);
-      if (int const next = c.received_gradient.after(micro_batch);
+      if (int const next = c.rings.received_gradient.after(micro_batch);
           trains() && crosses(chunk + 1, next))
         expect(gradients_stream(d_, chunk, next), next);
     }

@@ -36,18 +36,17 @@ class rank_updates {
                               gradient_block const* blocks, int count) {
     long updates = 0;
     for (int c = 0; c < d.chunks; ++c)
-      if (d.chunk[c].rank == rank) updates += d.chunk[c].update_count;
+      if (d.chunk[c].rank == rank) updates += d.chunk[c].updates.count;
     updates_ = heap_array<owned_update<T>>(updates);
     first_update_ = heap_array<long>(d.chunks + 1);
     auto const at = [&](long offset) { return reinterpret_cast<T*>(memory + offset); };
     long next = 0;
     for (int c = 0; c < d.chunks; ++c) {
       chunk_description const& chunk = d.chunk[c];
-      for (int i = 0; i < chunk.update_count && chunk.rank == rank; ++i) {
-        update_range const& u = chunk.updates[i];
-        updates_[next++] = {u, at(chunk.values) + u.begin, at(chunk.gradients) + u.begin,
-                            at(chunk.state) + u.state};
-      }
+      if (chunk.rank == rank)
+        for (update_range const& u : chunk.updates)
+          updates_[next++] = {u, at(chunk.values) + u.begin, at(chunk.gradients) + u.begin,
+                              at(chunk.state) + u.state};
       first_update_[c + 1] = next;
     }
     gradients_ = heap_array<T*>(count);

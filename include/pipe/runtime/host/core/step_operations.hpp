@@ -46,10 +46,8 @@ class step_operations {
     auto const meet = [this] { meeting_.await_values(); };
     run(copies_follow, facts() | (was_written ? run_fact::was_written : 0u), meet);
   }
-  /// Executes one operation.
-  ///
-  /// needs: an operation without a meeting: not barrier, accumulate, gather, judge or update
-  void execute(step_op op) { execute(op, 0); }
+  /// Updates the averages of parameters, of a step whose meeting leaves them for later.
+  void average() { execute(step_op::average, 0); }
 
  private:
   unsigned facts() const { return facts_of(context_.d, j_) & ~Meeting::later; }

@@ -48,13 +48,13 @@ class weight_versions {
     s = {s.newest, c.shift_of(slot), -1};
     if (s.before != s.newest)
       std::memcpy(memory_[c.rank] + c.buffers + s.newest, memory_[c.rank] + c.buffers + s.before,
-                  std::size_t(c.buffer_bytes));
+                  std::size_t(c.sizes.buffers));
   }
   /// Updates from the version before to the newest version; the arrays of the request are those of
   /// slot 0. Before begin_runs(), and where there is one slot, the update is made in place.
   void update(chunk_description const& c, backend_calls<T> const& calls,
               update_request<T> const& r) const {
-    if (update_ == nullptr || c.version_slots == 1)
+    if (update_ == nullptr || c.versions.slots == 1)
       calls.update(calls.optimizer, r);
     else
       (this->*update_)(c, calls, r);
@@ -70,13 +70,13 @@ class weight_versions {
     shift& s = shifts_[&c - d_.chunk];
     s.newest = s.before;
     char* const state = memory_[c.rank] + c.state;
-    std::memcpy(state, state + c.to_kept_state, std::size_t(c.state_bytes));
+    std::memcpy(state, state + c.versions.to_kept_state, std::size_t(c.sizes.state));
   }
   /// Copies the newest version to all slots, before a run.
   void spread(chunk_description const& c) const {
     char* const slot_0 = memory_[c.rank] + c.values;
-    for (int slot = 1; slot < c.version_slots; ++slot)
-      std::memcpy(slot_0 + c.shift_of(slot), slot_0, std::size_t(c.version_bytes));
+    for (int slot = 1; slot < c.versions.slots; ++slot)
+      std::memcpy(slot_0 + c.shift_of(slot), slot_0, std::size_t(c.versions.bytes));
   }
   /// Copies the parameters and buffers that no update changes to all slots.
   void copy_untrained(chunk_description const& c) const {
@@ -96,11 +96,11 @@ class weight_versions {
     char* const slot_0 = memory_[c.rank] + c.values;
     auto const reverse = [&](int begin, int end) {
       for (; begin < --end; ++begin)
-        exchange(slot_0 + c.shift_of(begin), slot_0 + c.shift_of(end), c.version_bytes);
+        exchange(slot_0 + c.shift_of(begin), slot_0 + c.shift_of(end), c.versions.bytes);
     };
     int slot = 0;
     while (c.shift_of(slot) != newest(c)) ++slot;
-    if (slot > 0) reverse(0, slot), reverse(slot, c.version_slots), reverse(0, c.version_slots);
+    if (slot > 0) reverse(0, slot), reverse(slot, c.versions.slots), reverse(0, c.versions.slots);
     shifts_[&c - d_.chunk] = {};
   }
 
@@ -108,11 +108,11 @@ class weight_versions {
   /// Copies the parameters of the newest version for which takes(place) to all other slots.
   template <class Takes>
   void copy_newest(chunk_description const& c, Takes takes) const {
-    for (parameter_place const* p = c.parameters; p < c.parameters + c.parameter_count; ++p)
-      for (int slot = 0; slot < c.version_slots && takes(*p); ++slot)
+    for (parameter_place const& p : c.parameters)
+      for (int slot = 0; slot < c.versions.slots && takes(p); ++slot)
         if (long const to = c.shift_of(slot), from = newest(c); to != from) {
-          char* const slot_0 = memory_[c.rank] + c.values_of(*p);
-          std::memcpy(slot_0 + to, slot_0 + from, sizeof(T) * std::size_t(p->elements()));
+          char* const slot_0 = memory_[c.rank] + c.values_of(p);
+          std::memcpy(slot_0 + to, slot_0 + from, sizeof(T) * std::size_t(p.elements()));
         }
   }
   /// An update beside the version before: see update(). The version before is copied block by
@@ -123,7 +123,9 @@ class weight_versions {
     constexpr long block = 8192;
     shift const& s = shifts_[&c - d_.chunk];
     T* const before = r.values + s.before / long(sizeof(T));
-    T* const kept = c.to_kept_state > 0 ? r.state + c.to_kept_state / long(sizeof(T)) : nullptr;
+    T* const kept = c.versions.to_kept_state > 0
+                        ? r.state + c.versions.to_kept_state / long(sizeof(T))
+                        : nullptr;
     r.values += s.newest / long(sizeof(T));
     long const n = r.range.shape.elements();
     auto const copy = [](T* to, T const* from, long count) {

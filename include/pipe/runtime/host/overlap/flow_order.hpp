@@ -19,15 +19,15 @@ class flow_order {
       : d_(d), accumulations_(accumulations) {}
 
   /// Whether updates are not taken back: see step_overlap.
-  bool is_free() const { return d_.rank[0].flow != nullptr; }
+  bool is_free() const { return d_.rank[0].flow.items != nullptr; }
   int accumulations() const { return accumulations_; }
   /// The actions of rank r in the part of a period that ends with the last action of an
   /// accumulation.
   view<action> actions_of(int r, int accumulation = 0) const {
     rank_description const& plan = d_.rank[r];
-    int const count = plan.flow_count / accumulations();
-    return is_free() ? view<action>{plan.flow + accumulation * count, count}
-                     : view<action>{plan.training, plan.training_count};
+    int const count = plan.flow.count / accumulations();
+    return is_free() ? plan.flow.part({accumulation * count, (accumulation + 1) * count})
+                     : plan.training;
   }
   /// An accumulation among all steps.
   struct place {
@@ -67,20 +67,20 @@ class flow_order {
   /// values rank r copies.
   template <class Use>
   void for_later_places(int r, Use const& use) const {
-    for (tie const* t = d_.ties; t < d_.ties + d_.tie_count; ++t)
-      if (d_.chunk[t->owner_chunk].rank == r) use(d_.chunk[t->chunk].rank);
+    for (tie const& t : d_.ties)
+      if (d_.chunk[t.owner_chunk].rank == r) use(d_.chunk[t.chunk].rank);
   }
   template <class Use>
   void for_first_places(int r, Use const& use) const {
-    for (tie const* t = d_.ties; t < d_.ties + d_.tie_count; ++t)
-      if (d_.chunk[t->chunk].rank == r) use(d_.chunk[t->owner_chunk].rank);
+    for (tie const& t : d_.ties)
+      if (d_.chunk[t.chunk].rank == r) use(d_.chunk[t.owner_chunk].rank);
   }
   /// The version that an action of rank r in period n reads or, if the rank predicts weights, the
   /// newest version. newest: of the rank. oldest: slots of versions before this one have copies of
   /// it
   long version_of(int r, action const& a, long n, long newest, long oldest) const {
     long const planned = d_.rank[r].predicts ? newest : n + a.version;
-    long const kept = newest + 1 - d_.chunk[a.chunk].version_slots;
+    long const kept = newest + 1 - d_.chunk[a.chunk].versions.slots;
     long const least = kept > oldest ? kept : oldest;
     return planned > least ? planned : least;
   }

@@ -130,7 +130,7 @@ class flow_ranks {
   }
   /// Ends a call of train() before step n, once all ranks have passed end(r, ...).
   void end(long n) {
-    if (d_.tie_count > 0) context_.copies.was_updated = true;
+    if (d_.ties.count > 0) context_.copies.was_updated = true;
     records_.end(n);
   }
 
@@ -385,7 +385,7 @@ class flow_ranks {
     flow_step& s = at(n);
     parameter_operations<T, Transport> const& parameters = context_.parameters;
     order_.for_chunks_of(r, [&](int c) {
-      for (int i = 0; i < 2 * d_.chunk[c].parameter_count; ++i)
+      for (int i = 0; i < 2 * d_.chunk[c].parameters.count; ++i)
         s.squares_of(d_, c)[i] = parameters.squares_of(c)[i];
     });
     if (r == order_.last_rank()) s.set_losses(parameters.losses(r, j));
@@ -397,7 +397,7 @@ class flow_ranks {
   /// needs: the step is confirmed
   void average(int r, long n) {
     meeting m(*this, r, n);
-    if (weights_.takes_average(r, n)) operations(m).execute(step_op::average);
+    if (weights_.takes_average(r, n)) operations(m).average();
   }
 
   rank_context<T, Transport>& context_;

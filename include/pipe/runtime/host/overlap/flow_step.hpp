@@ -65,7 +65,7 @@ struct flow_step {
 
   [[gnu::cold]] void assemble(pipeline_description const& d, own_accumulations const& own) {
     long parameters = 0;
-    for (int c = 0; c < d.chunks; ++c) parameters += d.chunk[c].parameter_count;
+    for (int c = 0; c < d.chunks; ++c) parameters += d.chunk[c].parameters.count;
     losses_ = d.losses;
     report_ = heap_array<double>(2 * parameters + losses_);
     early.assemble(d);
@@ -134,7 +134,7 @@ struct flow_step {
   /// The squared norms of a chunk's gradients: see norms_of.
   double* squares_of(pipeline_description const& d, int chunk) {
     double* at = report_.begin();
-    for (int c = 0; c < chunk; ++c) at += 2 * d.chunk[c].parameter_count;
+    for (int c = 0; c < chunk; ++c) at += 2 * d.chunk[c].parameters.count;
     return at;
   }
   /// Sets the value of each loss, behind the squared norms.

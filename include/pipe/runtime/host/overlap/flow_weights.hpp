@@ -102,7 +102,7 @@ class flow_weights {
   /// slot 0; older versions, or copies of it, are in the last slots: see bring_newest_forward() and
   /// spread().
   int slot_of(int chunk, long version) const {
-    long const slots = d_.chunk[chunk].version_slots, n = (version - newest_at_first_) % slots;
+    long const slots = d_.chunk[chunk].versions.slots, n = (version - newest_at_first_) % slots;
     return int(n < 0 ? n + slots : n);
   }
   int slot_for(int r, action const& a, long n, long step) {

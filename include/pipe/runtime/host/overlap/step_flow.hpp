@@ -70,7 +70,7 @@ class step_flow {
     [[maybe_unused]] auto const saying = context_.during_run();
     typename action_runner<T, Transport>::part_of_flow const part(context_.runner,
                                                                   ranks_.boundaries());
-    while (rejected_ < 0 && !failure && (begin < steps_.given() || steps_.takes_more())) {
+    while (ended_at_ < 0 && !failure && (begin < steps_.given() || steps_.takes_more())) {
       ranks_.begin_segment(begin);
       try {
         context_.each_rank([&](int r) { ranks_.advance(r); }, [&] { feed(next, done); });
@@ -100,13 +100,13 @@ class step_flow {
     } catch (...) {
       failure = std::current_exception();
     }
-    steps_.rethrow_before(rejected_ < 0 ? steps_.given() : rejected_);
+    steps_.rethrow_before(ended_at_ < 0 ? steps_.given() : ended_at_);
     if (failure) std::rethrow_exception(failure);
     return end - first;
   }
   /// The job of the step that was not sound; null if there was none. A confirmed step that was not
   /// sound has changed nothing.
-  job const* rejected() const { return rejected_ < 0 ? nullptr : &steps_.at(rejected_).of; }
+  job const* rejected() const { return unsound_ < 0 ? nullptr : &steps_.at(unsound_).of; }
 
  private:
   /// Gives ranks steps, and shows results, until all ranks have ended.
@@ -169,7 +169,7 @@ class step_flow {
     gradient_outcome const o = steps_.at(n).outcome();
     if (!steps_.at(n).is_sound(o)) {
       give(next), steps_.take_no_more(), give(next);
-      rejected_ = n;
+      ended_at_ = unsound_ = n;
       return;
     }
     context_.each_rank([&](int r) { ranks_.update_again(r, n, o.factor); });
@@ -179,7 +179,7 @@ class step_flow {
   /// After a failure of free steps: stages have weights of different steps.
   void break_at(long n, char const* how) {
     context_.updates.break_at(n + 1, how);
-    rejected_ = n;
+    ended_at_ = n;
   }
   /// After a failure: brings all ranks to the weights after the last step in which all of them have
   /// updated.
@@ -207,8 +207,8 @@ class step_flow {
   // forwards are ahead.
   flow_steps steps_;
   flow_ranks<T, Transport> ranks_;
-  long rejected_ = -1;        // the step that ended the run: not sound, or failed
-  long unsound_ = -1;         // a free step
+  long ended_at_ = -1;        // the step in which the run ended early: not sound, or failed
+  long unsound_ = -1;         // the first step that was judged not sound
   bool is_end_told_ = false;  // that there will be no more steps
 };
 

@@ -109,7 +109,6 @@ class rank_shards : public rank_updates<T> {
         return reinterpret_cast<T*>(memory_ + region + s.before + at - s.begin);
     return nullptr;
   }
-  bool is_divided(int chunk, long at) const { return at < d_->chunk[chunk].divided_bytes; }
   T* at(long offset) const { return reinterpret_cast<T*>(memory_ + offset); }
 
   /// Lists this replica's parts of divided parameters, in the order in which they lie in memory.
@@ -134,7 +133,7 @@ class rank_shards : public rank_updates<T> {
         chunk_description const& chunk = d_->chunk[c];
         auto const add = [&](update_range const& u) {
           long const begin = u.begin * width;
-          bool const divided = is_divided(c, begin);
+          bool const divided = is_divided(chunk, begin);
           to.push_back({u,
                         divided && d_->zero > 2 ? own_values(c, begin) : at(chunk.values + begin),
                         divided && d_->divides_gradients ? own_gradients(c, begin)
@@ -153,7 +152,7 @@ class rank_shards : public rank_updates<T> {
       gradient_block const& b = blocks[i];
       long const begin = cuts_of(int(b.chunk - d_->chunk)).place_of(*b.of) + b.begin * width;
       int const c = int(b.chunk - d_->chunk);
-      gradients_[i] = d_->divides_gradients && is_divided(c, begin)
+      gradients_[i] = d_->divides_gradients && is_divided(*b.chunk, begin)
                           ? own_gradients(c, begin)
                           : at(b.chunk->gradients + begin);
     }
@@ -167,7 +166,7 @@ class rank_shards : public rank_updates<T> {
         for_each_chunk([&](int c) {
           for_each_owned(cuts_of(c), replica, 0, [&](update_range const& u) {
             long const end = u.end * width;
-            if (d_->zero > 2 && is_divided(c, u.begin * width)) return;
+            if (d_->zero > 2 && is_divided(d_->chunk[c], u.begin * width)) return;
             for (long from = u.begin * width; from < end; from += most_bucket_bytes) {
               long const left = end - from;
               to.push_back({memory_ + d_->chunk[c].values + from,

@@ -29,8 +29,8 @@ class value_mirror {
   [[gnu::cold]] char* of(pipeline_description const& d, int chunk, Executor& executor) {
     if (copies_.size() == 0) copies_ = heap_array<heap_array<char>>(d.chunks);
     heap_array<char>& copy = copies_[chunk];
-    if (copy.size() == 0 && d.chunk[chunk].divided_bytes > 0) {
-      heap_array<char> made(d.chunk[chunk].divided_bytes);
+    if (copy.size() == 0 && d.chunk[chunk].sizes.divided > 0) {
+      heap_array<char> made(d.chunk[chunk].sizes.divided);
       collect(executor, chunk, made.begin());
       copy = static_cast<heap_array<char>&&>(made);
     }

@@ -26,6 +26,8 @@ class update_guard {
       throw;
     }
   }
+  /// Makes check() throw from now on: a load of states was cut short after a step.
+  [[gnu::cold]] void spoil(long step) { break_at(step, "a load was cut short after"); }
   /// Makes check() throw from now on. how: what has happened in the step, in words; the first
   /// call's words are kept
   [[gnu::cold]] void break_at(long step, char const* how) {
@@ -34,10 +36,13 @@ class update_guard {
   }
   /// throws: error if the trainer is broken
   void check() const {
-    if (char const* const how = how_.load())
-      throw_error<error>({"this trainer is broken: ", how, " step ", step_.load(),
-                          ", and some parameters are updated, others are not: load a checkpoint in "
-                          "another trainer"});
+    if (char const* const how = how_.load()) refuse(how, step_.load());
+  }
+  /// throws: error for a broken trainer
+  [[noreturn, gnu::cold]] static void refuse(char const* how, long step) {
+    throw_error<error>({"this trainer is broken: ", how, " step ", step,
+                        ", and some parameters are updated, others are not: load a checkpoint in "
+                        "another trainer"});
   }
 
  private:
