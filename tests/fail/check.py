@@ -17,7 +17,8 @@ The source begins with its expectations, each on a line of its own:
 With PIPE_EXPECT_OK defined the same source must compile; nvcc, which takes the longest, is not asked for what the others compile.
 
 --twins SOURCE... compiles the positive twins of many sources as one program, each in a namespace of its own, or with --part K N every Nth of them from
-number K on; --without-twin leaves those out that can be compiled so. A source with flags of its own, or that begins otherwise than with <pipe/pipe.hpp>, or adds to the library's namespaces, is compiled by itself.
+number K on; --without-twin leaves those out that can be compiled so. A source with flags of its own, or that begins otherwise than with
+<pipe/pipe.hpp>, or adds to the library's namespaces, is compiled by itself.
 
 --precompile makes FOLDER (see --precompiled) of <pipe/pipe.hpp>, which most sources begin with: parsing it is most of what g++ and clang++ do here.
 A source with flags of its own, or that begins otherwise, is compiled without; and one that fails with it is judged without.
