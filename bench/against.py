@@ -62,7 +62,8 @@ class Side:
         folder.mkdir()
         self.steps = folder / "steps"
         gpt = folder / "gpt_12.cpp"
-        gpt.write_text(GPT.replace("BLOCKS", "12"))
+        tanh = "GELUTanh" if "GELUTanh" in (tree / "include/pipe/nn/activation.hpp").read_text() else "GELU"  # its name until then
+        gpt.write_text(GPT.replace("BLOCKS", "12").replace("GELUTanh", tanh))
         gcc = ["g++", "-std=c++20", "-I", tree / "include"]
         self.texts = {}
         for source in (tree / "examples" / "first_model.cpp", gpt):

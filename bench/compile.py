@@ -27,7 +27,7 @@ int main() {}
 GPT = """#include <pipe/pipe.hpp>
 #include <vector>
 using namespace pp;
-using Block = Seq<Residual<LayerNorm, Attention<3>>, Residual<LayerNorm, Linear<384>, GELU, Linear<96>>>;
+using Block = Seq<Residual<LayerNorm, Attention<3>>, Residual<LayerNorm, Linear<384>, GELUTanh, Linear<96>>>;
 struct GPT : Model<Tokens<256, 128>, Embedding<96>, Positions, Repeat<BLOCKS, Block>, LayerNorm, Linear<256>,
                    CrossEntropy> {};
 using Trainer = Pipeline<GPT, Stages<4>, MicroBatches<8>, MicroBatchSize<2>, AdamW>;
@@ -71,7 +71,7 @@ PLAN = """#include <cstdio>
 #include <pipe/pipe.hpp>
 #include <pipe/plan/compiled/planned.hpp>
 using namespace pp;
-using Layer = Seq<Residual<LayerNorm, Attention<32>>, Residual<LayerNorm, Linear<8192>, GELU, Linear<2048>>>;
+using Layer = Seq<Residual<LayerNorm, Attention<32>>, Residual<LayerNorm, Linear<8192>, GELUTanh, Linear<2048>>>;
 struct Large : Model<Tokens<32000, 1024>, Embedding<2048>, Positions, Repeat<1663, Layer>, LayerNorm, Linear<32000>,
                      CrossEntropy> {};
 int main() { std::puts(explain<Planned<Large, Stages<128>, MicroBatches<512>, GPipe, RecomputeAll, AdamW>>().c_str()); }
@@ -81,7 +81,8 @@ int main() {}
 """
 PROOF = """#include <pipe/schedule.hpp>
 using namespace pp;
-constexpr pp::problem<> work{8, chunks_for(FAMILY::where, 8, FAMILY::chunks_per_rank), 32, 1, same_cost{{3, 2, 4}}};
+using namespace pp::schedules;
+constexpr problem<> work{8, chunks_for(FAMILY::where, 8, FAMILY::chunks_per_rank), 32, 1, same_cost{{3, 2, 4}}};
 constexpr auto table = make_table<FAMILY, 8, 32>(work);
 constexpr verdict proof = validate(work, table);
 static_assert(proof.ok());

@@ -16,7 +16,7 @@ MODELS = {
     "mlp": ("Model<Input<784>, Linear<512>, ReLU, Linear<512>, ReLU, Linear<10>, CrossEntropy>",
             "MicroBatches<4>, MicroBatchSize<16>", 40),
     "gpt": ("Model<Tokens<256, 128>, Embedding<96>, Positions, Repeat<8, Seq<Residual<LayerNorm, Attention<3>>, "
-            "Residual<LayerNorm, Linear<384>, GELU, Linear<96>>>>, LayerNorm, Linear<256>, CrossEntropy>",
+            "Residual<LayerNorm, Linear<384>, GELUTanh, Linear<96>>>>, LayerNorm, Linear<256>, CrossEntropy>",
             "MicroBatches<8>, MicroBatchSize<2>", 4),
 }
 LEVELS = {"g++": ["-O0", "-Og", "-O2"], "clang++": ["-O0", "-Og", "-O2"]}

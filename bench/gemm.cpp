@@ -50,15 +50,16 @@ void ours(shape const& s, matrix const& a, matrix const& b, matrix const& c, voi
   switch (pp::host::best_isa()) {
 #ifdef __x86_64__
     case pp::host::isa::avx512:
-      return pp::host::avx512::contract<float>(s.m, s.n, s.k, left, b.data(), s.n, to, workspace);
+      return pp::host::avx512::contract<float>({s.m, s.n, s.k}, left, b.data(), s.n, to, workspace);
     case pp::host::isa::avx2:
-      return pp::host::avx2::contract<float>(s.m, s.n, s.k, left, b.data(), s.n, to, workspace);
+      return pp::host::avx2::contract<float>({s.m, s.n, s.k}, left, b.data(), s.n, to, workspace);
 #else
     case pp::host::isa::avx512:
     case pp::host::isa::avx2:
 #endif
     case pp::host::isa::portable:
-      return pp::host::portable::contract<float>(s.m, s.n, s.k, left, b.data(), s.n, to, workspace);
+      return pp::host::portable::contract<float>({s.m, s.n, s.k}, left, b.data(), s.n, to,
+                                                 workspace);
   }
 }
 

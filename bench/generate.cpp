@@ -22,7 +22,7 @@ namespace {
 
 template <int Heads, int Width>
 using Block = Seq<Residual<LayerNorm, Attention<Heads>>,
-                  Residual<LayerNorm, Linear<4 * Width>, GELU, Linear<Width>>>;
+                  Residual<LayerNorm, Linear<4 * Width>, GELUTanh, Linear<Width>>>;
 
 /// examples/gpt
 struct Small : Model<Tokens<256, 128>, Embedding<96>, Positions, Repeat<8, Block<3, 96>>, LayerNorm,

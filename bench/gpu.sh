@@ -43,7 +43,7 @@ declare -A sources=(
             tests/cuda/attention_types.cpp tests/cuda/lookup.cpp tests/cuda/update.cpp"
   [laws]="bench/gpu/main.cpp tests/cuda/on_device.cu tests/cuda/models_on_device.cu
           tests/cuda/losses_on_device.cu tests/cuda/gpt_on_device.cu tests/cuda/products_on_device.cu tests/cuda/graphs.cu
-          tests/cuda/own_layers.cu tests/cuda/precision_on_device.cu tests/cuda/leaves_on_device.cu tests/cuda/narrow_losses_on_device.cu"
+          tests/cuda/own_layers.cu tests/cuda/precision_on_device.cu tests/cuda/accumulations_on_device.cu tests/cuda/narrow_losses_on_device.cu"
   [options]="bench/gpu/main.cpp tests/cuda/optimizers_on_device.cu tests/cuda/data_on_device.cu tests/cuda/sorts_on_device.cu
              tests/cuda/attentions_on_device.cu tests/cuda/sampling_on_device.cu tests/cuda/device_text.cu"
   [hopper]="bench/gpu/main.cpp tests/cuda/hopper.cu tests/cuda/wgmma_on_device.cu"

@@ -33,12 +33,12 @@ struct Even : Model<Input<Width>, Repeat<Layers, Seq<Linear<Width>, Tanh>>, MSE>
 template <int Chunks, bool Splits>
 struct InTurn {
   static constexpr char const* name = "in turn";
-  static constexpr placement where = placement::loop;
+  static constexpr schedules::placement where = schedules::placement::loop;
   static constexpr int chunks_per_rank = Chunks;
   static constexpr bool trains = true, splits_backward = Splits;
   template <class Problem, class Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    using enum action_kind;
+    using enum schedules::action_kind;
     for (int mb = 0; mb < problem.micro_batches; ++mb) {
       for (int c = 0; c < Chunks; ++c) table.push(0, {forward, c, mb});
       for (int c = Chunks - 1; c >= 0; --c) {
@@ -90,30 +90,30 @@ std::array<double, sizeof...(Schedules)> compare(int rounds) {
     });
   }
 
-  chunk_cost cost[StageCount];
+  schedules::chunk_cost cost[StageCount];
   double work = 0;
   std::printf("%d stages, %d micro-batches, %d rounds in turns; medians in microseconds\n",
               StageCount, micro_batches, rounds);
   for (int s = 0; s < StageCount; ++s) {
-    auto const time = [&](action_kind kind) {
+    auto const time = [&](schedules::action_kind kind) {
       auto const& all = times[s][std::size_t(kind)];
       return all.empty() ? 0 : median(all);
     };
-    using enum action_kind;
+    using enum schedules::action_kind;
     double const f = time(forward), b = time(splits ? backward_input : backward),
                  w = time(backward_weight);
     std::printf("  stage %d: forward %.0f, backward %.0f", s, f / 1e3, b / 1e3);
     if (splits) std::printf(" + %.0f", w / 1e3);
     std::printf("\n");
-    cost[s] = chunk_cost{long(f), long(b), long(w)};
+    cost[s] = schedules::chunk_cost{long(f), long(b), long(w)};
     work += (f + b + w) * micro_batches;
   }
   std::array<double, sizeof...(Schedules)> ratios{};
   for_each_trainer([&]<class T>(T&, std::size_t i) {
     constexpr int ranks = T::plan.rank_count;
-    auto const problem = unequal_times(ranks, micro_batches, cost);
+    auto const problem = schedules::unequal_times(ranks, micro_batches, cost);
     double const by_cores = work / std::min(ranks, int(allowed_cores()));
-    double const simulated = double(simulate(problem, T::compiled::table()).makespan);
+    double const simulated = double(schedules::simulate(problem, T::compiled::table()).makespan);
     double const measured = median(steps[i]);
     ratios[i] = measured / std::max(simulated, by_cores);
     std::printf(
@@ -140,26 +140,26 @@ void compare_families() {
 /// spinning.
 double hand_off() {
   constexpr int trips = 2000, runs = 101;
-  in_process board(1, 2, patience{});
-  failure_flag never{false};
+  in_process board(1, 2, transports::patience{});
+  transports::failure_flag never{false};
   std::vector<double> each;
   for (int run = 0; run < runs; ++run) {
     board.reset();
     std::thread other([&] {
       pin_this_thread(1);
       for (int i = 0; i < trips; ++i) {
-        board.wait(0, milestone::forward, i, never);
-        board.publish(1, milestone::forward, i);
+        board.wait(0, transports::milestone::forward, i, never);
+        board.publish(1, transports::milestone::forward, i);
       }
     });
     std::thread one([&] {
       pin_this_thread(0);
-      board.publish(0, milestone::forward, 0);
-      board.wait(1, milestone::forward, 0, never);  // the other one is awake
+      board.publish(0, transports::milestone::forward, 0);
+      board.wait(1, transports::milestone::forward, 0, never);  // the other one is awake
       auto const start = std::chrono::steady_clock::now();
       for (int i = 1; i < trips; ++i) {
-        board.publish(0, milestone::forward, i);
-        board.wait(1, milestone::forward, i, never);
+        board.publish(0, transports::milestone::forward, i);
+        board.wait(1, transports::milestone::forward, i, never);
       }
       std::chrono::duration<double, std::nano> const took =
           std::chrono::steady_clock::now() - start;

@@ -6,7 +6,7 @@
 cluster_over_published_... simulated TFLOP/s of a GPU over those that are published for Megatron: the least and the greatest ratio
 mpi_2_over_in_process      a step of two stages of about a millisecond, in two processes over two threads of one
 replicas_2_speedup         a step of a GPT of 3.3 million parameters in one process of one core, over the same in two replicas
-shares_by_speed_speedup    a step of two replicas, of which one takes 10 ms for a leaf, and the other 20, with as many leaves each over leaves by speed
+shares_by_speed_speedup    a step of two replicas, of which one takes 10 ms for an accumulation, and the other 20, with as many accumulations each over accumulations by speed
 allreduce_over_mpi         our sum over replicas of GPT-2's gradients (124 million floats), in a binary tree, over MPI_Allreduce
 mpi_hand_off_..._us        a boundary value from one process to another: half a round trip"""
 

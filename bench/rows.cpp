@@ -37,11 +37,11 @@ namespace {
 
 constexpr int width = 1024;
 
-/// The second of three stages is Positions, GELU, Pop and LayerNorm. With one position, Positions
-/// is a bias.
+/// The second of three stages is Positions, GELUTanh, Pop and LayerNorm. With one position,
+/// Positions is a bias.
 struct Rows
     : Model<Input<1, width>, Linear<width, NoBias>, Stash<"residual">, Linear<width, NoBias>,
-            Positions, GELU, Pop<"residual">, LayerNorm, Linear<width, NoBias>, MSE> {};
+            Positions, GELUTanh, Pop<"residual">, LayerNorm, Linear<width, NoBias>, MSE> {};
 constexpr int measured_stage = 1;
 
 template <int Samples>
@@ -194,7 +194,7 @@ figures measure(int rounds) {
 int main(int count, char** arguments) {
   int const rounds = count > 1 ? std::atoi(arguments[1]) : 31;
   std::printf(
-      "bias, GELU, residual, LayerNorm in fp32 with %s, one thread; medians of %d rounds in "
+      "bias, GELUTanh, residual, LayerNorm in fp32 with %s, one thread; medians of %d rounds in "
       "turns\n",
       bench::instruction_set(), rounds);
   std::printf("%-39s %8s %8s %8s %8s %8s %8s\n", "rows, what", "MB", "GB/s", "memcpy", "loop",

@@ -19,6 +19,7 @@
 #include <pipe/schedule/validate.hpp>
 
 using namespace pp;
+using namespace pp::schedules;
 
 namespace {
 

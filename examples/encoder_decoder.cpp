@@ -29,7 +29,7 @@ constexpr int most_digits = 6,
 // [/words]
 
 // [model]
-using Think = Residual<LayerNorm, Linear<192>, GELU, Linear<64>>;
+using Think = Residual<LayerNorm, Linear<192>, GELUTanh, Linear<64>>;
 
 struct Speller : Model<Tokens<10, most_digits>, Embedding<64>,
                        Positions,  // the encoder: all digits see each other

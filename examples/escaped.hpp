@@ -10,7 +10,7 @@
 /// A text for XML and HTML: valid UTF-8 without control characters.
 inline std::string escaped(std::string const& text) {
   std::string safe;
-  for (char const c : pp::terminal_escaped(text))
+  for (char const c : pp::console::terminal_escaped(text))
     safe += c == '&'   ? std::string("&amp;")
             : c == '<' ? "&lt;"
             : c == '>' ? "&gt;"

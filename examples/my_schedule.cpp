@@ -12,15 +12,17 @@
 // [my_schedule]
 struct OneMore {
   static constexpr char const* name = "one-more";
-  static constexpr pp::placement where = pp::placement::straight;  // chunk c on rank c
+  static constexpr pp::schedules::placement where =
+      pp::schedules::placement::straight;  // chunk c on rank c
   static constexpr int chunks_per_rank = 1;
   static constexpr bool splits_backward = false, trains = true;
 
   static constexpr void fill(auto const& problem, auto& table) {
     for (int rank = 0, m = problem.micro_batches; rank < problem.ranks; ++rank)
       for (int slot = 0, ahead = problem.ranks - rank; slot < m + ahead; ++slot) {
-        if (slot < m) table.push(rank, {pp::action_kind::forward, rank, slot});
-        if (slot >= ahead) table.push(rank, {pp::action_kind::backward, rank, slot - ahead});
+        if (slot < m) table.push(rank, {pp::schedules::action_kind::forward, rank, slot});
+        if (slot >= ahead)
+          table.push(rank, {pp::schedules::action_kind::backward, rank, slot - ahead});
       }
   }
 };
@@ -32,19 +34,21 @@ struct OneMore {
 // [proof]
 namespace paper {
 constexpr auto problem =
-    pp::equal_times(4, 8, {.forward = 3, .backward_input = 3, .backward_weight = 3}, 2);
-constexpr auto table = pp::make_table<OneMore, 4, 8>(problem);
-static_assert(pp::validate(problem, table).ok());
-constexpr auto when = pp::simulate(problem, table);
+    pp::schedules::equal_times(4, 8, {.forward = 3, .backward_input = 3, .backward_weight = 3}, 2);
+constexpr auto table = pp::schedules::make_table<OneMore, 4, 8>(problem);
+static_assert(pp::schedules::validate(problem, table).ok());
+constexpr auto when = pp::schedules::simulate(problem, table);
 static_assert(when.makespan <
-              pp::simulate(problem, pp::make_table<pp::OneFOneB, 4, 8>(problem)).makespan);
-static_assert(pp::peak_in_flight(table, 0) == 5);
+              pp::schedules::simulate(problem,
+                                      pp::schedules::make_table<pp::OneFOneB, 4, 8>(problem))
+                  .makespan);
+static_assert(pp::schedules::peak_in_flight(table, 0) == 5);
 }  // namespace paper
 // [/proof]
 
 // And it trains: a pipeline takes it like any other.
-struct Mlp
-    : pp::Model<pp::Input<16>, pp::Repeat<4, pp::Linear<32>, pp::GELU>, pp::Linear<4>, pp::MSE> {};
+struct Mlp : pp::Model<pp::Input<16>, pp::Repeat<4, pp::Linear<32>, pp::GELUTanh>, pp::Linear<4>,
+                       pp::MSE> {};
 using Trainer = pp::Pipeline<Mlp, pp::Stages<4>, pp::MicroBatches<8>, pp::MicroBatchSize<4>,
                              OneMore, pp::AdamW>;
 
@@ -60,6 +64,6 @@ int main() {
   double last = first;
   for (int step = 0; step < 50; ++step) last = trainer.step({inputs, labels}).loss;
   std::printf("and trained with it: loss %.4f, after 50 steps %.4f; the last step as it ran:\n\n%s",
-              first, last, pp::draw_last_run(trainer).c_str());
+              first, last, pp::draw(pp::gather_executed(trainer)).c_str());
   return last < first ? 0 : 1;
 }

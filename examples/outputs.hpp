@@ -12,12 +12,12 @@
 #include <pipe/base/error.hpp>
 #include <pipe/io/atomic_file.hpp>
 
-/// Leaves what is at the paths as it is; empty ones are passed over.
+/// Accumulations what is at the paths as it is; empty ones are passed over.
 ///
 /// throws: pp::file_error if one of them cannot be written
 inline void require_writable(std::vector<std::string> const& paths) {
   for (std::string const& path : paths)
-    if (!path.empty()) pp::atomic_file{path};
+    if (!path.empty()) pp::files::atomic_file{path};
 }
 
 /// Makes a folder, and those it is in, unless it is there.

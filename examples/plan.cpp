@@ -26,7 +26,7 @@ using namespace pp;
 /// A Transformer's layer: attention, then two products with a GELU between them.
 template <int Width, int Heads>
 using Layer = Seq<Residual<LayerNorm, Attention<Heads>>,
-                  Residual<LayerNorm, Linear<4 * Width>, GELU, Linear<Width>>>;
+                  Residual<LayerNorm, Linear<4 * Width>, GELUTanh, Linear<Width>>>;
 
 // GPT-2 small: Radford et al., 2019. The head shares the table of the embedding.
 struct Gpt2 : Model<Tokens<50257, 1024>, Named<"tokens", Embedding<768>>, Positions,
@@ -51,18 +51,19 @@ struct Gpt3 : Model<Tokens<50257, 2048>, Named<"tokens", Embedding<12288>>, Posi
                     Repeat<96, Layer<12288, 96>>, LayerNorm, Tied<"tokens">, CrossEntropy> {};
 
 template <class P>
-void add_line(text_table& table, char const* name) {
+void add_line(console::text_table& table, char const* name) {
   auto const& plan = P::plan();
   long most = 0, launches = 0;
   for (long const bytes : plan.rank_bytes) most = bytes > most ? bytes : most;
   for (stage_plan const& s : plan.stages) launches += s.forward_kernels + s.backward_kernels;
-  table.add({name, readable_count(plan.parameters), std::to_string(plan.stage_count), plan.schedule,
-             readable_count(launches), readable_percent(plan.bubble), readable_bytes(most),
-             readable_bytes(plan.bytes)});
+  table.add({name, console::readable_count(plan.parameters), std::to_string(plan.stage_count),
+             plan.schedule, console::readable_count(launches),
+             console::readable_percent(plan.bubble), console::readable_bytes(most),
+             console::readable_bytes(plan.bytes)});
 }
 
 struct known_model {
-  void (*add_line)(text_table&, char const* name);
+  void (*add_line)(console::text_table&, char const* name);
   std::string (*explain)();
 };
 template <class P>
@@ -89,9 +90,9 @@ int main(int argc, char** argv) {
   try {
     for (std::string const& name : names) std::cout << models.at(name).explain() << '\n';
     if (!names.empty()) return 0;
-    text_table table({"model", "parameters", "stages", "schedule", "launches", "bubble",
-                      "largest rank", "all ranks"},
-                     {0, 3});
+    console::text_table table({"model", "parameters", "stages", "schedule", "launches", "bubble",
+                               "largest rank", "all ranks"},
+                              {0, 3});
     for (auto const& [name, model] : models) model.add_line(table, name.c_str());
     std::cout << table.str();
     return 0;

@@ -15,7 +15,7 @@ constexpr int layers = 32, width = 32, letters = 32, positions = 24;
 
 template <class Added>  // the initial values of what is added
 using Block = Seq<Residual<Attention<2, OutputInit<Added>>>, LayerNorm,
-                  Residual<Linear<2 * width>, GELU, Linear<width, Init<Added>>>, LayerNorm>;
+                  Residual<Linear<2 * width>, GELUTanh, Linear<width, Init<Added>>>, LayerNorm>;
 
 template <class Added>
 struct Deep : Model<Tokens<letters, positions>, Embedding<width>, Positions,

@@ -20,21 +20,23 @@
 
 namespace {
 
-struct Wide : pp::Model<pp::Input<64>, pp::Linear<256>, pp::GELU, pp::Linear<256>, pp::GELU,
-                        pp::Linear<256>, pp::GELU, pp::Linear<64>, pp::MSE> {};
+struct Wide : pp::Model<pp::Input<64>, pp::Linear<256>, pp::GELUTanh, pp::Linear<256>, pp::GELUTanh,
+                        pp::Linear<256>, pp::GELUTanh, pp::Linear<64>, pp::MSE> {};
 using Trainer = pp::Pipeline<Wide, pp::Stages<4>, pp::MicroBatches<8>, pp::MicroBatchSize<16>,
                              pp::OneFOneB, pp::SGD>;
 
 void draw_schedule(std::string const& folder) {
   // [schedule]
   auto const problem =
-      pp::equal_times(4, 8);  // ranks and micro-batches; F, B and W take one unit each
-  auto const table = pp::make_table<pp::OneFOneB, 4, 8>(problem);
-  pp::drawing const paper =
-      pp::drawing_of(problem, table, pp::simulate(problem, table), {"1F1B on four ranks"});
-  std::fputs(pp::draw_text(paper, {.width = 66, .colours = pp::wants_colour(stdout)}).c_str(),
-             stdout);
-  pp::write_file(folder + "/schedule.svg", pp::draw_svg(paper, {.critical = true}));
+      pp::schedules::equal_times(4, 8);  // ranks and micro-batches; F, B and W take one unit each
+  auto const table = pp::schedules::make_table<pp::OneFOneB, 4, 8>(problem);
+  pp::drawings::drawing const paper = pp::drawings::of_table(
+      problem, table, pp::schedules::simulate(problem, table), {"1F1B on four ranks"});
+  std::fputs(
+      pp::drawings::as_text(paper, {.width = 66, .colours = pp::console::wants_colour(stdout)})
+          .c_str(),
+      stdout);
+  pp::files::write_file(folder + "/schedule.svg", pp::drawings::as_svg(paper, {.critical = true}));
   // [/schedule]
 }
 
@@ -43,15 +45,15 @@ void draw_step(std::string const& folder, std::string const& title) {
   Trainer trainer({.seed = 1});
   // [step]
   trainer.step({values, values});  // the first step is slower than those that follow
-  pp::seen_kernels<Trainer> kernels;
+  pp::drawings::seen_kernels<Trainer> kernels;
   trainer.watch({values, values},
                 kernels.watcher());  // or trainer.step, when no kernels are to be seen
 
-  pp::drawing const predicted = pp::drawing_of_plan<Trainer>();
-  pp::drawing measured = pp::drawing_of_last_run(trainer, title);
+  pp::drawings::drawing const predicted = pp::drawings::of_plan<Trainer>();
+  pp::drawings::drawing measured = pp::drawings::of_last_run(trainer, title);
   kernels.add_to(measured);
-  pp::write_file(folder + "/step.html", pp::draw_html(predicted, measured));
-  pp::write_file(folder + "/step.json", pp::draw_trace(predicted, measured));
+  pp::files::write_file(folder + "/step.html", pp::drawings::as_html(predicted, measured));
+  pp::files::write_file(folder + "/step.json", pp::drawings::as_trace(predicted, measured));
   // [/step]
 }
 

@@ -68,15 +68,16 @@ using std::chrono::milliseconds;
 
 namespace {
 
-struct Small
-    : Model<Input<4>, Linear<8>, GELU, Linear<8>, Dropout<1, 4>, Tanh, Linear<3>, CrossEntropy> {};
+struct Small : Model<Input<4>, Linear<8>, GELUTanh, Linear<8>, Dropout<1, 4>, Tanh, Linear<3>,
+                     CrossEntropy> {};
 template <class... Options>
 using Trainer = Pipeline<Small, MicroBatches<6>, MicroBatchSize<2>, AdamW, Options...>;
 
 /// What a thread that waits for 1 comes back with, when the counter is published after a while.
-waited published(patience const& limits, failure_flag const* failed) {
+transports::waited published(transports::patience const& limits,
+                             transports::failure_flag const* failed) {
   progress counter;
-  waited seen = waited::failed;
+  transports::waited seen = transports::waited::failed;
   std::thread waiter(
       [&] { seen = failed ? counter.wait(1, limits, *failed) : counter.wait(1, limits); });
   std::this_thread::sleep_for(milliseconds(20));
@@ -88,11 +89,11 @@ waited published(patience const& limits, failure_flag const* failed) {
 }  // namespace
 
 TEST_CASE("a parked thread is woken without a futex", "[portable]") {
-  failure_flag failed = false;
-  for (auto const deadline : {milliseconds(300'000), no_deadline}) {
-    patience const limits{std::chrono::nanoseconds(0), deadline};
-    CHECK(published(limits, nullptr) == waited::done);
-    CHECK(published(limits, &failed) == waited::done);
+  transports::failure_flag failed = false;
+  for (auto const deadline : {milliseconds(300'000), transports::no_deadline}) {
+    transports::patience const limits{std::chrono::nanoseconds(0), deadline};
+    CHECK(published(limits, nullptr) == transports::waited::done);
+    CHECK(published(limits, &failed) == transports::waited::done);
   }
 }
 
@@ -103,7 +104,8 @@ TEST_CASE("a thread that waits without limit is not woken", "[portable]") {
     return used.ru_nvcsw;
   };
   progress counter;
-  std::thread waiter([&] { counter.wait(1, {std::chrono::nanoseconds(0), no_deadline}); });
+  std::thread waiter(
+      [&] { counter.wait(1, {std::chrono::nanoseconds(0), transports::no_deadline}); });
   std::this_thread::sleep_for(milliseconds(20));
   long const before = sleeps();
   std::this_thread::sleep_for(milliseconds(200));
@@ -114,12 +116,13 @@ TEST_CASE("a thread that waits without limit is not woken", "[portable]") {
 
 TEST_CASE("a wait ends at its deadline and with a failure", "[portable]") {
   progress counter;
-  patience const soon{std::chrono::nanoseconds(0), milliseconds(30)};
-  failure_flag failed = false;
-  CHECK(counter.wait(1, soon) == waited::too_long);
-  CHECK(counter.wait(1, soon, failed) == waited::too_long);
+  transports::patience const soon{std::chrono::nanoseconds(0), milliseconds(30)};
+  transports::failure_flag failed = false;
+  CHECK(counter.wait(1, soon) == transports::waited::too_long);
+  CHECK(counter.wait(1, soon, failed) == transports::waited::too_long);
   failed = true;
-  CHECK(counter.wait(1, {std::chrono::nanoseconds(0), no_deadline}, failed) == waited::failed);
+  CHECK(counter.wait(1, {std::chrono::nanoseconds(0), transports::no_deadline}, failed) ==
+        transports::waited::failed);
 }
 
 TEST_CASE("training has the bits of one stage", "[portable]") {

@@ -54,7 +54,7 @@ void train(int steps) {
   std::vector<int> tokens(std::size_t(Trainer::samples * Trainer::inputs_per_sample)),
       next(tokens.size());
   for (std::size_t i = 0; i < tokens.size(); ++i)
-    tokens[i] = int(pp::random_block(1, 1, i).word[0] % 50257);
+    tokens[i] = int(pp::math::random_block(1, 1, i).word[0] % 50257);
   for (std::size_t i = 0; i < tokens.size(); ++i) next[i] = tokens[(i + 1) % tokens.size()];
   for (int step = 0; step < steps; ++step) trainer.step({tokens, next});
   std::printf("tokens %zu\nmicro_batches %d\n", tokens.size(),

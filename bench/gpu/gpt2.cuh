@@ -14,11 +14,11 @@
 
 namespace bench {
 
-using pp::Attention, pp::Embedding, pp::GELU, pp::LayerNorm, pp::Linear, pp::Named, pp::Positions,
-    pp::Repeat, pp::Residual, pp::Seq, pp::Tied, pp::Tokens;
+using pp::Attention, pp::Embedding, pp::GELUTanh, pp::LayerNorm, pp::Linear, pp::Named,
+    pp::Positions, pp::Repeat, pp::Residual, pp::Seq, pp::Tied, pp::Tokens;
 
-using Block =
-    Seq<Residual<LayerNorm, Attention<12>>, Residual<LayerNorm, Linear<3072>, GELU, Linear<768>>>;
+using Block = Seq<Residual<LayerNorm, Attention<12>>,
+                  Residual<LayerNorm, Linear<3072>, GELUTanh, Linear<768>>>;
 struct Gpt2 : pp::Model<Tokens<50304, 1024>, Named<"wte", Embedding<768>>, Positions,
                         Repeat<12, Block>, LayerNorm, Tied<"wte">, pp::CrossEntropy> {};
 
@@ -64,7 +64,7 @@ int train_gpt2(char const* name, int argc, char** argv) {
     std::vector<int> tokens(std::size_t(Trainer::samples * Trainer::inputs_per_sample)),
         next(tokens.size());
     for (std::size_t i = 0; i < tokens.size(); ++i)
-      tokens[i] = int(pp::random_block(1, 1, i).word[0] % 50257);
+      tokens[i] = int(pp::math::random_block(1, 1, i).word[0] % 50257);
     for (std::size_t i = 0; i < tokens.size(); ++i) next[i] = tokens[(i + 1) % tokens.size()];
     std::printf("GPT-2 124M, %s, %d samples of 1024 tokens, %.1f GB, on %s\n", Precision::name,
                 Trainer::samples, double(trainer.allocated_bytes(0)) * 1e-9,

@@ -30,7 +30,9 @@ static __global__ void fill_randomly(T* to, long count, std::uint64_t seed, floa
   for (long i = blockIdx.x * long(blockDim.x) + threadIdx.x; i < count;
        i += long(gridDim.x) * blockDim.x)
     to[i] =
-        T(scale * (2 * pp::unit_uniform(pp::random_block(seed, 1, std::uint64_t(i)).word[0]) - 1));
+        T(scale *
+          (2 * pp::math::unit_uniform(pp::math::random_block(seed, 1, std::uint64_t(i)).word[0]) -
+           1));
 }
 
 /// Numbers in (-scale, scale).

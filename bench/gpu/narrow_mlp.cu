@@ -27,7 +27,7 @@ double ours() {
   trainer t({.runtime = {.timeline = true}});
   std::vector<float> x(std::size_t(samples * width)), y(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
-    x[i] = 2 * unit_uniform(random_block(1, 1, i).word[0]) - 1;
+    x[i] = 2 * math::unit_uniform(math::random_block(1, 1, i).word[0]) - 1;
     y[i] = x[i] * x[i];
   }
   std::vector<double> all;

@@ -14,7 +14,7 @@ using namespace pp;
 namespace {
 
 /// The layers of GPT-2 124M that are wide, twice.
-struct Wide : Model<Input<768>, Repeat<26, Residual<Linear<3072>, GELU, Linear<768>>>, MSE> {};
+struct Wide : Model<Input<768>, Repeat<26, Residual<Linear<3072>, GELUTanh, Linear<768>>>, MSE> {};
 
 /// Median microseconds of an update; gradients and steps are measured in turns.
 template <class Optimizer, class... More>

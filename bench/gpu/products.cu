@@ -14,14 +14,15 @@ namespace {
 enum class after { nothing, bias_and_gelu, bias_and_residual };
 
 /// slots: 0 x, 1 w, 2 y, 3 bias, 4 residual
-template <op_kind Kind, int Rows, int Columns, int Inner, after After, bool Is16Bit, bool IsTurned>
+template <op_kind Kind, int Rows, int Columns, int Inner, after After, bool Is16Bit,
+          bool IsTransposed>
 struct product {
-  using leaves = detail::layers<GELU>;
+  using leaves = detail::layers<GELUTanh>;
   static constexpr detail::group make() {
     detail::group g;
     g.anchor = Kind;
     g.rows = Rows, g.columns = Columns,
-    g.attributes = detail::contraction_attributes{Inner, IsTurned};
+    g.attributes = detail::contraction_attributes{Inner, IsTransposed};
     g.in[0] = 0, g.in[1] = 1;
     g.slots = 5;
     if (After == after::nothing) {
@@ -31,8 +32,8 @@ struct product {
       bool const is_joined = Is16Bit;
       g.epilogue.push_back({op_kind::bias, 0, 3, -1, false});
       g.epilogue.push_back(After == after::bias_and_gelu
-                               ? detail::step{op_kind::map, 0, -1, 2, is_joined}
-                               : detail::step{op_kind::add, 0, 4, 2, is_joined});
+                               ? detail::pointwise_op{op_kind::map, 0, -1, 2, is_joined}
+                               : detail::pointwise_op{op_kind::add, 0, 4, 2, is_joined});
     }
     return g;
   }
@@ -44,9 +45,9 @@ struct in_format : bench::alone<T, Described> {
       Format == product_format::tf32 ? dtype::tf32 : detail::dtype_of<T>::value;
 };
 
-/// IsTurned: the second operand lies in memory as its transpose.
+/// IsTransposed: the second operand lies in memory as its transpose.
 template <class T, product_format Format, op_kind Kind, int Rows, int Columns, int Inner,
-          after After, bool IsTurned = false>
+          after After, bool IsTransposed = false>
 void measure(char const* what, char const* format) {
   constexpr bool is_weight = Kind == op_kind::matmul_weight_gradient;
   constexpr long m = is_weight ? Inner : Rows, k = is_weight ? Rows : Inner;
@@ -55,16 +56,16 @@ void measure(char const* what, char const* format) {
        bias = bench::random_numbers<T>(Columns, 3),
        residual = bench::random_numbers<T>(m * Columns, 4);
   cuda::device_buffer y(m * Columns * long(sizeof(Out)));
-  using P =
-      in_format<T, product<Kind, Rows, Columns, Inner, After, sizeof(T) == 2, IsTurned>, Format>;
+  using P = in_format<T, product<Kind, Rows, Columns, Inner, After, sizeof(T) == 2, IsTransposed>,
+                      Format>;
   double const ours =
       bench::microseconds_of_group<P>({x.data(), w.data(), y.data(), bias.data(), residual.data()});
   std::string const name = std::string(what) + "_" + format;
   bench::figure("product_" + name + "_us", ours, 1);
   bench::figure("product_" + name + "_tflops", 2e-6 * double(m) * double(k) * Columns / ours, 0);
-  double const theirs =
-      bench::microseconds_of_cublaslt<T, Out>(m, Columns, k, Format == product_format::tf32,
-                                              is_weight, IsTurned, x.data(), w.data(), y.data());
+  double const theirs = bench::microseconds_of_cublaslt<T, Out>(
+      m, Columns, k, Format == product_format::tf32, is_weight, IsTransposed, x.data(), w.data(),
+      y.data());
   if (theirs > 0) bench::figure("product_" + name + "_over_cublaslt", ours / theirs);
   if constexpr (detail::has_target_for_wgmma && cuda::fits_wgmma<P, 0>()) {
     double const by_wgmma = bench::microseconds_of_group<P, decltype(cuda::lower_wgmma<P, 0>())>(

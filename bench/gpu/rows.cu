@@ -108,7 +108,7 @@ void measure_table() {
   using source = bench::alone<T, table<rows, vocabulary, columns>>;
   std::vector<int> all(static_cast<std::size_t>(rows));
   for (std::size_t i = 0; i < all.size(); ++i)
-    all[i] = int(random_block(1, 1, i).word[0] % unsigned(vocabulary));
+    all[i] = int(math::random_block(1, 1, i).word[0] % unsigned(vocabulary));
   auto dy = bench::random_numbers<T>(long(rows) * columns, 1);
   cuda::device_buffer ids(rows * 4L), gradient(long(vocabulary) * columns * 4);
   cuda::check(cudaMemcpy(ids.data(), all.data(), all.size() * 4, cudaMemcpyHostToDevice), "ids");
@@ -140,7 +140,7 @@ void measure_update(char const* name, double copy) {
   cuda::check(cudaMemcpy(judged.data(), &sound, sizeof sound, cudaMemcpyHostToDevice),
               "an outcome");
   step f;
-  auto const with = AdamW{}.prepare<float>(update_context{1, 1e-4, 1, 1});
+  auto const with = AdamW{}.prepare<float>(custom::update_context{1, 1e-4, 1, 1});
   cuda::device_buffer coefficients(sizeof with);
   cuda::check(cudaMemcpy(coefficients.data(), &with, sizeof with, cudaMemcpyHostToDevice),
               "coefficients");

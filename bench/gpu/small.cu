@@ -15,13 +15,14 @@ namespace {
 struct Small : Model<Tokens<61, 12>, Named<"table", Embedding<40>>, Positions, Dropout<1, 10>,
                      Stash<"begin">,
                      Repeat<2, Residual<LayerNorm, Attention<2>>,
-                            Residual<RMSNorm, Linear<72>, GELU, Linear<40>>>,
+                            Residual<RMSNorm, Linear<72>, GELUTanh, Linear<40>>>,
                      Pop<"begin">, LayerNorm, Tied<"table">, CrossEntropy> {};
 using Trainer =
     Pipeline<Small, Stages<2>, MicroBatches<2>, MicroBatchSize<3>, ZeroBubbleH1, AdamW, Cuda>;
 
 struct Narrow
-    : Model<Input<24>, Linear<64>, ReLU, Linear<64>, GELU, Linear<40>, Tanh, Linear<10>, MSE> {};
+    : Model<Input<24>, Linear<64>, ReLU, Linear<64>, GELUTanh, Linear<40>, Tanh, Linear<10>, MSE> {
+};
 using NarrowTrainer = Pipeline<Narrow, MicroBatches<2>, MicroBatchSize<700>, AdamW, Cuda>;
 
 }  // namespace

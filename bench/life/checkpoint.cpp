@@ -20,8 +20,8 @@ using namespace pp;
 
 namespace {
 
-using Block =
-    Seq<Residual<LayerNorm, Attention<12>>, Residual<LayerNorm, Linear<3072>, GELU, Linear<768>>>;
+using Block = Seq<Residual<LayerNorm, Attention<12>>,
+                  Residual<LayerNorm, Linear<3072>, GELUTanh, Linear<768>>>;
 struct Gpt2 : Model<Tokens<50304, 1024>, Named<"wte", Embedding<768>>, Positions, Repeat<12, Block>,
                     LayerNorm, Tied<"wte">, CrossEntropy> {};
 using Trainer = Pipeline<Gpt2, Stages<2>, MicroBatches<4>, AdamW, Host>;
@@ -31,7 +31,7 @@ void measure(std::string const& folder) {
   std::vector<int> tokens(std::size_t(Trainer::samples * Trainer::inputs_per_sample)),
       next(tokens.size());
   for (std::size_t i = 0; i < tokens.size(); ++i)
-    tokens[i] = int(random_block(1, 1, i).word[0] % 50257);
+    tokens[i] = int(math::random_block(1, 1, i).word[0] % 50257);
   for (std::size_t i = 0; i < tokens.size(); ++i) next[i] = tokens[(i + 1) % tokens.size()];
   auto const step = [&] { trainer.step({tokens, next}); };
 

@@ -92,7 +92,7 @@ void watch(std::string const& folder) {
       .add(page);
   std::FILE* const out = std::fopen((folder + "/out").c_str(), "w");
   if (out == nullptr) return std::perror("life"), std::exit(1);
-  log.add(progress_line(1'000'000, words_of_step, out));
+  log.add(progress_line(1'000'000, console::step_words, out));
   auto const watched = [&] {
     step_result const r = plain();
     page.show_ranks(rank_loads(trainer, r));

@@ -98,8 +98,8 @@ double seconds_of_ring(double n, double bytes, double link) {
 int m_of(line const& l, machine const& m) { return l.batch / l.replicas() / m.samples; }
 
 /// Times in nanoseconds. The last stage has the head.
-run_time_problem question(line const& l, machine const& m, int chunks) {
-  run_time_problem p;
+schedules::run_time_problem question(line const& l, machine const& m, int chunks) {
+  schedules::run_time_problem p;
   p.ranks = l.stages;
   p.chunks = l.stages * chunks;
   p.micro_batches = m_of(l, m);
@@ -111,7 +111,7 @@ run_time_problem question(line const& l, machine const& m, int chunks) {
   for (int c = 0; c < p.chunks; ++c) {
     double const head = c + 1 == p.chunks ? seconds_of_head(l, m) : 0,
                  forward = layer + all_reduces;
-    chunk_cost cost;
+    schedules::chunk_cost cost;
     cost.forward = std::lround(1e9 * (forward + head));
     // Recomputation, and B and W, which 1F1B does not split.
     cost.backward_input = std::lround(1e9 * (forward + layer + head + all_reduces));
@@ -127,10 +127,11 @@ struct outcome {
   double bubble = 0, step = 0, tflops = 0;  // seconds; for each GPU
 };
 outcome simulated(char const* family, line const& l, machine const& m, int chunks) {
-  run_time_problem const problem = question(l, m, chunks);
-  auto const table = make_dynamic_table(*find_family(family), problem);
-  if (verdict const v = validate(problem, table); !v.ok()) throw error(v.text());
-  auto const when = simulate(problem, table);
+  schedules::run_time_problem const problem = question(l, m, chunks);
+  auto const table = schedules::make_dynamic_table(*schedules::find_family(family), problem);
+  if (schedules::verdict const v = schedules::validate(problem, table); !v.ok())
+    throw error(v.text());
+  auto const when = schedules::simulate(problem, table);
   outcome o;
   o.bubble = when.bubble_by_makespan();
   double const gradients = 4 * l.parameters() / (l.tensor * l.stages);
@@ -153,7 +154,7 @@ int chunks_of(line const& l, machine const& m) {
 // GPT-3 as the library plans it, in fp32 on 12 stages: to compare with the formulas.
 struct Gpt3 : Model<Tokens<51200, 2048>, Named<"tokens", Embedding<12288>>, Positions,
                     Repeat<96, Seq<Residual<LayerNorm, Attention<96>>,
-                                   Residual<LayerNorm, Linear<49152>, GELU, Linear<12288>>>>,
+                                   Residual<LayerNorm, Linear<49152>, GELUTanh, Linear<12288>>>>,
                     LayerNorm, Tied<"tokens">, CrossEntropy> {};
 using Planned3 = Planned<Gpt3, Stages<12>, MicroBatches<384>, RecomputeAll, AdamW>;
 
@@ -193,9 +194,9 @@ int main(int count, char** arguments) {
         "GB/s, to other nodes %.1f GB/s after %.0f us\n",
         100 * m.share, m.flops * 1e-12, m.memory * 1e-9, m.node_link * 1e-9, m.link * 1e-9,
         m.hop * 1e6);
-    text_table table({"model", "GPUs", "T", "P", "replicas", "M", "ideal", "1F1B", "V", "bubble",
-                      "s per step", "TFLOP/s", "published", "ratio"},
-                     {0});
+    console::text_table table({"model", "GPUs", "T", "P", "replicas", "M", "ideal", "1F1B", "V",
+                               "bubble", "s per step", "TFLOP/s", "published", "ratio"},
+                              {0});
     double least = 1, most = 1;
     for (line const& l : lines) {
       int const v = chunks_of(l, m);
@@ -209,9 +210,9 @@ int main(int count, char** arguments) {
       };
       table.add({l.model, std::to_string(l.gpus), std::to_string(l.tensor),
                  std::to_string(l.stages), std::to_string(l.replicas()), std::to_string(m_of(l, m)),
-                 readable_percent((l.stages - 1.0) / (m_of(l, m) + l.stages - 1)),
-                 readable_percent(straight.bubble), std::to_string(v),
-                 readable_percent(best.bubble), real(best.step, 2), real(best.tflops, 0),
+                 console::readable_percent((l.stages - 1.0) / (m_of(l, m) + l.stages - 1)),
+                 console::readable_percent(straight.bubble), std::to_string(v),
+                 console::readable_percent(best.bubble), real(best.step, 2), real(best.tflops, 0),
                  published(l.published, 0), published(ratio, 2)});
     }
     std::fputs(table.str().c_str(), stdout);

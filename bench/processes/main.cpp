@@ -94,10 +94,11 @@ void two_stages() {
 /// A GPT of 3.3 million parameters.
 struct GPT : Model<Tokens<256, 128>, Embedding<256>, Positions,
                    Repeat<4, Residual<LayerNorm, Attention<4>>,
-                          Residual<LayerNorm, Linear<1024>, GELU, Linear<256>>>,
+                          Residual<LayerNorm, Linear<1024>, GELUTanh, Linear<256>>>,
                    LayerNorm, Linear<256>, CrossEntropy> {};
 template <class... More>
-using Replica = Pipeline<GPT, MicroBatches<4>, MicroBatchSize<4>, AdamW, SumIn<2>, More...>;
+using Replica =
+    Pipeline<GPT, MicroBatches<4>, MicroBatchSize<4>, AdamW, GradientAccumulation<2>, More...>;
 
 void two_replicas() {
   Replica<> one;
@@ -110,18 +111,18 @@ void two_replicas() {
   row("replicas_2_speedup", 1 / s.ratio);
 }
 
-/// Passes values on after a while, asleep, so that the time of a leaf is that of a machine which is
-/// as slow as is said, whatever else runs on this one.
+/// Passes values on after a while, asleep, so that the time of an accumulation is that of a machine
+/// which is as slow as is said, whatever else runs on this one.
 struct Pause {
   static inline unsigned microseconds = 0;
   static constexpr shape result(shape in) { return in; }
   template <class T>
-  static void forward(custom_forward<T> const& a) {
+  static void forward(custom::forward<T> const& a) {
     for (int i = 0; i < a.samples * a.in.elements(); ++i) a.y[i] = a.x[i];
     usleep(microseconds);
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a) {
+  static void input_gradient(custom::input_gradient<T> const& a) {
     for (int i = 0; i < a.samples * a.in.elements(); ++i) a.dx[i] = a.dy[i];
   }
 };
@@ -129,36 +130,37 @@ struct Pausing : Model<Input<64>, Linear<64>, Tanh, Custom<Pause>, Linear<64>, M
 template <class Sum>
 using Shared = Pipeline<Pausing, MicroBatches<1>, MicroBatchSize<8>, AdamW, Sum, Mpi>;
 
-/// Two replicas, one of which takes twice as long for a leaf: as many leaves, and leaves by speed.
+/// Two replicas, one of which takes twice as long for an accumulation: as many accumulations, and
+/// accumulations by speed.
 void shares() {
-  using even_trainer = Shared<SumIn<16>>;
-  using trainer_by_speed = Shared<SumBySpeed<16>>;
+  using even_trainer = Shared<GradientAccumulation<16>>;
+  using trainer_by_speed = Shared<GradientAccumulationBySpeed<16>>;
   even_trainer even;
   trainer_by_speed balanced;
   numbers<even_trainer> const data;
   auto const same = data.of<even_trainer>();
   auto const others = data.of<trainer_by_speed>();
   Pause::microseconds = Mpi::process() == 0 ? 10'000 : 20'000;
-  for (int i = 0; i < 2 * detail::leaf_speeds::period; ++i) balanced.step(others);
+  for (int i = 0; i < 2 * detail::replica_speeds::period; ++i) balanced.step(others);
   auto const s = take_turns([&] { balanced.step(others); }, [&] { even.step(same); }, false, 15);
   row("shares_even_ms", s.second * 1e3);
   row("shares_by_speed_ms", s.first * 1e3);
   row("shares_by_speed_speedup", 1 / s.ratio);
-  row("shares_leaves_of_fast", balanced.own_leaves());
+  row("shares_leaves_of_fast", balanced.own_accumulations());
 }
 
 /// The sum over replicas of as many numbers as GPT-2 has parameters.
 void allreduce() {
   constexpr long n = 124'439'808;
   detail::mpi transport(1, 1, {});
-  process_place const place = detail::mpi::place(1);
+  transports::process_place const place = detail::mpi::place(1);
   long const room_bytes = detail::room_for_replicas(n * long(sizeof(float)));
   std::vector<char> room(std::size_t(room_bytes) + 64);
   char* const aligned =
       room.data() + (64 - reinterpret_cast<std::uintptr_t>(room.data()) % 64) % 64;
   std::vector<float> data(std::size_t(n), 0.5f);
   detail::replica_sum<float, detail::mpi> sum;
-  constexpr long each = detail::most_leaf_bucket / long(sizeof(float));
+  constexpr long each = detail::most_bucket_bytes / long(sizeof(float));
   constexpr int count = int((n + each - 1) / each);
   sum.assemble(transport, place, 0, aligned, room_bytes, count);
   for (int b = 0; b < count; ++b) sum.describe(b, b + 1 < count ? each : n - b * each);
@@ -167,7 +169,7 @@ void allreduce() {
   auto const add = [](std::ptrdiff_t elements, float* to, float const* from) {
     for (std::ptrdiff_t i = 0; i < elements; ++i) to[i] += from[i];
   };
-  failure_flag const never{false};
+  transports::failure_flag const never{false};
   transport.reset();
   int const one_leaf[]{1, 1};
   auto const ours = [&] {
@@ -198,12 +200,12 @@ void hand_off(char const* name, long bytes) {
   int const rank = detail::mpi::place(2).first_rank;
   std::vector<char> memory(std::size_t(2 * bytes));
   transport.set_memory(rank, memory.data());
-  boundary_stream there{{0, 1, 0, 0, bytes}, 0, 0, 1, 1},
+  transports::boundary_stream there{{0, 1, 0, 0, bytes}, 0, 0, 1, 1},
       back{{1, 0, bytes, bytes, bytes}, 0, 0, 1, 1};
   transport.open(0, there);
   transport.open(1, back);
   transport.reset();
-  failure_flag const never{false};
+  transports::failure_flag const never{false};
   int const sends = rank, receives = 1 - rank;  // streams: 0 from rank 0, 1 from rank 1
   int next = 0;
   auto const round_trip = [&] {

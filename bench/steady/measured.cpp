@@ -54,11 +54,11 @@ double step_of(Trainer& trainer, std::vector<typename Trainer::batch> const& all
 }
 
 /// A problem in measured times, in which updates take time: one chunk on each rank.
-struct measured_problem : run_time_problem {
+struct measured_problem : schedules::run_time_problem {
   std::vector<long> updates;  // by rank
-  long time(action const& a) const {
-    return a.kind == action_kind::update ? updates[std::size_t(a.chunk)]
-                                         : run_time_problem::time(a);
+  long time(schedules::action const& a) const {
+    return a.kind == schedules::action_kind::update ? updates[std::size_t(a.chunk)]
+                                                    : schedules::run_time_problem::time(a);
   }
   /// Of a step that ends when all ranks have updated.
   long update() const { return *std::max_element(updates.begin(), updates.end()); }
@@ -75,7 +75,7 @@ struct times_of {
     for (std::size_t rank = 0; rank < run.rows.size(); ++rank) {
       long before = 0;
       for (auto const& a : run.rows[rank]) {
-        if (a.what.kind == action_kind::update)
+        if (a.what.kind == schedules::action_kind::update)
           updates[rank].push_back(double(a.end - before));
         else
           taken[rank][int(a.what.kind)].push_back(double(a.end - a.start));
@@ -92,10 +92,11 @@ struct times_of {
         {ranks, Trainer::compiled::plan().stage_count, Trainer::compiled::micro_batches, 0, {}},
         {}};
     for (int rank = 0; rank < ranks; ++rank) {
-      auto const of = [&](action_kind kind) { return time(taken[rank][int(kind)]); };
-      p.costs.push_back({of(action_kind::forward),
-                         of(action_kind::backward_input) + of(action_kind::backward),
-                         of(action_kind::backward_weight)});
+      auto const of = [&](schedules::action_kind kind) { return time(taken[rank][int(kind)]); };
+      p.costs.push_back(
+          {of(schedules::action_kind::forward),
+           of(schedules::action_kind::backward_input) + of(schedules::action_kind::backward),
+           of(schedules::action_kind::backward_weight)});
       p.updates.push_back(time(updates[rank]));
       std::printf("rank %d: F %ld, B %ld, W %ld, U %ld ns\n", rank, p.cost(rank).forward,
                   p.cost(rank).backward_input, p.cost(rank).backward_weight, p.updates.back());
@@ -181,10 +182,13 @@ int main() {
     double const figure = ratio<barrier, steady>("steady_over_barrier_2", rounds, steps);
     auto const& table = barrier::compiled::table();
     auto const a_step = [&](measured_problem const& p) {
-      return double(simulate(p, table).makespan + p.update());
+      return double(schedules::simulate(p, table).makespan + p.update());
     };
     auto const overlapping = [&](measured_problem const& p) {
-      return double(simulate(repeated(p, steps), repeated(p, table, steps)).makespan) / steps;
+      return double(schedules::simulate(schedules::repeated(p, steps),
+                                        schedules::repeated(p, table, steps))
+                        .makespan) /
+             steps;
     };
     auto const times = measured<barrier>(400), in_flow = measured_in_flow<steady>(100, steps);
     print("steady_over_barrier_2", figure,
@@ -194,12 +198,12 @@ int main() {
   {
     double const figure = ratio<dream, flushed>("pipedream_step_over_1f1b", rounds, steps);
     auto const a_step = [&](measured_problem const& p) {
-      return double(simulate(p, flushed::compiled::table()).makespan + p.update());
+      return double(schedules::simulate(p, flushed::compiled::table()).makespan + p.update());
     };
     auto const without_flush = [&](measured_problem p) {
       p.micro_batches *= steps;
-      auto const run = make_dynamic_table<PipeDream<false, 4>>(p);
-      return double(simulate(p, run).makespan) / steps;
+      auto const run = schedules::make_dynamic_table<PipeDream<false, 4>>(p);
+      return double(schedules::simulate(p, run).makespan) / steps;
     };
     auto const times = measured<flushed>(400), in_flow = measured_in_flow<dream>(100, steps);
     print("pipedream_step_over_1f1b", figure,

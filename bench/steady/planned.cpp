@@ -30,36 +30,41 @@ double seconds() {
 }
 
 /// limit: in times the memory of 1F1B
-run_time_problem question(int micro_batches, int chunks_per_rank, chunk_cost const& chunk, long hop,
-                          double limit) {
-  run_time_problem problem{ranks, ranks * chunks_per_rank, micro_batches, hop, {}};
+schedules::run_time_problem question(int micro_batches, int chunks_per_rank,
+                                     schedules::chunk_cost const& chunk, long hop, double limit) {
+  schedules::run_time_problem problem{ranks, ranks * chunks_per_rank, micro_batches, hop, {}};
   problem.costs.assign(std::size_t(problem.chunks), chunk);
   problem.limit = long(limit * double(ranks * chunks_per_rank * chunk.memory.forward));
   return problem;
 }
-run_time_problem large(int micro_batches, double limit) {
+schedules::run_time_problem large(int micro_batches, double limit) {
   return question(micro_batches, 1, {29935, 29621, 19388, {added, by_w - added, -by_w}}, 535,
                   limit);
 }
-run_time_problem vee(int micro_batches) { return question(micro_batches, 2, {1, 1, 1}, 0, 1); }
+schedules::run_time_problem vee(int micro_batches) {
+  return question(micro_batches, 2, {1, 1, 1}, 0, 1);
+}
 
 /// Proves and times 1, 10 and 100 steps of a table, prints a line, and returns the bubble of 100.
-double line(char const* name, run_time_problem const& problem, dynamic_table const& table,
-            double took) {
+double line(char const* name, schedules::run_time_problem const& problem,
+            schedules::dynamic_table const& table, double took) {
   std::printf("%-16s %4d", name, problem.micro_batches);
   double bubble = 0;
   for (int const steps : {1, 10, 100}) {
-    auto const run = repeated(problem, table, steps);
-    auto const all = repeated(problem, steps);
-    if (verdict const v = validate(all, run); !v.ok()) std::printf(" %s\n", v.text());
-    bubble = simulate(all, run).bubble_by_makespan();
+    auto const run = schedules::repeated(problem, table, steps);
+    auto const all = schedules::repeated(problem, steps);
+    if (schedules::verdict const v = schedules::validate(all, run); !v.ok())
+      std::printf(" %s\n", v.text());
+    bubble = schedules::simulate(all, run).bubble_by_makespan();
     std::printf("  %.5f", bubble);
   }
-  step_period const period = period_of(problem, table);
-  auto const one = simulate(problem, table);
+  schedules::step_period const period = schedules::period_of(problem, table);
+  auto const one = schedules::simulate(problem, table);
   long peak = 0, critical = 0, passed[ranks]{};
-  for (int rank = 0; rank < ranks; ++rank) peak = std::max(peak, peak_memory(problem, table, rank));
-  for_each_critical_of_period(problem, table, [&](int rank, int) { ++critical, ++passed[rank]; });
+  for (int rank = 0; rank < ranks; ++rank)
+    peak = std::max(peak, schedules::peak_memory(problem, table, rank));
+  schedules::for_each_critical_of_period(problem, table,
+                                         [&](int rank, int) { ++critical, ++passed[rank]; });
   std::printf("  %.5f  %9ld/%ld  %9ld  %5.3f  %6.1f  ", period.idle_share(one.total_busy(), ranks),
               period.time, period.steps, one.stage_local_span(),
               double(peak) / double(problem.chunks * problem.costs[0].memory.forward), took);
@@ -68,15 +73,15 @@ double line(char const* name, run_time_problem const& problem, dynamic_table con
   std::printf("\n");
   return bubble;
 }
-double line(char const* name, run_time_problem const& problem) {
+double line(char const* name, schedules::run_time_problem const& problem) {
   double const begin = seconds();
-  auto const table = make_dynamic_table(*find_family(name), problem);
+  auto const table = schedules::make_dynamic_table(*schedules::find_family(name), problem);
   return line(name, problem, table, seconds() - begin);
 }
 template <class Policy>
-double searched(char const* name, run_time_problem const& problem) {
+double searched(char const* name, schedules::run_time_problem const& problem) {
   double const begin = seconds();
-  auto const table = make_dynamic_table<Policy>(problem);
+  auto const table = schedules::make_dynamic_table<Policy>(problem);
   return line(name, problem, table, seconds() - begin);
 }
 
@@ -99,7 +104,7 @@ int main() {
   head("on a V, F = B = W = 1, no hops, the memory of 1F1B");
   line("zb-v", vee(32));
   double const once = line("zb-v", vee(64));
-  searched<Searched<1, 1, placement::vee>>("searched", vee(64));
+  searched<Searched<1, 1, schedules::placement::vee>>("searched", vee(64));
   std::printf("\nfigure steady_bubble_100 %.5f\n", twice);
   std::printf("figure steady_bubble_100_1p %.5f\n", once);
 }

@@ -79,7 +79,7 @@ void learn(options const& o) {
            pp::learning_rate_schedule{
                .warm_up = std::min(30L, o.steps / 5), .steps = std::max(1L, o.steps), .floor = 0.1},
        .clip_norm = 1});
-  pp::progress_line line(o.steps, pp::words_of_step, stderr);
+  pp::progress_line line(o.steps, pp::console::step_words, stderr);
   pp::stop_request stop;
   std::vector<int> tokens, next;
   while (trainer.steps() < o.steps && !stop.is_requested(trainer)) {

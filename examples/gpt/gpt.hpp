@@ -19,7 +19,7 @@
 
 // [model]
 using Block = pp::Seq<pp::Residual<pp::LayerNorm, pp::Attention<3>>,
-                      pp::Residual<pp::LayerNorm, pp::Linear<384>, pp::GELU, pp::Linear<96>>>;
+                      pp::Residual<pp::LayerNorm, pp::Linear<384>, pp::GELUTanh, pp::Linear<96>>>;
 
 struct GPT : pp::Model<pp::Tokens<256, 128>,  // every byte is a token; a window of 128
                        pp::Embedding<96>, pp::Positions, pp::Repeat<8, Block>, pp::LayerNorm,

@@ -27,8 +27,8 @@
 /// throws: pp::file_error if they cannot be saved anywhere
 template <class Trainer>
 void save_weights_somewhere(Trainer& trainer, std::string const& path) {
-  pp::saved_place const place =
-      pp::save_somewhere(path, [&](std::string const& file) { pp::save_weights(trainer, file); });
+  pp::files::saved_place const place = pp::files::save_somewhere(
+      path, [&](std::string const& file) { pp::save_weights(trainer, file); });
   if (place.path.empty()) throw pp::file_error(place.failures);
   if (!place.failures.empty())
     warn(place.failures + "; the weights are in '" +
@@ -144,7 +144,7 @@ class run_checkpoints {
     try {
       // That of a run which has left no checkpoint.
       if (process() == 0 && !goes_on && std::filesystem::exists(path))
-        std::filesystem::rename(path, pp::free_name(path));
+        std::filesystem::rename(path, pp::files::free_name(path));
       log_.emplace(path, trainer_, steps_of_hash);
     } catch (std::exception const& e) {
       warn(e.what(), 1);

@@ -54,16 +54,16 @@ int ended(int code) {
 /// whatever name.
 void check_files(options const& o) {
   // [distinct]
-  using way = pp::file_use::way;
-  pp::require_distinct({{"--data", o.data, way::read},
-                        {"--load", o.load, way::read},
-                        {"--save", o.save, way::written},
-                        {"--metrics", o.metrics, way::written},
-                        {"--tensorboard", o.tensorboard, way::added_to},
-                        {"--watch-file", o.watch_file, way::written},
-                        {"--profile", o.profile, way::written},
-                        {"--page", o.page, way::written},
-                        {"--checkpoints", o.checkpoints, way::added_to}});
+  using way = pp::files::file_use::way;
+  pp::files::require_distinct({{"--data", o.data, way::read},
+                               {"--load", o.load, way::read},
+                               {"--save", o.save, way::written},
+                               {"--metrics", o.metrics, way::written},
+                               {"--tensorboard", o.tensorboard, way::added_to},
+                               {"--watch-file", o.watch_file, way::written},
+                               {"--profile", o.profile, way::written},
+                               {"--page", o.page, way::written},
+                               {"--checkpoints", o.checkpoints, way::added_to}});
   // [/distinct]
 }
 

@@ -86,7 +86,8 @@ void run(options const& o) {
   earlier_run const earlier(o, run_text);
   if (process() == 0) require_writable({o.save, o.page});
   std::printf("%stext: %s, %s in %s\n", plan.c_str(), source.string().c_str(),
-              pp::readable_bytes(text.bytes()).c_str(), pp::counted(text.files(), "file").c_str());
+              pp::console::readable_bytes(text.bytes()).c_str(),
+              pp::console::counted(text.files(), "file").c_str());
 
   // [train]
   pp::learning_rate_schedule const schedule{
@@ -163,8 +164,8 @@ void run(options const& o) {
   stop.reset();  // what follows may be interrupted
   // [/train]
   if (done > first) {
-    pp::drawing const measured = pp::drawing_of_last_run(trainer);
-    show(o, pp::drawing_of_plan<Trainer>(measured.steps), measured);
+    pp::drawings::drawing const measured = pp::drawings::of_last_run(trainer);
+    show(o, pp::drawings::of_plan<Trainer>(measured.steps), measured);
   }
 
   double const validation = held_out_loss(trainer, text, 64) / std::numbers::ln2;

@@ -7,9 +7,12 @@
 #include <pipe/report/terminal.hpp>
 #include <pipe/report/write_file.hpp>
 
-void show(options const& o, pp::drawing const& predicted, pp::drawing const& measured) {
+void show(options const& o, pp::drawings::drawing const& predicted,
+          pp::drawings::drawing const& measured) {
   if (o.timeline)
-    for (pp::drawing const* const d : {&predicted, &measured})
-      std::printf("\n%s", pp::draw_text(*d, {.colours = pp::wants_colour(stdout)}).c_str());
-  if (!o.page.empty()) pp::write_file(o.page, pp::draw_html(predicted, measured));
+    for (pp::drawings::drawing const* const d : {&predicted, &measured})
+      std::printf(
+          "\n%s",
+          pp::drawings::as_text(*d, {.colours = pp::console::wants_colour(stdout)}).c_str());
+  if (!o.page.empty()) pp::files::write_file(o.page, pp::drawings::as_html(predicted, measured));
 }

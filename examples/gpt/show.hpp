@@ -7,4 +7,5 @@
 
 /// A step, or steps that overlap, as predicted and as measured: as text, as a page, or not at all,
 /// as the options say.
-void show(options const& o, pp::drawing const& predicted, pp::drawing const& measured);
+void show(options const& o, pp::drawings::drawing const& predicted,
+          pp::drawings::drawing const& measured);

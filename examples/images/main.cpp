@@ -41,8 +41,8 @@ struct options {
 
 /// Writes the page and prints what the network gets wrong.
 void show(options const& o, image_task const& task, trained const& result) {
-  pp::write_file(o.out, page_of(task, result, o.command));
-  pp::text_table table({"is", "says", "times"}, {0, 1});
+  pp::files::write_file(o.out, page_of(task, result, o.command));
+  pp::console::text_table table({"is", "says", "times"}, {0, 1});
   std::vector<confused_pair> const pairs = confused_pairs(task, result);
   for (std::size_t i = 0; i < std::min<std::size_t>(pairs.size(), 8); ++i)
     table.add({task.class_names[std::size_t(pairs[i].is)],
@@ -117,12 +117,12 @@ int main(int count, char** arguments) {
   app.add_option("--save", o.training.save, "a safetensors file for the weights");
   try {
     app.parse(count, arguments);
-    using way = pp::file_use::way;
-    std::vector<pp::file_use> files{{"--out", o.out, way::written},
-                                    {"--save", o.training.save, way::written}};
+    using way = pp::files::file_use::way;
+    std::vector<pp::files::file_use> files{{"--out", o.out, way::written},
+                                           {"--save", o.training.save, way::written}};
     for (std::string const& file : o.mnist) files.push_back({"--mnist", file, way::read});
     for (std::string const& file : o.cifar) files.push_back({"--cifar", file, way::read});
-    pp::require_distinct(files);
+    pp::files::require_distinct(files);
     return run(o);
   } catch (CLI::Success const& e) {
     return app.exit(e);
@@ -131,7 +131,7 @@ int main(int count, char** arguments) {
     return 2;
   } catch (std::exception const& e) {
     std::fflush(stdout);
-    std::fprintf(stderr, "images: %s\n", pp::terminal_escaped(e.what()).c_str());
+    std::fprintf(stderr, "images: %s\n", pp::console::terminal_escaped(e.what()).c_str());
     return 1;
   }
 }

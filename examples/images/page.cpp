@@ -143,7 +143,7 @@ std::string page_of(image_task const& task, trained const& t, std::string const&
       "<title>Wrong answers</title><style>";
   page += style;
   page += "</style></head><body>\n<h1>What the network gets wrong</h1>\n<p>" +
-          escaped(task.words + ". After " + pp::readable_count(t.steps) + " steps " +
+          escaped(task.words + ". After " + pp::console::readable_count(t.steps) + " steps " +
                   percent(error_of(task, t)) + " of " + std::to_string(t.answers.size()) +
                   " pictures that it has not seen got a wrong answer.") +
           "</p>\n<p><code>" + escaped(command) + "</code></p>\n";

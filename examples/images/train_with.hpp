@@ -87,7 +87,7 @@ template <class Net>
 network network_of(bool flips) {
   using Trainer = pp::Pipeline<Net, pp::Stages<2>, pp::MicroBatches<4>, pp::MicroBatchSize<32>,
                                pp::OneFOneB, pp::AdamW>;
-  return {pp::readable_count(Trainer::plan.parameters) + " parameters, 2 stages, 1F1B",
+  return {pp::console::readable_count(Trainer::plan.parameters) + " parameters, 2 stages, 1F1B",
           Trainer::samples,
           [flips](image_task const& task, training_options const& o, see_step const& see,
                   see_result const& show) { train_with<Net>(task, o, flips, see, show); }};

@@ -34,17 +34,19 @@ constexpr int later = 20;  // steps after those that made the files
 /// shape: numbers[rows, ...]
 template <class T>
 pp::safetensors_entry tensor(char const* name, std::vector<T> const& numbers, long rows) {
-  pp::stored_type const type = std::is_same_v<T, int> ? pp::stored_type::i32 : pp::stored_type::f32;
+  pp::files::stored_type const type =
+      std::is_same_v<T, int> ? pp::files::stored_type::i32 : pp::files::stored_type::f32;
   return {name, type, {rows, long(numbers.size()) / rows}, std::as_bytes(std::span(numbers))};
 }
 
 template <class T>
 std::vector<T> read(pp::safetensors_file const& file, char const* name, std::size_t count) {
-  pp::stored_type const type = std::is_same_v<T, int> ? pp::stored_type::i32 : pp::stored_type::f32;
+  pp::files::stored_type const type =
+      std::is_same_v<T, int> ? pp::files::stored_type::i32 : pp::files::stored_type::f32;
   pp::safetensors_entry const* const tensor = file.find(name);
   if (tensor == nullptr || tensor->type != type || tensor->bytes.size() != count * sizeof(T))
     throw pp::data_error("'" + file.name() + "': expected a tensor '" + name + "' of " +
-                         std::to_string(count) + " " + pp::name_of(type));
+                         std::to_string(count) + " " + pp::files::name_of(type));
   std::vector<T> numbers(count);
   std::memcpy(numbers.data(), tensor->bytes.data(), tensor->bytes.size());
   return numbers;

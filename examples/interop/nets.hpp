@@ -11,11 +11,11 @@
 #include <pipe/pipe.hpp>
 
 // [nets]
-struct Mlp : pp::Model<pp::Input<4>, pp::Linear<32>, pp::GELU, pp::Linear<32>, pp::Tanh,
+struct Mlp : pp::Model<pp::Input<4>, pp::Linear<32>, pp::GELUTanh, pp::Linear<32>, pp::Tanh,
                        pp::Linear<4>, pp::CrossEntropy> {};
 
 using Block = pp::Seq<pp::Residual<pp::LayerNorm, pp::Attention<3>>,
-                      pp::Residual<pp::LayerNorm, pp::Linear<48>, pp::GELU, pp::Linear<24>>>;
+                      pp::Residual<pp::LayerNorm, pp::Linear<48>, pp::GELUTanh, pp::Linear<24>>>;
 struct Gpt : pp::Model<pp::Tokens<16, 12>, pp::Named<"tokens", pp::Embedding<24>>, pp::Positions,
                        pp::Repeat<2, Block>, pp::LayerNorm, pp::Tied<"tokens">, pp::CrossEntropy> {
 };
@@ -32,7 +32,7 @@ struct samples {
 };
 
 inline std::uint32_t random_bits(std::uint64_t step, int sample, int which) {
-  return pp::random_block(7, step, std::uint64_t(sample)).word[which];
+  return pp::math::random_block(7, step, std::uint64_t(sample)).word[which];
 }
 
 /// In which quarter of two planes a point lies. Adds a mini-batch, as the function below.
@@ -40,7 +40,7 @@ inline void draw(std::uint64_t step, samples<Mlp>& s) {
   for (int i = 0; i < Trainer<Mlp>::samples; ++i) {
     float x[4];
     for (int k = 0; k < 4; ++k)
-      s.inputs.push_back(x[k] = 2 * pp::unit_uniform(random_bits(step, i, k)) - 1);
+      s.inputs.push_back(x[k] = 2 * pp::math::unit_uniform(random_bits(step, i, k)) - 1);
     s.labels.push_back(2 * (x[0] * x[1] > 0) + (x[2] * x[3] > 0));
   }
 }

@@ -12,11 +12,11 @@ namespace models {
 template <int L, int C, int H, int V = 30522, int T = 512, int Classes = 2>
 struct Bert : Model<Tokens<V, T>, Named<"words", Embedding<C>>, Named<"positions", Positions>,
                     Stash<"words">, Named<"types", Tokens<2, T>>, Named<"kinds", Embedding<C>>,
-                    Pop<"words">, Named<"norm", LayerNormWith<Epsilon<1, 1'000'000'000'000>>>,
+                    Pop<"words">, Named<"norm", With<LayerNorm, Epsilon<1, 1'000'000'000'000>>>,
                     Named<"layers", Repeat<L, Residual<Attention<H, NotCausal>>,
-                                           LayerNormWith<Epsilon<1, 1'000'000'000'000>>,
-                                           Residual<Linear<4 * C>, GELUErf, Linear<C>>,
-                                           LayerNormWith<Epsilon<1, 1'000'000'000'000>>>>,
+                                           With<LayerNorm, Epsilon<1, 1'000'000'000'000>>,
+                                           Residual<Linear<4 * C>, GELU, Linear<C>>,
+                                           With<LayerNorm, Epsilon<1, 1'000'000'000'000>>>>,
                     FirstPosition, Named<"pooler", Linear<C>>, Tanh,
                     Named<"classifier", Linear<Classes>>, CrossEntropy> {
   static constexpr int depth = L;

@@ -48,7 +48,7 @@ int main(int count, char** arguments) {
     if (!name.empty()) {
       std::printf("%s\n", known.at(name)->explain().c_str());
     } else {
-      pp::text_table table(
+      pp::console::text_table table(
           {"model", "parameters", "GFLOP forward, a sample", "stages' imbalance", "largest rank"},
           {0});
       for (model const& m : all_models()) table.add(m.row());

@@ -39,8 +39,8 @@ struct listed {
       char words[2][32];
       std::snprintf(words[0], sizeof words[0], "%.2f", double(flops) / 1e9);
       std::snprintf(words[1], sizeof words[1], "%.2f", p.imbalance);
-      return std::vector<std::string>{name, pp::readable_count(p.parameters), words[0], words[1],
-                                      pp::readable_bytes(most)};
+      return std::vector<std::string>{name, pp::console::readable_count(p.parameters), words[0],
+                                      words[1], pp::console::readable_bytes(most)};
     };
     auto const compare = [names](std::string const& path) {
       pp::weight_files const files(path);

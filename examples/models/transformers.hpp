@@ -12,7 +12,7 @@ namespace models {
 template <int L, int C, int H, int V = 50257, int N = 1024>
 struct Gpt2 : Model<Tokens<V, N>, Named<"wte", Embedding<C>>, Named<"wpe", Positions>,
                     Named<"h", Repeat<L, Residual<LayerNorm, Attention<H>>,
-                                      Residual<LayerNorm, Linear<4 * C>, GELU, Linear<C>>>>,
+                                      Residual<LayerNorm, Linear<4 * C>, GELUTanh, Linear<C>>>>,
                     Named<"ln_f", LayerNorm>, Tied<"wte">, CrossEntropy> {
   static constexpr int depth = L;
 };
@@ -28,11 +28,11 @@ template <int L, int C, int F, int H, int K, int V, int Base,
 struct Llama
     : Model<Tokens<V, N>, Named<"embed_tokens", Embedding<C>>,
             Named<"layers", Repeat<L,
-                                   Residual<RMSNormWith<Epsilon<1, 100'000>>,
+                                   Residual<With<RMSNorm, Epsilon<1, 100'000>>,
                                             Attention<H, KeyValueHeads<K>, RoPE<Base>, NoBias>>,
-                                   Residual<RMSNormWith<Epsilon<1, 100'000>>, Linear<2 * F, NoBias>,
-                                            SwiGLU, Linear<C, NoBias>>>>,
-            Named<"norm", RMSNormWith<Epsilon<1, 100'000>>>, Head, CrossEntropy> {
+                                   Residual<With<RMSNorm, Epsilon<1, 100'000>>,
+                                            Linear<2 * F, NoBias>, SwiGLU, Linear<C, NoBias>>>>,
+            Named<"norm", With<RMSNorm, Epsilon<1, 100'000>>>, Head, CrossEntropy> {
   static constexpr int depth = L;
 };
 

@@ -37,9 +37,10 @@ struct entry {
   int parts = 1;  // chunks of a rank, replicas counted once: memory is in units of one part
   int steps = 1;
   int scale = 1;  // the problem's times are this many times those asked for
-  pp::run_time_problem problem;
-  pp::dynamic_table table{0};
-  pp::timeline<pp::dynamic_rows<pp::time_span>> when{pp::dynamic_rows<pp::time_span>(0)};
+  pp::schedules::run_time_problem problem;
+  pp::schedules::dynamic_table table{0};
+  pp::schedules::timeline<pp::schedules::dynamic_rows<pp::schedules::time_span>> when{
+      pp::schedules::dynamic_rows<pp::schedules::time_span>(0)};
   long peak = 0;
 
   bool exists() const { return table.ranks() > 0; }
@@ -47,23 +48,23 @@ struct entry {
 
 /// Gives e its problem: a rank's times and memory in equal parts, one for each of its chunks. Times
 /// that do not divide are counted in parts of their unit.
-inline void pose(entry& e, request const& r, pp::placement where) {
+inline void pose(entry& e, request const& r, pp::schedules::placement where) {
   e.steps = r.steps;
-  int const parts = e.parts = e.chunks_per_rank / pp::replicas(where);
+  int const parts = e.parts = e.chunks_per_rank / pp::schedules::replicas(where);
   for (auto const* times : {&r.forward, &r.backward, &r.weight})
     for (long t : *times)
       if (t % parts != 0) e.scale = parts;
-  pp::run_time_problem& problem = e.problem;
+  pp::schedules::run_time_problem& problem = e.problem;
   problem.ranks = r.ranks;
   problem.chunks = problem.ranks * parts;
   problem.micro_batches = r.micro_batches;
   problem.hop = r.hop * e.scale;
   for (int c = 0; c < problem.chunks; ++c) {
-    int const rank = pp::rank_of(where, problem.ranks, c);
+    int const rank = pp::schedules::rank_of(where, problem.ranks, c);
     auto const part = [&](std::vector<long> const& t) {
       return t[t.size() == 1 ? 0 : std::size_t(rank)] * e.scale / parts;
     };
-    pp::chunk_cost cost{part(r.forward), part(r.backward), part(r.weight)};
+    pp::schedules::chunk_cost cost{part(r.forward), part(r.backward), part(r.weight)};
     if (r.recomputed == "in-backward") cost.backward_input += cost.forward;
     cost.memory = {r.memory[0], r.memory[1], r.memory[2]};
     problem.costs.push_back(cost);
@@ -72,70 +73,74 @@ inline void pose(entry& e, request const& r, pp::placement where) {
 }
 
 /// Which action is wrong, where, and why.
-inline std::string sentence_of(pp::verdict const& v) {
+inline std::string sentence_of(pp::schedules::verdict const& v) {
   if (v.rank < 0) return v.text();
-  return std::string(pp::short_name(v.which.kind)) + " of chunk " + std::to_string(v.which.chunk) +
-         " and micro-batch " + std::to_string(v.which.micro_batch) + " on rank " +
-         std::to_string(v.rank) + ", position " + std::to_string(v.position) + ": " + v.text();
+  return std::string(pp::schedules::short_name(v.which.kind)) + " of chunk " +
+         std::to_string(v.which.chunk) + " and micro-batch " + std::to_string(v.which.micro_batch) +
+         " on rank " + std::to_string(v.rank) + ", position " + std::to_string(v.position) + ": " +
+         v.text();
 }
 
 /// Whether a table could have R, which reads the weights of forward and backward, and has none yet.
-inline bool may_recompute(pp::dynamic_table const& table) {
+inline bool may_recompute(pp::schedules::dynamic_table const& table) {
   for (int rank = 0; rank < table.ranks(); ++rank)
-    for (pp::action const& a : table.row(rank))
-      if (a.kind == pp::action_kind::recompute) return false;
+    for (pp::schedules::action const& a : table.row(rank))
+      if (a.kind == pp::schedules::action_kind::recompute) return false;
   return table.trains && table.drift == 0;
 }
 /// Makes e's table one with R ahead.
 inline void recompute_ahead(entry& e) {
-  auto table = pp::dynamic_table(e.problem.ranks, e.table.where);
-  pp::insert_recomputes(e.problem, e.table, table);
+  auto table = pp::schedules::dynamic_table(e.problem.ranks, e.table.where);
+  pp::schedules::insert_recomputes(e.problem, e.table, table);
   e.table = std::move(table);
 }
 
 /// Makes e's table one of several steps.
 inline void repeat(entry& e, int steps) {
   if (steps == 1) return;
-  e.table = pp::repeated(e.problem, e.table, steps);
-  e.problem = pp::repeated(e.problem, steps);
+  e.table = pp::schedules::repeated(e.problem, e.table, steps);
+  e.problem = pp::schedules::repeated(e.problem, steps);
 }
 
 inline void judge(entry& e) {
-  pp::verdict v = pp::validate(e.problem, e.table);
+  pp::schedules::verdict v = pp::schedules::validate(e.problem, e.table);
   bool const is_over_limit = v.what == pp::fault::over_limit;
   if (is_over_limit) {  // and is it right otherwise?
     long const limit = std::exchange(e.problem.limit, 0);
-    v = pp::validate(e.problem, e.table);
+    v = pp::schedules::validate(e.problem, e.table);
     e.problem.limit = limit;
   }
   if (!v.ok()) {
     e.verdict = sentence_of(v);
-    e.table = pp::dynamic_table(0);
+    e.table = pp::schedules::dynamic_table(0);
     return;
   }
-  e.when = pp::simulate(e.problem, e.table);
+  e.when = pp::schedules::simulate(e.problem, e.table);
   for (int rank = 0; rank < e.problem.ranks; ++rank)
-    e.peak = std::max(e.peak, pp::peak_memory(e.problem, e.table, rank));
+    e.peak = std::max(e.peak, pp::schedules::peak_memory(e.problem, e.table, rank));
   if (is_over_limit) e.verdict = "needs more memory than the limit";
 }
 
 /// `searched` on the placement and for the objective that are asked for; any other family as it is.
-template <pp::placement Where>
-pp::family searched_on(std::string const& minimised) {
-  using pp::Searched, pp::objective;
-  if (minimised == "makespan") return pp::family_of<Searched<0, 1, Where, objective::makespan>>();
-  if (minimised == "period") return pp::family_of<Searched<0, 1, Where, objective::period>>();
-  return pp::family_of<Searched<0, 1, Where>>();
+template <pp::schedules::placement Where>
+pp::schedules::family searched_on(std::string const& minimised) {
+  using pp::Searched, pp::schedules::objective;
+  if (minimised == "makespan")
+    return pp::schedules::family_of<Searched<0, 1, Where, schedules::objective::makespan>>();
+  if (minimised == "period")
+    return pp::schedules::family_of<Searched<0, 1, Where, schedules::objective::period>>();
+  return pp::schedules::family_of<Searched<0, 1, Where>>();
 }
-inline pp::family family_for(request const& r, pp::family const& f) {
-  using pp::placement;
+inline pp::schedules::family family_for(request const& r, pp::schedules::family const& f) {
+  using pp::schedules::placement;
   if (f.name != pp::Searched<>::name) return f;
-  return r.searched_placement == "straight" ? searched_on<placement::straight>(r.minimised)
-                                            : searched_on<placement::vee>(r.minimised);
+  return r.searched_placement == "straight"
+             ? searched_on<schedules::placement::straight>(r.minimised)
+             : searched_on<schedules::placement::vee>(r.minimised);
 }
 
-inline entry entry_of(request const& r, pp::family const& of_catalog) {
-  pp::family const f = family_for(r, of_catalog);
+inline entry entry_of(request const& r, pp::schedules::family const& of_catalog) {
+  pp::schedules::family const f = family_for(r, of_catalog);
   entry e;
   e.name = f.name;
   e.chunks_per_rank = f.chunks_per_rank > 0 ? f.chunks_per_rank : r.chunks;
@@ -144,16 +149,16 @@ inline entry entry_of(request const& r, pp::family const& of_catalog) {
     e.verdict = why;
     return e;
   }
-  e.table = pp::make_dynamic_table(f, e.problem);
+  e.table = pp::schedules::make_dynamic_table(f, e.problem);
   bool const has_flush = e.table.mini_batch == 0;
   if (!has_flush && r.steps > 1) {  // as many micro-batches, in mini-batches of its own
-    e.problem = pp::repeated(e.problem, r.steps);
-    e.table = pp::make_dynamic_table(f, e.problem);
+    e.problem = pp::schedules::repeated(e.problem, r.steps);
+    e.table = pp::schedules::make_dynamic_table(f, e.problem);
   }
   if (r.recomputed == "ahead") {
     if (!may_recompute(e.table)) {
       e.verdict = "recomputes nothing ahead: it does not train, or backward reads newer weights";
-      e.table = pp::dynamic_table(0);
+      e.table = pp::schedules::dynamic_table(0);
       return e;
     }
     recompute_ahead(e);
@@ -164,11 +169,11 @@ inline entry entry_of(request const& r, pp::family const& of_catalog) {
 }
 
 /// The schedule of the file, if there is one; what is asked beside it is of the same size.
-inline std::optional<pp::read_schedule> read_file(request& r) {
+inline std::optional<pp::schedules::read_schedule> read_file(request& r) {
   if (r.read_name.empty()) return std::nullopt;
-  pp::read_schedule s;
+  pp::schedules::read_schedule s;
   try {
-    s = pp::read_torch_csv(r.read_text);
+    s = pp::schedules::read_torch_csv(r.read_text);
   } catch (pp::data_error const& fault) {
     refuse(r.read_name + ": " + fault.what());
   }
@@ -184,13 +189,14 @@ inline std::optional<pp::read_schedule> read_file(request& r) {
   return s;
 }
 
-inline std::vector<entry> entries_of(request const& r, std::optional<pp::read_schedule> file) {
+inline std::vector<entry> entries_of(request const& r,
+                                     std::optional<pp::schedules::read_schedule> file) {
   std::vector<entry> entries;
   if (file) {
     entry e;
     e.name = r.read_name;
     e.is_from_a_file = true;
-    e.chunks_per_rank = file->chunks / r.ranks * pp::replicas(file->table.where);
+    e.chunks_per_rank = file->chunks / r.ranks * pp::schedules::replicas(file->table.where);
     pose(e, r, file->table.where);
     e.table = std::move(file->table);
     judge(e);
@@ -208,13 +214,14 @@ inline std::vector<entry> entries_of(request const& r, std::optional<pp::read_sc
   if (names.empty() && !file) names = {"all"};
   for (std::string const& name : names) {
     if (name == "all") {
-      for (pp::family const& f : pp::catalog) entries.push_back(entry_of(r, f));
+      for (pp::schedules::family const& f : pp::schedules::catalog)
+        entries.push_back(entry_of(r, f));
       continue;
     }
-    pp::family const* const f = pp::find_family(name);
+    pp::schedules::family const* const f = pp::schedules::find_family(name);
     if (f == nullptr) {
       std::string known;
-      for (pp::family const& k : pp::catalog)
+      for (pp::schedules::family const& k : pp::schedules::catalog)
         known += (known.empty() ? "" : ", ") + std::string(k.name);
       refuse("no schedule is called '" + name + "'; there are: " + known);
     }
@@ -245,7 +252,7 @@ inline std::vector<std::string> row_of(request const& r, entry const& e) {
     row.insert(row.end(), {"", "", "", "", "", "", limit, e.verdict});
     return row;
   }
-  pp::flush_floor const floor = pp::floor_of(e.problem, e.table.where);
+  pp::schedules::flush_floor const floor = pp::schedules::floor_of(e.problem, e.table.where);
   auto const share = [&](long least) {
     double const all = double(least) * e.problem.ranks;
     return all > 0 ? std::max(0.0, 1 - double(e.when.total_busy()) / all) : 0.0;
@@ -268,13 +275,13 @@ inline std::string csv_word(std::string const& word) {
 }
 
 /// Its title says how large it is and what its numbers count.
-inline pp::drawing drawing_of(entry const& e) {
+inline pp::drawings::drawing drawing_of(entry const& e) {
   std::string title = e.name + ": P = " + std::to_string(e.problem.ranks) +
                       ", M = " + std::to_string(e.problem.micro_batches / e.steps);
   if (e.steps > 1) title += ", " + std::to_string(e.steps) + " steps";
   if (e.parts > 1) title += ", " + std::to_string(e.parts) + " chunks per rank; memory in chunks";
   if (e.scale > 1) title += "; a unit of time is 1/" + std::to_string(e.scale);
-  return pp::drawing_of(e.problem, e.table, e.when, {.title = title});
+  return pp::drawings::of_table(e.problem, e.table, e.when, {.title = title});
 }
 
 inline std::string text_of(request const& r, std::vector<entry> const& entries) {
@@ -290,7 +297,7 @@ inline std::string text_of(request const& r, std::vector<entry> const& entries) 
     return text;
   }
   if (r.format == "table") {
-    pp::text_table table({std::begin(columns), std::end(columns)}, {0, 11});
+    pp::console::text_table table({std::begin(columns), std::end(columns)}, {0, 11});
     for (entry const& e : entries) table.add(row_of(r, e));
     return table.str();
   }
@@ -300,7 +307,7 @@ inline std::string text_of(request const& r, std::vector<entry> const& entries) 
         text += e.name + ": " + e.verdict + "\n\n";
         continue;
       }
-      text += pp::draw_text(drawing_of(e), {.width = r.width, .colours = r.colours}) + "\n";
+      text += pp::drawings::as_text(drawing_of(e), {.width = r.width, .colours = r.colours}) + "\n";
     }
     return text;
   }
@@ -308,12 +315,13 @@ inline std::string text_of(request const& r, std::vector<entry> const& entries) 
     refuse("--format " + r.format + " shows one schedule: say which with --schedule");
   entry const& e = entries.front();
   if (!e.exists()) refuse(e.name + (e.is_from_a_file ? ": " : " ") + e.verdict);
-  if (r.format == "torch") return pp::torch_csv(e.table);
-  if (r.format == "torch-comms") return pp::torch_csv(pp::communicate(e.problem, e.table));
-  pp::drawing const d = drawing_of(e);
-  if (r.format == "svg") return pp::draw_svg(d, {.critical = true});
-  if (r.format == "html") return pp::draw_html(d);
-  return pp::draw_trace(d);
+  if (r.format == "torch") return pp::schedules::torch_csv(e.table);
+  if (r.format == "torch-comms")
+    return pp::schedules::torch_csv(pp::schedules::communicate(e.problem, e.table));
+  pp::drawings::drawing const d = drawing_of(e);
+  if (r.format == "svg") return pp::drawings::as_svg(d, {.critical = true});
+  if (r.format == "html") return pp::drawings::as_html(d);
+  return pp::drawings::as_trace(d);
 }
 
 struct reply {
@@ -322,8 +330,8 @@ struct reply {
 };
 
 inline reply answer(request r) {
-  r.read_name = pp::terminal_escaped(r.read_name);
-  std::optional<pp::read_schedule> file = read_file(r);
+  r.read_name = pp::console::terminal_escaped(r.read_name);
+  std::optional<pp::schedules::read_schedule> file = read_file(r);
   r.ranks = r.asked_ranks.value_or(r.ranks);
   r.micro_batches = r.asked_micro_batches.value_or(r.micro_batches);
   int const chunks = file ? 2 * (file->chunks / r.ranks) : 2;  // of a rank, replicas counted

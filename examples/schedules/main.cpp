@@ -97,17 +97,17 @@ int run(int argc, char** argv) {
     return code;
   }
 
-  pp::require_distinct(
-      {{"--read", read, pp::file_use::way::read}, {"--out", out, pp::file_use::way::written}});
+  pp::files::require_distinct({{"--read", read, pp::files::file_use::way::read},
+                               {"--out", out, pp::files::file_use::way::written}});
   if (!read.empty()) {
     std::ifstream file(read, std::ios::binary);
     if (!file) throw pp::file_error("cannot read '" + read + "': " + std::strerror(errno));
     r.read_name = read;
     r.read_text.assign(std::istreambuf_iterator<char>(file), {});
   }
-  r.colours = out.empty() && pp::wants_colour(stdout);
+  r.colours = out.empty() && pp::console::wants_colour(stdout);
   schedules::reply const found = schedules::answer(r);
-  if (!out.empty()) pp::write_file(out, found.text);
+  if (!out.empty()) pp::files::write_file(out, found.text);
   errno = 0;
   if (out.empty()) std::cout << found.text;
   flush_output();
@@ -121,7 +121,7 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (std::exception const& e) {
-    std::cerr << "schedules: " << pp::terminal_escaped(e.what()) << "\n";
+    std::cerr << "schedules: " << pp::console::terminal_escaped(e.what()) << "\n";
     return 1;
   }
 }

@@ -105,21 +105,22 @@ int run(options const& o) {
   std::vector<std::size_t> const which = chosen(o);
   require_writable({o.out, csv_path(o)});
   page_words words{.text = (o.text.empty() ? "the C++ standard library's headers" : o.text) + ", " +
-                           pp::readable_bytes(text.bytes()),
+                           pp::console::readable_bytes(text.bytes()),
                    .command = o.command,
                    .steps = o.steps,
                    .runs = 0,
                    .planned = long(which.size() * o.rates.size()) * o.seeds,
                    .seeds = o.seeds};
   std::printf("text: %s; %ld runs of %s tokens\n", words.text.c_str(), words.planned,
-              pp::readable_count(o.steps * tokens_per_step).c_str());
+              pp::console::readable_count(o.steps * tokens_per_step).c_str());
   pp::stop_request stop;
   std::vector<ended_run> const runs = runs_of(o, e, which, stop);
   words.runs = long(runs.size());
   auto const all = summaries_of(which, o.rates, runs);
-  pp::write_file(csv_path(o), csv_of(runs));
-  pp::write_file(o.out, page_of(words, all));
-  pp::text_table table({"optimizer", "schedule", "best rate", "loss", "to 1f1b", ""}, {0, 1, 5});
+  pp::files::write_file(csv_path(o), csv_of(runs));
+  pp::files::write_file(o.out, page_of(words, all));
+  pp::console::text_table table({"optimizer", "schedule", "best rate", "loss", "to 1f1b", ""},
+                                {0, 1, 5});
   for (summary const& s : all) {
     cell const* const best = s.best < 0 ? nullptr : &s.cells[std::size_t(s.best)];
     table.add({s.of->optimizer, s.of->schedule,
@@ -169,10 +170,10 @@ int main(int count, char** arguments) {
     if (o.tokens > 0) o.steps = (o.tokens + tokens_per_step - 1) / tokens_per_step;
     std::sort(o.rates.begin(), o.rates.end());
     o.rates.erase(std::unique(o.rates.begin(), o.rates.end()), o.rates.end());
-    using way = pp::file_use::way;
-    pp::require_distinct({{"--text", o.text, way::read},
-                          {"--out", o.out, way::written},
-                          {"the .csv beside --out", csv_path(o), way::written}});
+    using way = pp::files::file_use::way;
+    pp::files::require_distinct({{"--text", o.text, way::read},
+                                 {"--out", o.out, way::written},
+                                 {"the .csv beside --out", csv_path(o), way::written}});
     return run(o);
   } catch (CLI::Success const& e) {
     return app.exit(e);
@@ -181,7 +182,7 @@ int main(int count, char** arguments) {
     return 2;
   } catch (std::exception const& e) {
     std::fflush(stdout);
-    std::fprintf(stderr, "staleness: %s\n", pp::terminal_escaped(e.what()).c_str());
+    std::fprintf(stderr, "staleness: %s\n", pp::console::terminal_escaped(e.what()).c_str());
     return 1;
   }
 }

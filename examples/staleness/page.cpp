@@ -182,12 +182,13 @@ std::string page_of(page_words const& w, std::vector<summary> const& all) {
   page += style;
   long const tokens = w.steps * tokens_per_step;
   page += "</style></head><body>\n<h1>Training with weights of different ages</h1>\n<p>" +
-          escaped("A byte-level GPT of " + pp::readable_count(all[0].of->parameters) +
+          escaped("A byte-level GPT of " + pp::console::readable_count(all[0].of->parameters) +
                   " parameters on " + std::to_string(stages) + " stages learns " + w.text + ": " +
-                  pp::readable_count(tokens) + " tokens a run, in " + pp::readable_count(w.steps) +
-                  " updates of " + std::to_string(tokens_per_step) + " tokens; " +
-                  std::to_string(w.seeds) + (w.seeds == 1 ? " seed" : " seeds") + "; " +
-                  std::to_string(w.runs) + " of " + std::to_string(w.planned) + " runs ended.") +
+                  pp::console::readable_count(tokens) + " tokens a run, in " +
+                  pp::console::readable_count(w.steps) + " updates of " +
+                  std::to_string(tokens_per_step) + " tokens; " + std::to_string(w.seeds) +
+                  (w.seeds == 1 ? " seed" : " seeds") + "; " + std::to_string(w.runs) + " of " +
+                  std::to_string(w.planned) + " runs ended.") +
           "</p>\n<p><code>" + escaped(w.command) + "</code></p>\n";
   page += "<h2>At the best rate of each schedule</h2>\n" + table_of_best(all);
   page +=

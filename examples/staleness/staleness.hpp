@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The model that all learn, what is asked for, and what a run of training leaves.
+// The model that all learn, what is asked for, and what a run of training accumulations.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,9 @@
 #include <pipe/pipe.hpp>
 
 // [model]
-using SmallBlock = pp::Seq<pp::Residual<pp::LayerNorm, pp::Attention<4>>,
-                           pp::Residual<pp::LayerNorm, pp::Linear<256>, pp::GELU, pp::Linear<64>>>;
+using SmallBlock =
+    pp::Seq<pp::Residual<pp::LayerNorm, pp::Attention<4>>,
+            pp::Residual<pp::LayerNorm, pp::Linear<256>, pp::GELUTanh, pp::Linear<64>>>;
 
 struct SmallGPT : pp::Model<pp::Tokens<256, 64>,  // every byte is a token; a window of 64
                             pp::Embedding<64>, pp::Positions, pp::Repeat<6, SmallBlock>,

@@ -40,7 +40,7 @@ bool is_usable(std::string const& text) {
 }
 
 pp::detail::philox_block bits(std::uint64_t seed, std::uint64_t step, std::uint64_t number) {
-  return pp::random_block(seed, stream | step, number);
+  return pp::math::random_block(seed, stream | step, number);
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ corpus::corpus(std::string const& pattern, std::vector<std::string> const& langu
   std::vector<message> all;
   std::map<std::string, int> numbers;
   std::set<std::string> installed;
-  for (std::string const& path : pp::files_like(pattern)) {
+  for (std::string const& path : pp::files::files_like(pattern)) {
     std::string const language = language_of(path);
     if (language.starts_with("en")) continue;
     installed.insert(language);

@@ -44,7 +44,8 @@ struct Translator
                      pp::Residual<pp::LayerNorm,
                                   pp::CrossAttention<A, "source", Options<Added<3 * L, Deep>>>>,
                      Think<H, Added<3 * L, Deep>>>,
-          pp::LayerNorm, pp::Tied<"words">, pp::CrossEntropyWith<pp::LabelSmoothing<1, 10>>> {};
+          pp::LayerNorm, pp::Tied<"words">, pp::With<pp::CrossEntropy, pp::LabelSmoothing<1, 10>>> {
+};
 
 struct Shallow : Translator<3, 512, 4, false> {};
 struct Deep : Translator<32, 512, 4, true> {};

@@ -199,9 +199,9 @@ inline picture read_picture(std::string const& path) {
 
 /// The largest part in the middle of a picture that has the proportions of height x width, in that
 /// size: by bilinear interpolation, and by means where it becomes smaller.
-inline picture fitted(picture const& from, int height, int width) {
+inline picture fit_picture(picture const& from, int height, int width) {
   if (height < 1 || width < 1)
-    throw data_error("fitted: expected a height and a width of at least 1, got " +
+    throw data_error("fit_picture: expected a height and a width of at least 1, got " +
                      std::to_string(height) + " and " + std::to_string(width));
   if (from.height == height && from.width == width) return from;
   double const scale = std::min(double(from.height) / height, double(from.width) / width),
@@ -241,10 +241,11 @@ inline bool is_named_as_picture(std::string name) {
 
 }  // namespace detail
 
-/// All pictures below a folder that has a folder for each class, each fitted() to one size. Classes
-/// are numbered, and files read, in the order of their names. Files are pictures if their names end
-/// in .png, .jpg or .jpeg; folders in folders of classes are searched, too. What begins with a dot,
-/// and what archives and file managers add (__MACOSX, Thumbs.db ...), is neither class nor picture.
+/// All pictures below a folder that has a folder for each class, each fit_picture() to one size.
+/// Classes are numbered, and files read, in the order of their names. Files are pictures if their
+/// names end in .png, .jpg or .jpeg; folders in folders of classes are searched, too. What begins
+/// with a dot, and what archives and file managers add (__MACOSX, Thumbs.db ...), is neither class
+/// nor picture.
 ///
 /// throws: file_error if the folder cannot be listed; data_error without a class, for a class
 ///         without a picture, and as read_picture
@@ -277,7 +278,7 @@ inline image_set read_image_folder(std::string const& folder, int height, int wi
     if (files.empty()) throw data_error("'" + prefix + name + "' has no picture");
     std::sort(files.begin(), files.end());
     for (std::string const& file : files) {
-      picture const p = fitted(read_picture(file), height, width);
+      picture const p = fit_picture(read_picture(file), height, width);
       set.pixels.insert(set.pixels.end(), p.pixels.begin(), p.pixels.end());
       set.labels.push_back(int(set.classes.size()));
     }

@@ -22,7 +22,8 @@ namespace pp {
 /// constructs the same trainers and makes the same calls on them in the same order, with the same
 /// mini-batches, of which its ranks read their part. Losses, norms and outputs are in all of them;
 /// parameters() and its memory are those of a process's own ranks. If there are several times as
-/// many processes as ranks, R of them each are a replica of the pipeline (see SumIn).
+/// many processes as ranks, R of them each are a replica of the pipeline (see
+/// GradientAccumulation).
 ///
 /// Kernels that stay on their multiprocessors (WgmmaProducts) leave Reserved of them to NCCL's,
 /// which otherwise wait for the end of such a kernel.

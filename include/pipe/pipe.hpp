@@ -25,7 +25,6 @@
 #include <pipe/nn/cross_attention.hpp>
 #include <pipe/nn/custom.hpp>
 #include <pipe/nn/dropout.hpp>
-#include <pipe/nn/elsewhere.hpp>
 #include <pipe/nn/embedding.hpp>
 #include <pipe/nn/further_loss.hpp>
 #include <pipe/nn/gate.hpp>
@@ -49,9 +48,9 @@
 #include <pipe/nn/soft_cap.hpp>
 #include <pipe/nn/softmax.hpp>
 #include <pipe/nn/upsample.hpp>
+#include <pipe/nn/with.hpp>
 #include <pipe/optim/adafactor.hpp>
 #include <pipe/optim/adam.hpp>
-#include <pipe/optim/elsewhere.hpp>
 #include <pipe/optim/error_feedback.hpp>
 #include <pipe/optim/lamb.hpp>
 #include <pipe/optim/learning_rate.hpp>

@@ -2,8 +2,8 @@
 //
 // The attention kernels on every instruction set against a naive softmax in double: the forward
 // values, the gradients (which in double agree with central differences too), odd shapes, slices of
-// one fused matrix, shared key heads, turned queries and keys, padding; and the law that a sample's
-// bits do not depend on its micro-batch.
+// one fused matrix, shared key heads, rotated queries and keys, padding; and the law that a
+// sample's bits do not depend on its micro-batch.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -21,23 +21,22 @@ using namespace pp::host;
 template <class T>
 struct run {
   attention_shape shape;
-  T scale;
   extent q_columns, k_columns, q_rows, k_rows;
   exact<T> q, k, v, dout, out, lse, dq, dk, dv;
   exact<T> rotation;
   exact<int> ids;
-  attention_extras<T> extras;
+  attention_operands<T> with;
 
-  /// `turned`: queries and keys are, by angles that are not small. `padding`: so many ids at the
+  /// `rotated`: queries and keys are, by angles that are not small. `padding`: so many ids at the
   /// end of sample b are -1, times b.
-  explicit run(attention_shape const& s, bool turned = false, int padding = 0)
-      : shape(s), scale(T(1) / std::sqrt(static_cast<T>(s.head_size))),
-        q_columns(s.heads * s.head_size), k_columns(s.kv_heads * s.head_size),
+  explicit run(attention_shape const& s, bool rotated = false, int padding = 0)
+      : shape(s), q_columns(s.heads * s.head_size), k_columns(s.kv_heads * s.head_size),
         q_rows(s.samples * s.queries), k_rows(s.samples * s.keys), q(q_rows * q_columns, 1),
         k(k_rows * k_columns, 2), v(k_rows * k_columns, 3), dout(q_rows * q_columns, 4),
         out(q_rows * q_columns), lse(q_rows * s.heads), dq(q_rows * q_columns),
-        dk(k_rows * k_columns), dv(k_rows * k_columns), rotation(s.keys * s.head_size),
-        ids(k_rows) {
+        dk(k_rows * k_columns), dv(k_rows * k_columns), rotation(s.keys * s.head_size), ids(k_rows),
+        with{{{q.data(), q_columns}, {k.data(), k_columns}, {v.data(), k_columns}},
+             T(1) / std::sqrt(static_cast<T>(s.head_size))} {
     for (extent i = 0; i < q_rows * q_columns; ++i)
       q[i] *= T(4);  // so that softmax is far from uniform
     extent const half = s.head_size / 2;
@@ -49,13 +48,13 @@ struct run {
       }
     for (extent b = 0; b < s.samples; ++b)
       for (extent t = 0; t < s.keys; ++t) ids[b * s.keys + t] = t >= s.keys - b * padding ? -1 : 3;
-    if (turned) extras.rotation = rotation.data();
-    if (padding > 0) extras.ids = ids.data();
+    if (rotated) with.rotation = rotation.data();
+    if (padding > 0) with.ids = ids.data();
   }
   extent present(extent b) const {
     extent n = 0;
     for (extent t = 0; t < shape.keys; ++t)
-      n += extras.ids == nullptr || ids[b * shape.keys + t] >= 0;
+      n += with.ids == nullptr || ids[b * shape.keys + t] >= 0;
     return n;
   }
 
@@ -63,21 +62,18 @@ struct run {
   void forward(Kernels) {
     workspace space(attention_forward_workspace<T>(shape));
     Kernels::template attention_forward<T>(
-        shape, scale, positions<T const>{q.data(), q_columns},
-        positions<T const>{k.data(), k_columns}, positions<T const>{v.data(), k_columns},
-        positions<T>{out.data(), q_columns}, lse.data(), space.at, extras);
+        shape, with, attention_results<T>{{out.data(), q_columns}, lse.data()}, space.at);
   }
   template <class Kernels>
   void backward(Kernels, bool queries_too = true, bool keys_too = true) {
     workspace space(attention_backward_workspace<T>(shape));
     Kernels::template attention_backward<T>(
-        shape, scale, positions<T const>{q.data(), q_columns},
-        positions<T const>{k.data(), k_columns}, positions<T const>{v.data(), k_columns},
-        positions<T const>{out.data(), q_columns}, lse.data(),
+        shape, with, attention_results<T const>{{out.data(), q_columns}, lse.data()},
         positions<T const>{dout.data(), q_columns},
-        positions<T>{queries_too ? dq.data() : nullptr, q_columns},
-        positions<T>{keys_too ? dk.data() : nullptr, k_columns},
-        positions<T>{keys_too ? dv.data() : nullptr, k_columns}, space.at, extras);
+        attention_slices<T>{{queries_too ? dq.data() : nullptr, q_columns},
+                            {keys_too ? dk.data() : nullptr, k_columns},
+                            {keys_too ? dv.data() : nullptr, k_columns}},
+        space.at);
   }
 };
 
@@ -92,11 +88,11 @@ struct reference {
   std::vector<double> out, lse, dq, dk, dv;
 };
 
-/// Element c of one head's row, turned by the angle of position t: cosines and sines as the table
+/// Element c of one head's row, rotated by the angle of position t: cosines and sines as the table
 /// has them.
 template <class T>
-double turned_element(run<T> const& given, exact<T> const& x, extent row, extent t, extent c) {
-  if (given.extras.rotation == nullptr) return static_cast<double>(x[row + c]);
+double rotated_element(run<T> const& given, exact<T> const& x, extent row, extent t, extent c) {
+  if (given.with.rotation == nullptr) return static_cast<double>(x[row + c]);
   extent const d = given.shape.head_size, half = d / 2, i = c % half;
   double const cosine = static_cast<double>(given.rotation[t * d + i]),
                sine = static_cast<double>(given.rotation[t * d + half + i]);
@@ -106,10 +102,10 @@ double turned_element(run<T> const& given, exact<T> const& x, extent row, extent
 
 /// Adds `gradient` of that element to the gradients of what it was made of.
 template <class T>
-void turn_gradient(run<T> const& given, std::vector<double>& dx, extent row, extent t, extent c,
-                   double gradient) {
+void rotate_gradient(run<T> const& given, std::vector<double>& dx, extent row, extent t, extent c,
+                     double gradient) {
   auto at = [&](extent i) -> double& { return dx[static_cast<std::size_t>(row + i)]; };
-  if (given.extras.rotation == nullptr) {
+  if (given.with.rotation == nullptr) {
     at(c) += gradient;
     return;
   }
@@ -161,9 +157,9 @@ reference naive(run<T> const& given) {
         for (extent j = 0; j < seen; ++j) {
           double score = 0;
           for (extent c = 0; c < d; ++c)
-            score += turned_element(given, given.q, row, place, c) *
-                     turned_element(given, given.k, key(j, 0), j, c);
-          z[size(j)] = score * static_cast<double>(given.scale);
+            score += rotated_element(given, given.q, row, place, c) *
+                     rotated_element(given, given.k, key(j, 0), j, c);
+          z[size(j)] = score * static_cast<double>(given.with.scale);
           sum += p[size(j)] = sees(j) ? std::exp(shaped(z[size(j)], j)) : 0;
         }
         if (sum == 0) continue;
@@ -179,13 +175,13 @@ reference naive(run<T> const& given) {
           mean += p[size(j)] * dp[size(j)];
         }
         for (extent j = 0; j < seen; ++j) {
-          double const ds = p[size(j)] * (dp[size(j)] - mean) * static_cast<double>(given.scale) *
-                            slope(z[size(j)]);
+          double const ds = p[size(j)] * (dp[size(j)] - mean) *
+                            static_cast<double>(given.with.scale) * slope(z[size(j)]);
           for (extent c = 0; c < d; ++c) {
-            turn_gradient(given, r.dq, row, place, c,
-                          ds * turned_element(given, given.k, key(j, 0), j, c));
-            turn_gradient(given, r.dk, key(j, 0), j, c,
-                          ds * turned_element(given, given.q, row, place, c));
+            rotate_gradient(given, r.dq, row, place, c,
+                            ds * rotated_element(given, given.k, key(j, 0), j, c));
+            rotate_gradient(given, r.dk, key(j, 0), j, c,
+                            ds * rotated_element(given, given.q, row, place, c));
           }
         }
       }
@@ -203,14 +199,14 @@ double distance(exact<T> const& got, std::vector<double> const& wanted) {
 }
 
 template <class T>
-void check_shape(attention_shape const& shape, bool turned = false, int padding = 0) {
-  run<T> first(shape, turned, padding);
+void check_shape(attention_shape const& shape, bool rotated = false, int padding = 0) {
+  run<T> first(shape, rotated, padding);
   reference const wanted = naive(first);
   double const tolerance = sizeof(T) == 4 ? 2e-5 : 1e-12;
   on_every_isa([&](auto kernels) {
     CAPTURE(kernels.name, shape.samples, shape.queries, shape.keys, shape.heads, shape.kv_heads,
-            shape.head_size, shape.causal, turned, padding);
-    run<T> got(shape, turned, padding);
+            shape.head_size, shape.causal, rotated, padding);
+    run<T> got(shape, rotated, padding);
     got.forward(kernels);
     CHECK(distance(got.out, wanted.out) < tolerance);
     CHECK(distance(got.lse, wanted.lse) < tolerance);
@@ -237,7 +233,7 @@ TEMPLATE_TEST_CASE("attention agrees with its definition", "", float, double) {
   check_shape<TestType>({2, 150, 20, 2, 1, 16, false});  // more queries than keys
 }
 
-TEMPLATE_TEST_CASE("attention turns queries and keys by their positions", "", float, double) {
+TEMPLATE_TEST_CASE("attention rotates queries and keys by their positions", "", float, double) {
   for (bool causal : {false, true}) {
     for (extent positions : {1, 5, 33, 150})
       for (extent d : {2, 6, 16, 34, 64})
@@ -248,12 +244,12 @@ TEMPLATE_TEST_CASE("attention turns queries and keys by their positions", "", fl
 
 TEMPLATE_TEST_CASE("nobody attends to padding", "", float, double) {
   for (bool causal : {false, true})
-    for (bool turned : {false, true}) {
-      check_shape<TestType>({4, 9, 9, 2, 1, 6, causal}, turned,
+    for (bool rotated : {false, true}) {
+      check_shape<TestType>({4, 9, 9, 2, 1, 6, causal}, rotated,
                             3);  // the last sample is all padding
-      check_shape<TestType>({3, 40, 40, 2, 2, 8, causal}, turned, 7);
-      check_shape<TestType>({3, 300, 300, 1, 1, 16, causal}, turned, 100);
-      check_shape<TestType>({2, 30, 270, 4, 2, 10, causal}, turned, 141);
+      check_shape<TestType>({3, 40, 40, 2, 2, 8, causal}, rotated, 7);
+      check_shape<TestType>({3, 300, 300, 1, 1, 16, causal}, rotated, 100);
+      check_shape<TestType>({2, 30, 270, 4, 2, 10, causal}, rotated, 141);
     }
   check_shape<TestType>({3, 150, 20, 2, 1, 16, false}, false, 10);
 }
@@ -381,16 +377,18 @@ TEST_CASE("attention reads and writes slices of a fused matrix") {
         qkv[r * fused + columns + c] = apart.k[r * columns + c];
         qkv[r * fused + 2 * columns + c] = apart.v[r * columns + c];
       }
-    positions<float const> const q{qkv.data(), fused}, k{qkv.data() + columns, fused},
-        v{qkv.data() + 2 * columns, fused};
-    positions<float> const dq{gradient.data(), fused}, dk{gradient.data() + columns, fused},
-        dv{gradient.data() + 2 * columns, fused};
+    attention_operands<float> const with{
+        {{qkv.data(), fused}, {qkv.data() + columns, fused}, {qkv.data() + 2 * columns, fused}},
+        apart.with.scale};
+    attention_slices<float> const d{{gradient.data(), fused},
+                                    {gradient.data() + columns, fused},
+                                    {gradient.data() + 2 * columns, fused}};
     workspace space(attention_backward_workspace<float>(shape));
     kernels.template attention_forward<float>(
-        shape, apart.scale, q, k, v, positions<float>{out.data(), columns}, lse.data(), space.at);
+        shape, with, attention_results<float>{{out.data(), columns}, lse.data()}, space.at);
     kernels.template attention_backward<float>(
-        shape, apart.scale, q, k, v, positions<float const>{out.data(), columns}, lse.data(),
-        positions<float const>{apart.dout.data(), columns}, dq, dk, dv, space.at);
+        shape, with, attention_results<float const>{{out.data(), columns}, lse.data()},
+        positions<float const>{apart.dout.data(), columns}, d, space.at);
     bool same = out == apart.out && lse == apart.lse;
     for (extent r = 0; r < rows; ++r)
       for (extent c = 0; c < columns; ++c)

@@ -105,11 +105,13 @@ TEMPLATE_TEST_CASE("contract agrees with three loops", "", float, double) {
             CAPTURE(kernels.name, m, n, k, transposed);
             workspace space(contraction_workspace<TestType>(m, n, k));
             exact<TestType> c(m * n);
-            kernels.template contract<TestType>(m, n, k, given.left(), given.b.data(), n,
-                                                store<TestType>{c.data(), n}, space.at);
+            kernels.template contract<TestType>(product_shape{m, n, k}, given.left(),
+                                                given.b.data(), n, store<TestType>{c.data(), n},
+                                                space.at);
             CHECK(given.error(c, 0) < tolerance<TestType>());
             for (extent i = 0; i < m * n; ++i) c[i] = TestType(3);
-            kernels.template contract<TestType>(m, n, k, given.left(), given.b.data(), n,
+            kernels.template contract<TestType>(product_shape{m, n, k}, given.left(),
+                                                given.b.data(), n,
                                                 accumulate<TestType>{c.data(), n}, space.at);
             CHECK(given.error(c, 3) < tolerance<TestType>());
           });
@@ -124,7 +126,7 @@ TEMPLATE_TEST_CASE("contract gives the same bits for every blocking and every se
     on_every_isa([&](auto kernels) {
       exact<TestType> whole(m * n);
       workspace space(contraction_workspace<TestType>(m, n, k));
-      kernels.template contract<TestType>(m, n, k, given.left(), given.b.data(), n,
+      kernels.template contract<TestType>(product_shape{m, n, k}, given.left(), given.b.data(), n,
                                           store<TestType>{whole.data(), n}, space.at);
       extent const tile =
           3 * extent{widest_vector_bytes /
@@ -135,7 +137,7 @@ TEMPLATE_TEST_CASE("contract gives the same bits for every blocking and every se
         CAPTURE(kernels.name, n, cut.rows, cut.columns, cut.depth, cut.pack);
         workspace cut_space(contraction_workspace<TestType>(n, k, cut));
         exact<TestType> c(m * n);
-        kernels.template contract<TestType>(m, n, k, given.left(), given.b.data(), n,
+        kernels.template contract<TestType>(product_shape{m, n, k}, given.left(), given.b.data(), n,
                                             store<TestType>{c.data(), n}, no_prologue{},
                                             cut_space.at, cut);
         CHECK(c == whole);
@@ -143,8 +145,9 @@ TEMPLATE_TEST_CASE("contract gives the same bits for every blocking and every se
       for (extent first : {0, 1, 5, 30}) {  // the rows from `first` on alone
         exact<TestType> c((m - first) * n);
         kernels.template contract<TestType>(
-            m - first, n, k, strided<TestType const>{given.a.data() + first * k, k, 1},
-            given.b.data(), n, store<TestType>{c.data(), n}, space.at);
+            product_shape{m - first, n, k},
+            strided<TestType const>{given.a.data() + first * k, k, 1}, given.b.data(), n,
+            store<TestType>{c.data(), n}, space.at);
         bool same = true;
         for (extent i = 0; i < (m - first) * n; ++i) same = same && c[i] == whole[first * n + i];
         CHECK(same);
@@ -172,8 +175,8 @@ TEMPLATE_TEST_CASE(
             extent next = 0;
             biased<TestType> sink{bias.data(), c.data(), n, visits.data()};
             kernels.template contract<TestType>(
-                m, n, k, strided<TestType const>{a.data(), k, 1}, given.b.data(), n, sink,
-                filling<TestType>{given.a.data(), a.data(), k, &next}, space.at, cut);
+                product_shape{m, n, k}, strided<TestType const>{a.data(), k, 1}, given.b.data(), n,
+                sink, filling<TestType>{given.a.data(), a.data(), k, &next}, space.at, cut);
             CHECK(next == m);
             bool once = true;
             double error = 0;
@@ -201,8 +204,9 @@ TEMPLATE_TEST_CASE("contract through each blocking that large shapes choose", ""
     on_every_isa([&](auto kernels) {
       workspace space(contraction_workspace<TestType>(s.m, s.n, s.k));
       exact<TestType> c(s.m * s.n);
-      kernels.template contract<TestType>(s.m, s.n, s.k, given.left(), given.b.data(), s.n,
-                                          store<TestType>{c.data(), s.n}, space.at);
+      kernels.template contract<TestType>(product_shape{s.m, s.n, s.k}, given.left(),
+                                          given.b.data(), s.n, store<TestType>{c.data(), s.n},
+                                          space.at);
       CHECK(given.error(c, 0) < 4 * tolerance<TestType>());
     });
   }

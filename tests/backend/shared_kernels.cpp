@@ -10,7 +10,7 @@ using namespace pp;
 
 namespace {
 
-struct Net : Model<Input<6>, Linear<5>, GELU, Linear<3>, MSE> {};
+struct Net : Model<Input<6>, Linear<5>, GELUTanh, Linear<3>, MSE> {};
 template <class... Options>
 using compiled =
     typename Pipeline<Net, Stages<2>, MicroBatchSize<2>, PortableHost, Options...>::compiled;

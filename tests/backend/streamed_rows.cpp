@@ -19,7 +19,7 @@ constexpr int width = 64, few = 8, many = 49160;
 /// norm, and GELU's derivative the epilogue of the norm's gradient.
 struct Rows
     : Model<Input<1, width>, Linear<width, NoBias>, Stash<"residual">, Linear<width, NoBias>,
-            Positions, GELU, Pop<"residual">, LayerNorm, Linear<2, NoBias>, MSE> {};
+            Positions, GELUTanh, Pop<"residual">, LayerNorm, Linear<2, NoBias>, MSE> {};
 template <int Samples>
 using rows = lone::compiled<Rows, Stages<3>, Cut<2, 6>, MicroBatchSize<Samples>>;
 

@@ -29,14 +29,14 @@ static_assert(gives({{0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u}}, 0xa4
 }  // namespace
 
 TEST_CASE("a uniform is strictly between 0 and 1", "[base]") {
-  static_assert(unit_uniform(0) > 0);
-  static_assert(unit_uniform(ones) < 1);
-  static_assert(unit_uniform(0x80000000u) > 0.5f && unit_uniform(0x7fffffffu) < 0.5f);
-  static_assert(unit_uniform(0) == 1 - unit_uniform(ones));
+  static_assert(math::unit_uniform(0) > 0);
+  static_assert(math::unit_uniform(ones) < 1);
+  static_assert(math::unit_uniform(0x80000000u) > 0.5f && math::unit_uniform(0x7fffffffu) < 0.5f);
+  static_assert(math::unit_uniform(0) == 1 - math::unit_uniform(ones));
   double sum = 0, squares = 0;
   constexpr int count = 100'000;
   for (std::uint64_t i = 0; i < count; ++i) {
-    double const u = unit_uniform(random_block(7, 1, i).word[0]);
+    double const u = math::unit_uniform(math::random_block(7, 1, i).word[0]);
     sum += u;
     squares += u * u;
   }
@@ -50,6 +50,6 @@ TEST_CASE("seed, stream and index all matter, in both halves", "[base]") {
   for (std::uint64_t seed : {std::uint64_t(0), std::uint64_t(1), high})
     for (std::uint64_t stream : {std::uint64_t(0), std::uint64_t(1), high})
       for (std::uint64_t index : {std::uint64_t(0), std::uint64_t(1), high})
-        for (std::uint32_t word : random_block(seed, stream, index).word) seen.insert(word);
+        for (std::uint32_t word : math::random_block(seed, stream, index).word) seen.insert(word);
   CHECK(seen.size() == 27 * 4);
 }

@@ -87,7 +87,7 @@ struct Softsign {
     return T(1) / (s * s);
   }
 };
-struct LogCosh : element_loss<LogCosh> {
+struct LogCosh : ElementLoss<LogCosh> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T x, T target) {
     T const d = x - target, size = d < T(0) ? -d : d;
@@ -98,7 +98,7 @@ struct LogCosh : element_loss<LogCosh> {
     return math::tanh(x - target);
   }
 };
-struct Focal : label_loss<Focal> {
+struct Focal : LabelLoss<Focal> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T l) {
     T const q = T(1) - math::exp(l);
@@ -114,21 +114,20 @@ struct Focal : label_loss<Focal> {
 
 struct Texts
     : Model<Tokens<11, 6>, Embedding<12, Init<Normal<1, 10>>>, SinusoidalPositions,
-            Residual<RMSNorm, Attention<2, KeyValueHeads<1>, RoPE<>>>, Linear<46>, SwiGLU, GELU,
+            Residual<RMSNorm, Attention<2, KeyValueHeads<1>, RoPE<>>>, Linear<46>, SwiGLU, GELUTanh,
             Linear<46>, GEGLU, Dropout<1, 10>, Linear<21>, Positions,
             Residual<LayerNorm, Attention<3, SoftCap<20>, ALiBi>>, Tanh, Linear<38>, GLU, Sigmoid,
-            Linear<37>, LayerNorm, GELUErf, Softmax, Linear<13>, RMSNorm, Map<Softsign>, Linear<7>,
-            SoftCap<30>, CrossEntropyWith<LabelSmoothing<1, 10>, ZLoss<1, 100>>> {};
+            Linear<37>, LayerNorm, GELU, Softmax, Linear<13>, RMSNorm, Map<Softsign>, Linear<7>,
+            SoftCap<30>, With<CrossEntropy, LabelSmoothing<1, 10>, ZLoss<1, 100>>> {};
 struct Images
     : Model<Input<8, 8, 3>, Conv2d<21, 3, Padding<1>>, BatchNorm, SiLU, LocalResponseNorm<5>,
             Conv2d<21, 3, Groups<21>>, GroupNorm<7>, Mish, MaxPool2d<2>, UpsampleBilinear<2>,
             AvgPool2d<Axes<3, 2>, Stride<2>, Padding<1>, ExcludePadding>, ConvTranspose2d<9, 2>,
             BatchNorm, Softplus, Dropout2d<1, 4>, Flatten, Linear<19>, ELU, Linear<7>,
-            CrossEntropyWith<ClassWeights<1, 2, 0, 4, 1, 2, 3>, LabelSmoothing<1, 10>>> {};
+            With<CrossEntropy, ClassWeights<1, 2, 0, 4, 1, 2, 3>, LabelSmoothing<1, 10>>> {};
 template <class Loss>
-struct Numbers
-    : Model<Input<19>, Linear<37>, BatchNorm, GELU, Linear<29>, LayerNorm, Tanh, Linear<7>, Loss> {
-};
+struct Numbers : Model<Input<19>, Linear<37>, BatchNorm, GELUTanh, Linear<29>, LayerNorm, Tanh,
+                       Linear<7>, Loss> {};
 
 }  // namespace
 
@@ -142,7 +141,7 @@ int main() {
 #elif PART == 3
   train<Numbers<MSE>>("MSE, Adam", Adam{.weight_decay = 0.01});
   train<Numbers<BCE>>("BCE, NAdam", NAdam{.weight_decay = 0.01});
-  train<Numbers<BCEWith<PosWeight<3, 2>>>>("BCE with a weight, Lion", Lion{.weight_decay = 0.01});
+  train<Numbers<With<BCE, PosWeight<3, 2>>>>("BCE with a weight, Lion", Lion{.weight_decay = 0.01});
 #else
   train<Numbers<Huber<1, 4>>>("Huber, LAMB", LAMB{});
   train<Numbers<LogCosh>>("log cosh, Adafactor", Adafactor{.weight_decay = 0.01});

@@ -13,7 +13,7 @@ using namespace pp;
 #endif
 
 using Block =
-    Seq<Residual<LayerNorm, Attention<3>>, Residual<LayerNorm, Linear<384>, GELU, Linear<96>>>;
+    Seq<Residual<LayerNorm, Attention<3>>, Residual<LayerNorm, Linear<384>, GELUTanh, Linear<96>>>;
 struct GPT : Model<Tokens<256, 128>, Embedding<96>, Positions, Repeat<PIPE_BLOCKS, Block>,
                    LayerNorm, Linear<256>, CrossEntropy> {};
 using Trainer = Pipeline<GPT, Stages<4>, MicroBatches<8>, MicroBatchSize<2>, AdamW>;

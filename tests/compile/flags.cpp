@@ -9,7 +9,7 @@
 using namespace pp;
 
 struct Net : Model<Tokens<7, 5>, Embedding<20>, Residual<LayerNorm, Attention<2>>,
-                   Residual<Linear<33>, GELU, Linear<20>>, Linear<7>, CrossEntropy> {};
+                   Residual<Linear<33>, GELUTanh, Linear<20>>, Linear<7>, CrossEntropy> {};
 using Trainer =
     Pipeline<Net, AdamW, HostKernels<host::isa::avx2>, MicroBatches<2>, MicroBatchSize<3>>;
 

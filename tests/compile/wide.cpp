@@ -9,7 +9,7 @@
 using namespace pp;
 
 using Block =
-    Seq<Residual<LayerNorm, Attention<3>>, Residual<LayerNorm, Linear<384>, GELU, Linear<96>>>;
+    Seq<Residual<LayerNorm, Attention<3>>, Residual<LayerNorm, Linear<384>, GELUTanh, Linear<96>>>;
 struct GPT : Model<Tokens<256, 128>, Embedding<96>, Positions, Repeat<12, Block>, LayerNorm,
                    Linear<256>, CrossEntropy> {};
 using Trainer = Pipeline<GPT, Stages<16>, MicroBatches<64>, MicroBatchSize<2>, AdamW>;

@@ -339,7 +339,7 @@ TEST_CASE("atoms: mma of fp16", "[gpu]") { mma_agrees<operand_format::fp16>("mma
 namespace {
 
 /// Word 4: where the lane's row of 16 bytes is, of 64.
-template <bool Turned>
+template <bool Transposed>
 struct ldmatrix_atom : atom<5, 4> {
   struct alignas(16) row {
     unsigned of[4];
@@ -360,7 +360,7 @@ struct ldmatrix_atom : atom<5, 4> {
       block.shared().place[thread] = place;
     });
     auto& s = block.shared();
-    load_matrices<Turned>(
+    load_matrices<Transposed>(
         block, [&](int thread) { return &s.rows[s.place[thread]]; },
         [](state& mine) { return mine.of; });
     block.part([&](int thread, state& mine) {
@@ -369,7 +369,7 @@ struct ldmatrix_atom : atom<5, 4> {
   }
 };
 
-template <bool Turned>
+template <bool Transposed>
 void ldmatrix_agrees(char const* name) {
   words in;
   for (unsigned number = 0; number < 8; ++number)
@@ -377,7 +377,7 @@ void ldmatrix_agrees(char const* name) {
       for (int i = 0; i < 4; ++i) in.push_back(random_bits()());
       in.push_back((lane * (2 * number + 1) + 5 * number) % 32 * 2 + number % 2);  // all different
     }
-  agrees<ldmatrix_atom<Turned>>(name, in, equal);
+  agrees<ldmatrix_atom<Transposed>>(name, in, equal);
 }
 
 }  // namespace
@@ -764,8 +764,8 @@ struct gelu_atom : atom<1, 2> {
   PIPE_HD static void run(Block& block, arguments const& args) {
     block.part([&](int thread, state&) {
       float const x = math::from_bits(in(args, block.position(), thread));
-      out(args, block.position(), thread, 0) = math::bits(GELU::forward(x));
-      out(args, block.position(), thread, 1) = math::bits(GELU::derivative(x));
+      out(args, block.position(), thread, 0) = math::bits(GELUTanh::forward(x));
+      out(args, block.position(), thread, 1) = math::bits(GELUTanh::derivative(x));
     });
   }
 };
@@ -825,7 +825,7 @@ TEST_CASE("functions of the device are within their stated bounds", "[gpu]") {
             .share <= 1);
 }
 
-TEST_CASE("functions of the device: GELU and its derivative", "[gpu]") {
+TEST_CASE("functions of the device: GELUTanh and its derivative", "[gpu]") {
   auto const phi = [](double x) {
     return 1 / (1 + std::exp(-1.5957691216057308 * (x + 0.044715 * x * x * x)));
   };

@@ -34,10 +34,10 @@ void execute_as(pp::cuda::blas_product const& p, pp::cuda::arguments const& a) {
         case pp::cuda::blas_activation::none: break;
         case pp::cuda::blas_activation::gelu:
           aux[i + j * p.ldd] = Result(sum);
-          sum = pp::GELU::forward(sum);
+          sum = pp::GELUTanh::forward(sum);
           break;
         case pp::cuda::blas_activation::gelu_gradient:
-          sum *= pp::GELU::derivative(float(aux[i + j * p.ldd]));
+          sum *= pp::GELUTanh::derivative(float(aux[i + j * p.ldd]));
           break;
       }
       to = Result(sum);

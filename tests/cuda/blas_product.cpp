@@ -37,7 +37,7 @@ struct builder {
     return *this;
   }
   constexpr builder& bias_gradient() {
-    g.prologue.push_back(detail::step{op_kind::bias_gradient, 0, -1, take(), false});
+    g.prologue.push_back(detail::pointwise_op{op_kind::bias_gradient, 0, -1, take(), false});
     return *this;
   }
   /// The second operand is the transpose of a parameter.
@@ -54,15 +54,15 @@ struct builder {
     g.out[0] = take();
     return *this;
   }
-  constexpr detail::step make(op_kind kind, int leaf, bool stored) {
-    detail::step s{kind, short(leaf), -1, -1, false};
+  constexpr detail::pointwise_op make(op_kind kind, int leaf, bool stored) {
+    detail::pointwise_op s{kind, short(leaf), -1, -1, false};
     if (kind != op_kind::map) s.slot = take();
     if (stored) s.store = take();
     return s;
   }
 };
 
-/// Formulas of the chains below: ReLU, GELU, Tanh, DropQuarter.
+/// Formulas of the chains below: ReLU, GELUTanh, Tanh, DropQuarter.
 enum leaf : int { relu, gelu, hyperbolic, drops };
 
 #define PIPE_TEST_GROUP(name, ...)                            \
@@ -144,7 +144,7 @@ PIPE_TEST_GROUP(weight_of_many_rows,
 #undef PIPE_TEST_GROUP
 
 template <class T, class Described>
-using alone = on_host::one_group<T, Described, samples, ReLU, GELU, Tanh, DropQuarter>;
+using alone = on_host::one_group<T, Described, samples, ReLU, GELUTanh, Tanh, DropQuarter>;
 template <class Described>
 constexpr cuda::blas_product described = cuda::describe_blas_product<alone<float, Described>, 0>();
 
@@ -171,7 +171,7 @@ class operands {
         a.at<result_type>(slot)[k] = result_type(before);
     });
     for (auto const* chain : {&g.prologue, &g.epilogue})
-      for (detail::step const& s : *chain)
+      for (detail::pointwise_op const& s : *chain)
         if (s.kind == op_kind::dropout) *a.at<int>(s.slot) = 3;
     a.training = true;
     state_->seed = 7, state_->step = 2;
@@ -222,7 +222,7 @@ class reference {
         for (int r = 0; r < rows; ++r)
           sum += number(g.in[0], r * inner + k) * number(g.in[1], r * g.columns + c);
       }
-    for (detail::step const& s : g.prologue)
+    for (detail::pointwise_op const& s : g.prologue)
       for (int c = 0; c < g.columns; ++c) {
         double& sum = of[s.store][std::size_t(c)];
         sum = before;
@@ -240,7 +240,7 @@ class reference {
       for (int c = 0; c < g.columns; ++c) {
         double v = 0;
         for (int k = 0; k < inner; ++k)
-          v += left[std::size_t(k)] * number(g.in[1], g.attributes.contraction().is_turned
+          v += left[std::size_t(k)] * number(g.in[1], g.attributes.contraction().is_transposed
                                                           ? c * inner + k
                                                           : k * g.columns + c);
         if (g.out[0] >= 0) of[g.out[0]][std::size_t(r * g.columns + c)] = v;
@@ -248,9 +248,9 @@ class reference {
       }
     }
   }
-  void run(detail::static_vector<detail::step, detail::group::max_steps> const& chain, int width,
-           int r, int c, double& v) {
-    for (detail::step const& s : chain) {
+  void run(detail::static_vector<detail::pointwise_op, detail::group::max_ops> const& chain,
+           int width, int r, int c, double& v) {
+    for (detail::pointwise_op const& s : chain) {
       long const at = long(r) * width + c;
       if (s.kind == op_kind::bias) {
         v += number(s.slot, c);
@@ -262,10 +262,10 @@ class reference {
         v *= kept(*a_.ids(s.slot), width, r, c);
       } else if (s.kind == op_kind::map) {
         v = s.leaf == relu   ? ReLU::forward(v)
-            : s.leaf == gelu ? GELU::forward(v)
+            : s.leaf == gelu ? GELUTanh::forward(v)
                              : Tanh::forward(v);
       } else {
-        v *= GELU::derivative(number(s.slot, at));
+        v *= GELUTanh::derivative(number(s.slot, at));
       }
       if (s.store >= 0) of[s.store][std::size_t(at)] = v;
     }
@@ -353,12 +353,8 @@ TEST_CASE("a product in rows is one in columns with its operands exchanged", "[c
 }
 
 TEST_CASE("a call takes a bias if nobody reads what is before it, and no more", "[cuda]") {
-  constexpr auto takes_bias = [](cuda::blas_product const& p) {
-    return p.bias >= 0 && p.steps == 1;
-  };
-  constexpr auto takes_none = [](cuda::blas_product const& p) {
-    return p.bias < 0 && p.steps == 0;
-  };
+  constexpr auto takes_bias = [](cuda::blas_product const& p) { return p.bias >= 0 && p.ops == 1; };
+  constexpr auto takes_none = [](cuda::blas_product const& p) { return p.bias < 0 && p.ops == 0; };
   STATIC_REQUIRE(takes_none(described<plain>));
   STATIC_REQUIRE(takes_bias(described<with_bias>));
   STATIC_REQUIRE(takes_none(described<with_relu>));
@@ -374,8 +370,8 @@ TEST_CASE("a call takes a bias if nobody reads what is before it, and no more", 
 
 TEST_CASE("a call takes what is one with the product, if the library has it", "[cuda]") {
   using enum cuda::blas_activation;
-  constexpr auto takes = [](cuda::blas_product const& p, int steps, cuda::blas_activation what) {
-    return p.steps == steps && p.activation == what;
+  constexpr auto takes = [](cuda::blas_product const& p, int ops, cuda::blas_activation what) {
+    return p.ops == ops && p.activation == what;
   };
   STATIC_REQUIRE(takes(described<joined_residual>, 2, none));
   STATIC_REQUIRE(described<joined_residual>.c == joined_residual::make().epilogue[1].slot);

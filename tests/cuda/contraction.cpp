@@ -14,22 +14,23 @@ using cuda::product_format;
 namespace {
 
 /// A pipeline of one group: a product, and the gradient of a bias if it is a weight's gradient.
-/// IsTurned: the second operand is in memory as [N, K].
-template <class T, product_format Format, op_kind Kind, int R, int K, int N, bool IsTurned = false>
+/// IsTransposed: the second operand is in memory as [N, K].
+template <class T, product_format Format, op_kind Kind, int R, int K, int N,
+          bool IsTransposed = false>
 struct one_product {
   using element = T;
   using leaves = void;
   static constexpr dtype product =
       Format == product_format::tf32 ? dtype::tf32 : detail::dtype_of<T>::value;
   static constexpr int samples = 1, rows = R, inner = K, columns = N;
-  static constexpr bool is_turned = IsTurned;
+  static constexpr bool is_transposed = IsTransposed;
   static constexpr detail::group group_at(int) {
     detail::group g;
     g.anchor = Kind;
-    g.rows = R, g.attributes = detail::contraction_attributes{K, IsTurned}, g.columns = N;
+    g.rows = R, g.attributes = detail::contraction_attributes{K, IsTransposed}, g.columns = N;
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
     if (Kind == op_kind::matmul_weight_gradient)
-      g.prologue.push_back(detail::step{op_kind::bias_gradient, 0, -1, 3, false});
+      g.prologue.push_back(detail::pointwise_op{op_kind::bias_gradient, 0, -1, 3, false});
     g.slots = 4;
     return g;
   }
@@ -60,7 +61,7 @@ void is_exact(double tolerance, bool accumulate = false) {
       for (long n = 0; n < N; ++n)
         expected[std::size_t(weight ? k * N + n : r * N + n)] +=
             double(float(x[std::size_t(r * K + k)])) *
-            double(float(w[std::size_t(P::is_turned ? n * K + k : (weight ? r : k) * N + n)]));
+            double(float(w[std::size_t(P::is_transposed ? n * K + k : (weight ? r : k) * N + n)]));
   for (long r = 0; weight && r < R; ++r)
     for (long n = 0; n < N; ++n) sums[std::size_t(n)] += double(float(w[std::size_t(r * N + n)]));
   float const before = accumulate ? 0.5f : 0.0f;
@@ -197,10 +198,10 @@ struct chained_product {
     g.anchor = op_kind::matmul;
     g.rows = R, g.attributes = detail::contraction_attributes{K}, g.columns = N;
     g.in[0] = 0, g.in[1] = 1;
-    g.prologue.push_back(detail::step{op_kind::bias, 0, 2, -1, false});
-    g.prologue.push_back(detail::step{op_kind::add, 0, 3, Stored ? 4 : -1, false});
-    g.epilogue.push_back(detail::step{op_kind::bias, 0, 5, 6, false});
-    g.epilogue.push_back(detail::step{op_kind::add, 0, 7, 8, false});
+    g.prologue.push_back(detail::pointwise_op{op_kind::bias, 0, 2, -1, false});
+    g.prologue.push_back(detail::pointwise_op{op_kind::add, 0, 3, Stored ? 4 : -1, false});
+    g.epilogue.push_back(detail::pointwise_op{op_kind::bias, 0, 5, 6, false});
+    g.epilogue.push_back(detail::pointwise_op{op_kind::add, 0, 7, 8, false});
     g.slots = 9;
     return g;
   }

@@ -43,7 +43,7 @@ class device_array {
   std::size_t size_;
 };
 
-struct Small : Model<Input<12>, Linear<16>, GELU, Linear<5>, CrossEntropy> {};
+struct Small : Model<Input<12>, Linear<16>, GELUTanh, Linear<5>, CrossEntropy> {};
 using Trainer = Pipeline<Small, Cuda, MicroBatches<3>, MicroBatchSize<2>>;
 
 // [device_batch]
@@ -73,8 +73,8 @@ void train(Prefetched& trainer, int count, Load load) {
 }
 // [/prefetch]
 
-struct Weighted : Model<Input<12>, Linear<16>, GELU, Dropout<1, 4>, Linear<16>, Tanh, Linear<5>,
-                        CrossEntropyWith<Weights<"weight">, ClassWeights<3, 1, 0, 7, 2>>> {};
+struct Weighted : Model<Input<12>, Linear<16>, GELUTanh, Dropout<1, 4>, Linear<16>, Tanh, Linear<5>,
+                        With<CrossEntropy, Weights<"weight">, ClassWeights<3, 1, 0, 7, 2>>> {};
 
 template <class M, class... Options>
 void has_the_bits_of_the_hosts_arrays() {

@@ -10,7 +10,7 @@ namespace {
 
 /// The example's, smaller.
 using Block =
-    Seq<Residual<LayerNorm, Attention<3>>, Residual<LayerNorm, Linear<96>, GELU, Linear<24>>>;
+    Seq<Residual<LayerNorm, Attention<3>>, Residual<LayerNorm, Linear<96>, GELUTanh, Linear<24>>>;
 struct Gpt : Model<Tokens<61, 33>, Embedding<24>, Positions, Repeat<3, Block>, LayerNorm,
                    Linear<61>, CrossEntropy> {};
 

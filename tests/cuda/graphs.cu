@@ -36,7 +36,7 @@ void has_the_bits_of_streams() {
 }
 
 /// Products for cuBLASLt.
-struct Wide : Model<Input<16>, Linear<32>, GELU, Dropout<1, 4>, Linear<16>, RMSNorm, Linear<8>,
+struct Wide : Model<Input<16>, Linear<32>, GELUTanh, Dropout<1, 4>, Linear<16>, RMSNorm, Linear<8>,
                     CrossEntropy> {};
 
 }  // namespace

@@ -113,7 +113,7 @@ TEST_CASE("TMA pads a box beyond the matrix with zeros, and refuses wrong maps",
   machine.begin(&shared, sizeof shared);
   machine.begin_barrier(&shared.done, 1);
   machine.fence();
-  machine.arrive(&shared.done, good.box_bytes());
+  machine.arrive(&shared.done, box_bytes(good));
   machine.copy_box(shared.box, good, 16, 8, &shared.done);
   bool is_right = true;
   for (int r = 0; r < 64; ++r)

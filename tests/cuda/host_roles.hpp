@@ -136,10 +136,10 @@ class role_machine {
   void copy_box(void* to, tensor_map const& m, int row, int column, mbarrier* done) {
     if (fault_of(m) != map_fault::none || !is_aligned(m)) throw role_error("no such map");
     unsigned const first = address_of(to);
-    if (first % unsigned(std::max(128, alignment_of(m.pattern))) != 0)
+    if (first % unsigned(std::max(128, 8 * span_of(m.pattern))) != 0)
       throw role_error("a box at " + std::to_string(first) + " is not aligned");
     if (!at(done).is_known) throw role_error("a copy to " + name(done) + ", which it does not see");
-    for (unsigned i = first; i < first + unsigned(m.box_bytes()); ++i) {
+    for (unsigned i = first; i < first + unsigned(box_bytes(m)); ++i) {
       if (i >= bytes_) throw role_error("a copy beyond shared memory");
       if (read_later_[i] != 0)
         throw role_error("a copy to byte " + std::to_string(i) + ", which is still multiplied");
@@ -220,11 +220,11 @@ class role_machine {
         else
           std::memset(shared_ + to, 0, 2);
       }
-    for (unsigned k = c.to; k < c.to + unsigned(c.map.box_bytes()); ++k) {
+    for (unsigned k = c.to; k < c.to + unsigned(box_bytes(c.map)); ++k) {
       under_way_[k] = 0;
       seen_by_copies_[k] = shared_[k];
     }
-    at(c.done).bytes -= c.map.box_bytes();
+    at(c.done).bytes -= box_bytes(c.map);
     complete(c.done);
   }
 

@@ -116,7 +116,7 @@ void sums_are_right(IdOf id_of, double tolerance) {
 }
 
 int any_of(int r, int bound) {
-  return int(random_block(9, 1, std::uint64_t(r)).word[0] % unsigned(bound));
+  return int(math::random_block(9, 1, std::uint64_t(r)).word[0] % unsigned(bound));
 }
 
 }  // namespace

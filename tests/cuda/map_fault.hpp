@@ -28,6 +28,8 @@ constexpr map_fault fault_of(tensor_map const& m) {
     return map_fault::span;
   return map_fault::none;
 }
+/// The bytes of a box.
+constexpr int box_bytes(tensor_map const& m) { return m.box_rows * m.box_columns * 2; }
 /// Of its base: a multiple of 16.
 inline bool is_aligned(tensor_map const& m) {
   return reinterpret_cast<std::uintptr_t>(m.base) % 16 == 0;

@@ -8,9 +8,11 @@ using namespace pp;
 
 namespace {
 
-struct Mlp : Model<Input<20>, Linear<64>, GELU, Linear<64>, GELU, Linear<10>, CrossEntropy> {};
+struct Mlp
+    : Model<Input<20>, Linear<64>, GELUTanh, Linear<64>, GELUTanh, Linear<10>, CrossEntropy> {};
 struct Narrow
-    : Model<Input<24>, Linear<64>, ReLU, Linear<64>, GELU, Linear<40>, Tanh, Linear<10>, MSE> {};
+    : Model<Input<24>, Linear<64>, ReLU, Linear<64>, GELUTanh, Linear<40>, Tanh, Linear<10>, MSE> {
+};
 
 }  // namespace
 

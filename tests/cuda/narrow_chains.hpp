@@ -130,7 +130,7 @@ std::size_t bytes_of_slot(pp::detail::group const& g, int slot) {
   if (slot == g.in[1]) return (weight ? rows : inner) * columns * T;
   if (slot == g.out[0]) return weight ? inner * columns * sizeof(float) : rows * columns * T;
   if (weight) return columns * sizeof(float);  // of the bias
-  for (pp::detail::step const& s : g.epilogue)
+  for (pp::detail::pointwise_op const& s : g.epilogue)
     if (slot == s.slot)
       return s.kind == op_kind::dropout    ? sizeof(int)
              : s.kind == op_kind::bias     ? columns * T

@@ -8,7 +8,7 @@ using namespace pp;
 namespace {
 
 struct Classes : Model<Input<24>, Linear<32>, ReLU, Linear<7>, CrossEntropy> {};
-struct Squares : Model<Input<24>, Linear<32>, GELU, Linear<10>, MSE> {};
+struct Squares : Model<Input<24>, Linear<32>, GELUTanh, Linear<10>, MSE> {};
 
 template <class M, class Precision>
 void gives_the_bits_of_launches() {

@@ -10,14 +10,14 @@ using cuda::product_format;
 
 namespace {
 
-struct Even : Model<Input<24>, Linear<40>, ReLU, Linear<64>, GELU, Linear<10>, MSE> {};
+struct Even : Model<Input<24>, Linear<40>, ReLU, Linear<64>, GELUTanh, Linear<10>, MSE> {};
 struct Odd : Model<Input<7>, Linear<5>, Tanh, Linear<33, NoBias>, SiLU, Linear<1>, MSE> {};
 struct Wide : Model<Input<128>, Linear<128>, ReLU, Linear<128>, MSE> {};
 struct Five : Model<Input<64>, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>,
                     ReLU, Linear<64>, MSE> {};
 /// Positions, a residual, dropout after a layer.
-struct Rich : Model<Input<3, 20>, Linear<48>, Dropout<1, 4>, Linear<32>, GELU, Residual<Linear<32>>,
-                    Linear<6>, MSE> {};
+struct Rich : Model<Input<3, 20>, Linear<48>, Dropout<1, 4>, Linear<32>, GELUTanh,
+                    Residual<Linear<32>>, Linear<6>, MSE> {};
 
 template <class M, int Samples, class... More>
 using Trained = Pipeline<M, PortableHost, MicroBatches<2>, MicroBatchSize<Samples>, More...>;
@@ -71,8 +71,8 @@ TEST_CASE("which launches run as one kernel", "[cuda]") {
   STATIC_REQUIRE(chains<bf16, bf, apart, detail::program::backward_weight, 1>.count == 0);
 
   // forward that keeps nothing has no place in memory for what is handed on
-  struct Narrower
-      : Model<Input<64>, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, GELU, Linear<10>, MSE> {};
+  struct Narrower : Model<Input<64>, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, GELUTanh,
+                          Linear<10>, MSE> {};
   STATIC_REQUIRE(is_one_chain(
       chains<float, fp32, Trained<Narrower, 1000, RecomputeAll>, detail::program::forward>,
       {0, 4, 64}));

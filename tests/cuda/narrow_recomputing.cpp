@@ -11,11 +11,11 @@ using detail::program;
 namespace {
 
 /// Derivatives from what a layer hands on, from what it does not, behind dropout, and of nothing.
-struct Deep : Model<Input<17>, Linear<32>, GELU, Dropout<1, 10>, Linear<48, NoBias>, SiLU,
+struct Deep : Model<Input<17>, Linear<32>, GELUTanh, Dropout<1, 10>, Linear<48, NoBias>, SiLU,
                     Linear<24>, Tanh, Dropout<1, 4>, Linear<33>, ReLU, Linear<10>, Linear<9>, MSE> {
 };
 /// Tiles that are full, several of them in a block.
-struct Full : Model<Input<16, 32>, Linear<64>, GELU, Linear<32>, MSE> {};
+struct Full : Model<Input<16, 32>, Linear<64>, GELUTanh, Linear<32>, MSE> {};
 /// Three logits in the rows of a tile, which are wider.
 struct Classes : Model<Input<20>, Linear<48>, ReLU, Linear<3>, CrossEntropy> {};
 struct Two : Model<Input<3, 20>, Linear<24>, ReLU, Linear<6>, MSE> {};

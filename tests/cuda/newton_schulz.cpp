@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <pipe/backend/cuda/update/newton_schulz.hpp>
+#include <pipe/backend/product_shape.hpp>
 #include <pipe/base/half.hpp>
 #include <pipe/optim/muon.hpp>
 
@@ -49,26 +50,31 @@ struct loops {
     for (long r = 0; r < rows; ++r)
       for (long c = 0; c < columns; ++c) out[c * rows + r] = in[r * columns + c];
   }
-  void contract(long m, long n, long k, double const* a, long row, long column, double const* b,
-                double* c, double*) const {
-    for (long i = 0; i < m; ++i)
-      for (long j = 0; j < n; ++j) {
+  struct strided {
+    double const* data;
+    long row, column;
+  };
+  void contract(detail::product_shape const& shape, strided a, double const* b, double* c,
+                double*) const {
+    for (long i = 0; i < shape.rows; ++i)
+      for (long j = 0; j < shape.columns; ++j) {
         double sum = 0;
-        for (long p = 0; p < k; ++p) sum += a[i * row + p * column] * b[p * n + j];
-        c[i * n + j] = sum;
+        for (long p = 0; p < shape.inner; ++p)
+          sum += a.data[i * a.row + p * a.column] * b[p * shape.columns + j];
+        c[i * shape.columns + j] = sum;
       }
   }
 };
 
 /// A batch of matrices with all that their kernels go through.
 struct batch {
-  std::vector<tensor_shape> shapes;
+  std::vector<custom::tensor_shape> shapes;
   std::vector<cuda::spectral_matrix> list;
   std::vector<cuda::flat_range> tiles, squares;
   long elements = 0, workspace = 0;
 
-  explicit batch(std::vector<tensor_shape> const& all) : shapes(all) {
-    for (tensor_shape const& s : all) {
+  explicit batch(std::vector<custom::tensor_shape> const& all) : shapes(all) {
+    for (custom::tensor_shape const& s : all) {
       auto m = cuda::spectral_matrix::of(s.rows, s.columns, workspace);
       m.begin = m.state = elements;
       m.coefficients = int(list.size()) + 1;  // number 0 is another range's
@@ -112,7 +118,7 @@ void step(Muon const& o, batch const& b, cuda::spectral_memory<Muon> const& all,
 
 /// Two steps on matrices of these shapes.
 template <cuda::product_format F, class Copy>
-void steps_are_the_formula(Muon const& o, std::vector<tensor_shape> const& shapes,
+void steps_are_the_formula(Muon const& o, std::vector<custom::tensor_shape> const& shapes,
                            double tolerance) {
   batch const b(shapes);
   using set = Muon::matrix_coefficients<float>;
@@ -130,7 +136,7 @@ void steps_are_the_formula(Muon const& o, std::vector<tensor_shape> const& shape
       auto const judged = std::make_unique<cuda::step_outcome>(
           cuda::step_outcome{.factor = 0.375f * float(number)});
       for (std::size_t i = 0; i < b.list.size(); ++i) {
-        update_context const c{number, 0.01 * double(i + 1), 1, double(i % 2)};
+        custom::update_context const c{number, 0.01 * double(i + 1), 1, double(i % 2)};
         cuda::coefficients_at<Muon, set>(sets, long(i) + 1) =
             o.prepare_matrix<float>(c, b.shapes[i]);
         std::vector<double> gradient;
@@ -138,10 +144,10 @@ void steps_are_the_formula(Muon const& o, std::vector<tensor_shape> const& shape
           gradient.push_back(double(g[std::size_t(b.list[i].begin + k)] * judged->factor));
         std::vector<double> workspace(
             std::size_t(Muon::workspace_elements<loops, double>(b.shapes[i])));
-        o.update(
-            loops{}, c,
-            tensor_update<double>{b.shapes[i], exact_w.data() + b.list[i].begin, gradient.data(),
-                                  exact_states.data() + b.list[i].state, workspace.data()});
+        o.update(loops{}, c,
+                 custom::tensor_update<double>{
+                     b.shapes[i], exact_w.data() + b.list[i].begin, gradient.data(),
+                     exact_states.data() + b.list[i].state, workspace.data()});
       }
       cuda::spectral_memory<Muon> const all{b.list.data(),  sets,          w.data(),
                                             g.data(),       states.data(), room.data(),
@@ -171,10 +177,10 @@ void steps_are_the_formula(Muon const& o, std::vector<tensor_shape> const& shape
   }
 }
 
-std::vector<tensor_shape> const shapes = {{tensor_kind::matrix, 37, 9},
-                                          {tensor_kind::matrix, 9, 70},
-                                          {tensor_kind::matrix, 1, 1},
-                                          {tensor_kind::matrix, 65, 66}};
+std::vector<custom::tensor_shape> const shapes = {{custom::tensor_kind::matrix, 37, 9},
+                                                  {custom::tensor_kind::matrix, 9, 70},
+                                                  {custom::tensor_kind::matrix, 1, 1},
+                                                  {custom::tensor_kind::matrix, 65, 66}};
 
 }  // namespace
 
@@ -192,7 +198,7 @@ TEST_CASE("Muon without iterations moves along the momentum", "[cuda]") {
 }
 
 TEST_CASE("a matrix does not depend on the others of its batch", "[cuda]") {
-  tensor_shape const shape{tensor_kind::matrix, 33, 100};
+  custom::tensor_shape const shape{custom::tensor_kind::matrix, 33, 100};
   Muon const o{.newton_schulz_steps = 2};
   std::vector<std::vector<float>> found;
   for (auto const& all : {std::vector{shape}, std::vector{shapes[0], shapes[1], shape}})

@@ -40,7 +40,7 @@ struct norm_of {
     g.out[0] = 4;
     g.slots = 5;
     if (Adds) {
-      g.epilogue.push_back(detail::step{op_kind::add, 0, 5, 6, false});
+      g.epilogue.push_back(detail::pointwise_op{op_kind::add, 0, 5, 6, false});
       g.slots = 7;
     }
     return g;

@@ -279,6 +279,12 @@ TEST_CASE("there may be more groups of samples than tickets", "[cuda]") {
   using kernel = cuda::column_sums_kernel<cuda::batch_statistics_source<of, 0>>;
   static_assert(kernel::chunks > 1 && kernel::joint == 2);
   check_batch<float, 4096, 1, false, 1100, 1099, 1>();
+  // Two groups to a share would be 205 shares of five tickets, one more than there are.
+  using wide = on_host::one_group<
+      float, one_norm<op_kind::batch_statistics, 512, 640, of_batch<512, false, 1>, 3, 1, false>,
+      409>;
+  using of_strips = cuda::column_sums_kernel<cuda::batch_statistics_source<wide, 0>>;
+  static_assert(of_strips::chunks > 1 && of_strips::strips == 5 && of_strips::joint == 3);
 }
 TEST_CASE("norms of neighbouring channels are those of fp64", "[cuda]") {
   check_responses<float, 18, 5>();

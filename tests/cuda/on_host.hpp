@@ -56,7 +56,9 @@ void run(pp::host::arguments<typename P::element> const& a) {
 /// A user's own layer has functions for the host.
 template <class P, int G>
 void replace(pp::host::kernels<P>& k) {
-  if constexpr (!pp::detail::is_custom(P::group_at(G).anchor)) k.groups[G] = &run<P, G>;
+  if constexpr (pp::detail::attributes_of(P::group_at(G).anchor) !=
+                pp::detail::attribute_kind::custom)
+    k.groups[G] = &run<P, G>;
 }
 
 /// The option that takes the place of Host.

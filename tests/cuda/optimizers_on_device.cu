@@ -11,7 +11,7 @@ namespace {
 
 /// Vectors, matrices that lie and stand, a table that is shared, and what is frozen.
 struct Small
-    : Model<Tokens<11, 5>, Named<"table", Embedding<9>>, Positions, LayerNorm, Linear<37>, GELU,
+    : Model<Tokens<11, 5>, Named<"table", Embedding<9>>, Positions, LayerNorm, Linear<37>, GELUTanh,
             Frozen<Linear<7>>, Linear<70, NoBias>, Tanh, Linear<9>, Tied<"table">, CrossEntropy> {};
 
 template <class Optimizer, class... More>

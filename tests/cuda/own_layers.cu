@@ -15,24 +15,24 @@ namespace {
 struct Cubic {
   static constexpr shape result(shape in) { return in; }
   static constexpr int parameters = 1;
-  static constexpr custom_parameter parameter(int, shape in) {
+  static constexpr custom::parameter parameter(int, shape in) {
     return {1, in.columns(), "factor", {distribution::constant, 0.1f}, false};
   }
 
   // for the host
 
   template <class T>
-  static void forward(custom_forward<T> const& a) {
+  static void forward(custom::forward<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i)
       a.y[i] = a.x[i] + a.parameter[0][i % a.in.columns()] * a.x[i] * a.x[i] * a.x[i];
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a) {
+  static void input_gradient(custom::input_gradient<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i)
       a.dx[i] = a.dy[i] * (T(1) + T(3) * a.parameter[0][i % a.in.columns()] * a.x[i] * a.x[i]);
   }
   template <class T>
-  static void weight_gradient(custom_weight_gradient<T> const& a) {
+  static void weight_gradient(custom::weight_gradient<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i)
       a.gradient[0][i % a.in.columns()] += a.dy[i] * a.x[i] * a.x[i] * a.x[i];
   }
@@ -40,22 +40,22 @@ struct Cubic {
   // for a GPU: the same with a stream. Kernels get a copy of what the functions get.
 
   template <class T>
-  static void forward(custom_forward<T> const& a, cudaStream_t stream);
+  static void forward(custom::forward<T> const& a, cudaStream_t stream);
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a, cudaStream_t stream);
+  static void input_gradient(custom::input_gradient<T> const& a, cudaStream_t stream);
   template <class T>
-  static void weight_gradient(custom_weight_gradient<T> const& a, cudaStream_t stream);
+  static void weight_gradient(custom::weight_gradient<T> const& a, cudaStream_t stream);
 };
 
 template <class T>
-__global__ void cubic_forward(custom_forward<T> a, int count, int columns) {
+__global__ void cubic_forward(custom::forward<T> a, int count, int columns) {
   int const i = int(blockIdx.x * blockDim.x + threadIdx.x);
   if (i >= count) return;
   float const x = float(a.x[i]);
   a.y[i] = T(x + float(a.parameter[0][i % columns]) * x * x * x);
 }
 template <class T>
-__global__ void cubic_input_gradient(custom_input_gradient<T> a, int count, int columns) {
+__global__ void cubic_input_gradient(custom::input_gradient<T> a, int count, int columns) {
   int const i = int(blockIdx.x * blockDim.x + threadIdx.x);
   if (i >= count) return;
   float const x = float(a.x[i]);
@@ -63,7 +63,7 @@ __global__ void cubic_input_gradient(custom_input_gradient<T> a, int count, int 
 }
 /// A thread for each column: the order of additions is always the same.
 template <class T>
-__global__ void cubic_weight_gradient(custom_weight_gradient<T> a, int count, int columns) {
+__global__ void cubic_weight_gradient(custom::weight_gradient<T> a, int count, int columns) {
   int const c = int(blockIdx.x * blockDim.x + threadIdx.x);
   if (c >= columns) return;
   float sum = a.gradient[0][c];
@@ -75,17 +75,17 @@ __global__ void cubic_weight_gradient(custom_weight_gradient<T> a, int count, in
 }
 
 template <class T>
-void Cubic::forward(custom_forward<T> const& a, cudaStream_t stream) {
+void Cubic::forward(custom::forward<T> const& a, cudaStream_t stream) {
   int const count = int(a.samples * a.in.elements());
   cubic_forward<<<unsigned((count + 255) / 256), 256, 0, stream>>>(a, count, a.in.columns());
 }
 template <class T>
-void Cubic::input_gradient(custom_input_gradient<T> const& a, cudaStream_t stream) {
+void Cubic::input_gradient(custom::input_gradient<T> const& a, cudaStream_t stream) {
   int const count = int(a.samples * a.in.elements());
   cubic_input_gradient<<<unsigned((count + 255) / 256), 256, 0, stream>>>(a, count, a.in.columns());
 }
 template <class T>
-void Cubic::weight_gradient(custom_weight_gradient<T> const& a, cudaStream_t stream) {
+void Cubic::weight_gradient(custom::weight_gradient<T> const& a, cudaStream_t stream) {
   int const columns = a.in.columns();
   cubic_weight_gradient<<<unsigned((columns + 255) / 256), 256, 0, stream>>>(
       a, int(a.samples * a.in.elements()), columns);
@@ -96,21 +96,21 @@ void Cubic::weight_gradient(custom_weight_gradient<T> const& a, cudaStream_t str
 struct Centered : laws::Centered {
   using laws::Centered::forward, laws::Centered::input_gradient, laws::Centered::statistics;
   template <class T>
-  static void forward(custom_forward<T> const& a, cudaStream_t stream);
+  static void forward(custom::forward<T> const& a, cudaStream_t stream);
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a, cudaStream_t stream);
+  static void input_gradient(custom::input_gradient<T> const& a, cudaStream_t stream);
   template <class T>
-  static void statistics(custom_statistics<T> const& a, cudaStream_t stream);
+  static void statistics(custom::statistics<T> const& a, cudaStream_t stream);
 };
 
 template <class T>
-__global__ void center(custom_forward<T> a, int count, int columns) {
+__global__ void center(custom::forward<T> a, int count, int columns) {
   int const i = int(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < count) a.y[i] = T(float(a.x[i]) - a.buffer[0][i % columns]);
 }
 /// A thread for each column: the order of additions is always the same.
 template <class T>
-__global__ void add_columns(custom_statistics<T> a, int count, int columns) {
+__global__ void add_columns(custom::statistics<T> a, int count, int columns) {
   int const c = int(blockIdx.x * blockDim.x + threadIdx.x);
   if (c >= columns) return;
   float sum = a.sum[0][c];
@@ -119,17 +119,17 @@ __global__ void add_columns(custom_statistics<T> a, int count, int columns) {
 }
 
 template <class T>
-void Centered::forward(custom_forward<T> const& a, cudaStream_t stream) {
+void Centered::forward(custom::forward<T> const& a, cudaStream_t stream) {
   int const count = int(a.samples * a.in.elements());
   center<<<unsigned((count + 255) / 256), 256, 0, stream>>>(a, count, a.in.columns());
 }
 template <class T>
-void Centered::input_gradient(custom_input_gradient<T> const& a, cudaStream_t stream) {
+void Centered::input_gradient(custom::input_gradient<T> const& a, cudaStream_t stream) {
   cudaMemcpyAsync(a.dx, a.dy, sizeof(T) * std::size_t(a.samples * a.in.elements()),
                   cudaMemcpyDeviceToDevice, stream);
 }
 template <class T>
-void Centered::statistics(custom_statistics<T> const& a, cudaStream_t stream) {
+void Centered::statistics(custom::statistics<T> const& a, cudaStream_t stream) {
   int const columns = a.in.columns();
   add_columns<<<unsigned((columns + 255) / 256), 256, 0, stream>>>(
       a, int(a.samples * a.in.elements()), columns);

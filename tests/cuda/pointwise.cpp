@@ -6,8 +6,8 @@
 using namespace pp;
 
 TEST_CASE("pointwise chains agree with the host", "[cuda]") {
-  struct Wide
-      : Model<Input<24>, GELU, Dropout<1, 4>, Stash<"x">, Tanh, Linear<24>, Pop<"x">, SiLU, MSE> {};
+  struct Wide : Model<Input<24>, GELUTanh, Dropout<1, 4>, Stash<"x">, Tanh, Linear<24>, Pop<"x">,
+                      SiLU, MSE> {};
   on_host::agrees_with_the_host<Wide, MicroBatches<2>, MicroBatchSize<3>>();
   struct Odd : Model<Input<7>, Tanh, Dropout<1, 3>, Linear<5>, Sigmoid, MSE> {};
   on_host::agrees_with_the_host<Odd, MicroBatches<2>, MicroBatchSize<3>, Stages<2>>();

@@ -17,7 +17,7 @@ namespace {
 template <op_kind Anchor, int Columns, int Inner, bool Long>
 struct one_product {
   using element = bf16;
-  using leaves = detail::layers<GELU>;
+  using leaves = detail::layers<GELUTanh>;
   static constexpr int samples = 1;
   static constexpr detail::group group_at(int) {
     detail::group g;
@@ -30,8 +30,8 @@ struct one_product {
       return g;
     }
     g.epilogue.push_back(
-        detail::step{op_kind::bias, 0, 2, static_cast<signed char>(Long ? -1 : 3), false});
-    if (Long) g.epilogue.push_back(detail::step{op_kind::map, 0, -1, 3, false});
+        detail::pointwise_op{op_kind::bias, 0, 2, static_cast<signed char>(Long ? -1 : 3), false});
+    if (Long) g.epilogue.push_back(detail::pointwise_op{op_kind::map, 0, -1, 3, false});
     return g;
   }
 };

@@ -24,8 +24,8 @@ using Trained =
 /// Residuals and activations that are one with their products; rows of 24 numbers the stand-in for
 /// the library takes with an activation, those of 20 it does not.
 struct Joined
-    : Model<Input<16>, Linear<16>, Repeat<2, Residual<LayerNorm, Linear<24>, GELU, Linear<16>>>,
-            Residual<Linear<20>, GELU, Linear<16>>, Linear<8>, MSE> {};
+    : Model<Input<16>, Linear<16>, Repeat<2, Residual<LayerNorm, Linear<24>, GELUTanh, Linear<16>>>,
+            Residual<Linear<20>, GELUTanh, Linear<16>>, Linear<8>, MSE> {};
 template <class... Options>
 using InCalls = Pipeline<Joined, Cuda, AdamW, BF16, CublasLtProducts, MicroBatches<3>,
                          MicroBatchSize<2>, Options...>;
@@ -43,7 +43,7 @@ enum class what { relu, weight, residual, gelu, gelu_gradient };
 template <class T, what What>
 struct one_product {
   using element = T;
-  using leaves = detail::layers<ReLU, GELU>;
+  using leaves = detail::layers<ReLU, GELUTanh>;
   static constexpr int samples = 2;
   static constexpr detail::group group_at(int) {
     constexpr bool is_weight = What == what::weight, is_gradient = What == what::gelu_gradient;
@@ -56,20 +56,20 @@ struct one_product {
     g.slots = 4;
     if (is_weight) {
       g.out[0] = 2;
-      g.prologue.push_back(detail::step{op_kind::bias_gradient, 0, -1, 3, false});
+      g.prologue.push_back(detail::pointwise_op{op_kind::bias_gradient, 0, -1, 3, false});
       return g;
     }
     if (is_gradient) {
-      g.epilogue.push_back(detail::step{op_kind::map_gradient, 1, 2, 3, true});
+      g.epilogue.push_back(detail::pointwise_op{op_kind::map_gradient, 1, 2, 3, true});
       return g;
     }
     bool const keeps_sum = What == what::gelu;
-    g.epilogue.push_back(
-        detail::step{op_kind::bias, 0, 2, static_cast<signed char>(keeps_sum ? 4 : -1), false});
+    g.epilogue.push_back(detail::pointwise_op{op_kind::bias, 0, 2,
+                                              static_cast<signed char>(keeps_sum ? 4 : -1), false});
     if (What == what::residual)
-      g.epilogue.push_back(detail::step{op_kind::add, 0, 4, 3, true});
+      g.epilogue.push_back(detail::pointwise_op{op_kind::add, 0, 4, 3, true});
     else
-      g.epilogue.push_back(detail::step{op_kind::map, short(keeps_sum), -1, 3, keeps_sum});
+      g.epilogue.push_back(detail::pointwise_op{op_kind::map, short(keeps_sum), -1, 3, keeps_sum});
     g.slots = What == what::relu ? 4 : 5;
     return g;
   }
@@ -164,7 +164,7 @@ TEST_CASE("a call computes what its description says", "[gpu]") {
   call_is_what_it_says<one_product<fp16, what::relu>>(1e-3);
   call_is_what_it_says<one_product<fp16, what::weight>>(1e-5);
 }
-TEST_CASE("a call adds a residual, or computes GELU and its derivative", "[gpu]") {
+TEST_CASE("a call adds a residual, or computes GELUTanh and its derivative", "[gpu]") {
   if (!is_there()) return;
   call_is_what_it_says<one_product<bf16, what::residual>>(1e-2);
   call_is_what_it_says<one_product<bf16, what::gelu>>(1e-2);

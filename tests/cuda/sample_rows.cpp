@@ -67,8 +67,8 @@ void draws_as_the_host(int columns, detail::sampling_settings const& s, double s
       INFO("columns " << columns << ", temperature " << s.temperature << ", top-k " << s.top_k
                       << ", top-p " << s.top_p << ", place " << i << ", row " << r);
       CHECK(found[std::size_t(r)] ==
-            sample(std::span(x).subspan(std::size_t(r * columns), std::size_t(columns)), of_row,
-                   std::uint64_t(i)));
+            sampling::sample(std::span(x).subspan(std::size_t(r * columns), std::size_t(columns)),
+                             of_row, std::uint64_t(i)));
     }
   }
 }
@@ -106,7 +106,8 @@ TEST_CASE("of equal logits the first are kept", "[cuda]") {
   std::vector<float> const x{1, 2, 1, 1, 3, 1, 1, -0.0f, 0, 1, 1};
   for (std::uint64_t place = 0; place < 64; ++place)
     for (int const top_k : {2, 3, 5, 8, 9, 10})
-      CHECK(draw(x, 11, {50, top_k, 1, 3}, place)[0] == sample(x, {50, top_k, 1, 3}, place));
+      CHECK(draw(x, 11, {50, top_k, 1, 3}, place)[0] ==
+            sampling::sample(x, {50, top_k, 1, 3}, place));
   // Of eight equal ones a half and a bit more are five.
   std::vector<float> const equal(8, -0.5f);
   std::vector<int> seen(8);
@@ -123,9 +124,9 @@ TEST_CASE("of equal logits the first are kept", "[cuda]") {
 TEST_CASE("tokens are as frequent as they are likely", "[cuda][long]") {
   std::vector<float> const x{0.5f, -1, 2, 0, 1.5f, -3};
   detail::sampling_settings const s{0.7, 5, 0.97, 11};
-  std::vector<double> p = probabilities(x, s.temperature);
-  keep_top_k(p, s.top_k);
-  keep_top_p(p, s.top_p);
+  std::vector<double> p = sampling::probabilities(x, s.temperature);
+  sampling::keep_top_k(p, s.top_k);
+  sampling::keep_top_p(p, s.top_p);
   std::vector<double> seen(x.size());
   int const draws = 4000;
   for (int i = 0; i < draws; ++i) ++seen[std::size_t(draw(x, 6, s, std::uint64_t(i))[0])];
@@ -173,8 +174,8 @@ TEST_CASE("texts grow by their tokens, until there is no room", "[cuda]") {
   a.ids = ids.data();
   on_host::run_kernel<kernel>(a);
   auto const expected = [&](int row, std::uint64_t seed) {
-    return sample(std::span<float const>(x).subspan(std::size_t(row * columns), columns),
-                  {.seed = seed}, 0);
+    return sampling::sample(std::span<float const>(x).subspan(std::size_t(row * columns), columns),
+                            {.seed = seed}, 0);
   };
   CHECK(tokens == std::vector{expected(0, 9), -2, expected(8, 11)});
   CHECK(lengths == std::vector{2, 2, 3});

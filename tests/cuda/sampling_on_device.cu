@@ -23,7 +23,8 @@ using Trainer = Pipeline<Gpt, Cuda, Stages<2>, MicroBatchSize<2>>;
 /// A token for each row of logits, of which only the tokens come to the host, in pinned memory.
 void draw_tokens(device_span<float const> logits, device_span<int> tokens, int* on_host,
                  cudaStream_t stream) {
-  sample(logits, {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .seed = 1}, 0, tokens, stream);
+  sampling::sample(logits, {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .seed = 1}, 0, tokens,
+                   stream);
   cudaMemcpyAsync(on_host, tokens.data(), tokens.size() * sizeof(int), cudaMemcpyDeviceToHost,
                   stream);
 }
@@ -44,8 +45,8 @@ void draws_as_the_host(int columns, detail::sampling_settings const& s, double s
   cuda::check(cudaMemcpy(logits.data(), x.data(), x.size() * sizeof(float), cudaMemcpyHostToDevice),
               "logits of a test");
   for (std::uint64_t place = 0; place < 4; ++place) {
-    sample(device_span<float const>(logits.as<float>(), x.size()), s, place,
-           device_span<int>(tokens.as<int>(), rows));
+    sampling::sample(device_span<float const>(logits.as<float>(), x.size()), s, place,
+                     device_span<int>(tokens.as<int>(), rows));
     cuda::check(cudaMemcpy(found.data(), tokens.data(), rows * sizeof(int), cudaMemcpyDeviceToHost),
                 "tokens of a test");
     for (std::size_t r = 0; r < rows; ++r) {
@@ -53,7 +54,8 @@ void draws_as_the_host(int columns, detail::sampling_settings const& s, double s
       of_row.seed += r;
       INFO("columns " << columns << ", temperature " << s.temperature << ", top-k " << s.top_k
                       << ", top-p " << s.top_p << ", place " << place << ", row " << r);
-      CHECK(found[r] == sample(std::span<float const>(x).subspan(r * wide, wide), of_row, place));
+      CHECK(found[r] ==
+            sampling::sample(std::span<float const>(x).subspan(r * wide, wide), of_row, place));
     }
   }
 }
@@ -71,8 +73,8 @@ std::vector<int> said_by_the_host(Trainer& trainer, std::vector<int> text, long 
     std::copy(text.begin() + long(first), text.end(), window.begin());
     trainer.forward(window, logits);
     std::size_t const last = text.size() - first - 1;
-    text.push_back(sample(std::span<float const>(logits).subspan(last * columns, columns), how,
-                          std::uint64_t(i)));
+    text.push_back(sampling::sample(std::span<float const>(logits).subspan(last * columns, columns),
+                                    how, std::uint64_t(i)));
     said.push_back(text.back());
   }
   return said;
@@ -112,6 +114,7 @@ TEST_CASE("the page about rows of logits does what it says", "[gpu]") {
   cuda::check(cudaStreamSynchronize(stream), "a draw of tokens");
   std::vector<float> const same(100);
   for (std::size_t r = 0; r < 2; ++r)
-    CHECK(here.as<int>()[r] ==
-          sample(same, {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .seed = 1 + r}, 0));
+    CHECK(
+        here.as<int>()[r] ==
+        sampling::sample(same, {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .seed = 1 + r}, 0));
 }

@@ -115,7 +115,7 @@ void sorts_alike(IdOf id_of) {
 }
 
 int any_of(int r, int bound) {
-  return int(random_block(9, 1, std::uint64_t(r)).word[0] % unsigned(bound));
+  return int(math::random_block(9, 1, std::uint64_t(r)).word[0] % unsigned(bound));
 }
 
 struct NoTable : Model<Input<4>, Linear<3>, MSE> {};

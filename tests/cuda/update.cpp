@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include <pipe/backend/cuda/update/leaf_sums.hpp>
+#include <pipe/backend/cuda/update/accumulation_sums.hpp>
 #include <pipe/backend/cuda/update/not_finite.hpp>
 #include <pipe/backend/cuda/update/update.hpp>
 #include <pipe/base/half.hpp>
@@ -49,7 +49,7 @@ struct Plain {
     T scale, rate;
   };
   template <class T>
-  coefficients<T> prepare(update_context const& c) const {
+  coefficients<T> prepare(custom::update_context const& c) const {
     return {T(c.gradient_scale), T(c.learning_rate)};
   }
   template <class T>
@@ -101,7 +101,7 @@ void steps_are_the_formula(Optimizer const& o) {
     for (long step = 1; step <= 3; ++step) {
       auto const g = numbers(10 + std::uint64_t(step), size);
       auto const judged = kept(cuda::step_outcome{.factor = 0.375f * float(step)});
-      update_context const contexts[2] = {{step, 0.01, 1, 0}, {step, 0.02, 1, 0.5}};
+      custom::update_context const contexts[2] = {{step, 0.01, 1, 0}, {step, 0.02, 1, 0.5}};
       cuda::optimizer_step<Optimizer, Copy> f;
       std::vector<typename decltype(f)::coefficients> of_group;
       for (auto const& c : contexts) of_group.push_back(o.template prepare<float>(c));
@@ -112,7 +112,7 @@ void steps_are_the_formula(Optimizer const& o) {
       on_host::run_kernel<cuda::flat_kernel<decltype(f)>>({{list.data(), 4, 0}, f}, order);
       for (cuda::flat_range const& p : list)
         for (std::size_t i = std::size_t(p.begin); i < std::size_t(p.begin + p.count); ++i) {
-          update_context c = contexts[p.group];
+          custom::update_context c = contexts[p.group];
           // The kernel reads the factor on the device, and rounds the gradient that it scales.
           expected_step<Optimizer, float>(o.template prepare<float>(c), expected_w[i],
                                           g[i] * judged->factor, expected_m[i], expected_v[i]);
@@ -283,7 +283,7 @@ TEST_CASE("the outcome of a step", "[cuda]") {
   }
 }
 
-TEST_CASE("leaves are joined level by level", "[cuda]") {
+TEST_CASE("accumulations are joined level by level", "[cuda]") {
   constexpr cuda::extent size = 4099, apart = 4112;
   auto const own = numbers(1, size), levels = numbers(2, 2 * apart);
   auto losses = std::vector<double>(300, 0.1);

@@ -17,8 +17,8 @@ namespace wgmma_agreement {
 using pp::op_kind;
 
 /// A product, with a bias and an activation behind it, or the gradient of a bias if it is a
-/// weight's gradient. IsTurned: the second operand is in memory as [N, K].
-template <class T, op_kind Kind, int R, int K, int N, bool IsTurned = false>
+/// weight's gradient. IsTransposed: the second operand is in memory as [N, K].
+template <class T, op_kind Kind, int R, int K, int N, bool IsTransposed = false>
 struct one_product {
   using element = T;
   using leaves = pp::detail::layers<pp::ReLU>;
@@ -27,15 +27,15 @@ struct one_product {
   static constexpr pp::detail::group group_at(int) {
     pp::detail::group g;
     g.anchor = Kind;
-    g.rows = R, g.attributes = pp::detail::contraction_attributes{K, IsTurned}, g.columns = N;
+    g.rows = R, g.attributes = pp::detail::contraction_attributes{K, IsTransposed}, g.columns = N;
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
     g.slots = 4;
     if (is_weight) {
-      g.prologue.push_back(pp::detail::step{op_kind::bias_gradient, 0, -1, 3, false});
+      g.prologue.push_back(pp::detail::pointwise_op{op_kind::bias_gradient, 0, -1, 3, false});
       return g;
     }
-    g.epilogue.push_back(pp::detail::step{op_kind::bias, 0, 3, -1, false});
-    g.epilogue.push_back(pp::detail::step{op_kind::map, 0, -1, 4, false});
+    g.epilogue.push_back(pp::detail::pointwise_op{op_kind::bias, 0, 3, -1, false});
+    g.epilogue.push_back(pp::detail::pointwise_op{op_kind::map, 0, -1, 4, false});
     g.slots = 5;
     return g;
   }

@@ -25,7 +25,7 @@ learnt learn() {
   Trainer trainer({.seed = 3, .optimizer = {.learning_rate = 0.02f}});
   std::vector<float> x(1000 * 16), y(1000 * 8);
   for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] = float(random_block(1, 1, i).word[0] % 64) / 32 - 1;
+    x[i] = float(math::random_block(1, 1, i).word[0] % 64) / 32 - 1;
   for (std::size_t i = 0; i < y.size(); ++i) y[i] = x[i * 7 % x.size()];
   learnt all;
   for (int step = 0; step < 2; ++step) all.losses.push_back(trainer.step({x, y}).loss);

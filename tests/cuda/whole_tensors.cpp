@@ -52,11 +52,11 @@ struct loops {
   }
 };
 
-static_assert(two_pass_optimizer<laws::Normed> && two_pass_optimizer<LAMB>);
+static_assert(custom::two_pass_optimizer<laws::Normed> && custom::two_pass_optimizer<LAMB>);
 
 /// Where tensors of a stage lie: gaps between them, and states elsewhere.
 struct placed {
-  tensor_shape shape;
+  custom::tensor_shape shape;
   long begin, state;
 };
 
@@ -68,8 +68,8 @@ struct stage {
   std::vector<cuda::flat_range> ranges;
   long elements = 0, state_numbers = 0;
 
-  explicit stage(std::vector<tensor_shape> const& shapes) {
-    for (tensor_shape const& s : shapes) {
+  explicit stage(std::vector<custom::tensor_shape> const& shapes) {
+    for (custom::tensor_shape const& s : shapes) {
       tensors.push_back({s, elements, state_numbers});
       cuda::updated_tensor t{elements, state_numbers, s.rows, s.columns};
       t.coefficients = int(list.size()) + 1;  // number 0 is another range's
@@ -86,7 +86,7 @@ struct stage {
 
 /// Three steps on tensors of these shapes.
 template <class Copy, class Optimizer>
-void steps_are_the_formula(Optimizer const& o, std::vector<tensor_shape> const& shapes) {
+void steps_are_the_formula(Optimizer const& o, std::vector<custom::tensor_shape> const& shapes) {
   stage<Optimizer> const of(shapes);
   using set = typename Optimizer::template tensor_coefficients<float>;
   constexpr std::size_t set_bytes = std::size_t(cuda::coefficient_bytes<Optimizer>());
@@ -106,7 +106,7 @@ void steps_are_the_formula(Optimizer const& o, std::vector<tensor_shape> const& 
       auto const judged =
           std::make_unique<cuda::step_outcome>(cuda::step_outcome{.factor = 0.375f * float(step)});
       for (std::size_t i = 0; i < of.list.size(); ++i) {
-        update_context c{step, 0.01 * double(i + 1), 1, double(i % 2)};
+        custom::update_context c{step, 0.01 * double(i + 1), 1, double(i % 2)};
         cuda::coefficients_at<Optimizer, set>(sets, long(i) + 1) =
             o.template prepare_tensor<float>(c);
         std::vector<double> gradient, workspace;
@@ -117,8 +117,8 @@ void steps_are_the_formula(Optimizer const& o, std::vector<tensor_shape> const& 
         workspace.resize(
             std::size_t(Optimizer::template workspace_elements<void, double>(p.shape)));
         o.update(loops{}, c,
-                 tensor_update<double>{p.shape, exact_w.data() + p.begin, gradient.data(),
-                                       exact_states.data() + p.state, workspace.data()});
+                 custom::tensor_update<double>{p.shape, exact_w.data() + p.begin, gradient.data(),
+                                               exact_states.data() + p.state, workspace.data()});
       }
       cuda::tensor_memory<Optimizer> all{of.list.data(), sets,           w.data(),    g.data(),
                                          states.data(),  factors.data(), judged.get()};
@@ -174,9 +174,10 @@ void steps_are_the_formula(Optimizer const& o, std::vector<tensor_shape> const& 
   }
 }
 
-std::vector<tensor_shape> const shapes = {
-    {tensor_kind::matrix, 100, 90}, {tensor_kind::vector, 1, 37}, {tensor_kind::vector, 1, 1},
-    {tensor_kind::table, 64, 64},   {tensor_kind::matrix, 7, 5},  {tensor_kind::matrix, 33, 130}};
+std::vector<custom::tensor_shape> const shapes = {
+    {custom::tensor_kind::matrix, 100, 90}, {custom::tensor_kind::vector, 1, 37},
+    {custom::tensor_kind::vector, 1, 1},    {custom::tensor_kind::table, 64, 64},
+    {custom::tensor_kind::matrix, 7, 5},    {custom::tensor_kind::matrix, 33, 130}};
 
 }  // namespace
 
@@ -187,10 +188,10 @@ TEST_CASE("a step of LAMB is its formula", "[cuda]") {
 
 TEST_CASE("a step of Adafactor is its formula", "[cuda]") {
   auto more = shapes;
-  more.push_back({tensor_kind::matrix, 200, 516});
-  more.push_back({tensor_kind::matrix, 300, 3});
-  more.push_back({tensor_kind::matrix, 1, 700});
-  more.push_back({tensor_kind::table, 5, 1});
+  more.push_back({custom::tensor_kind::matrix, 200, 516});
+  more.push_back({custom::tensor_kind::matrix, 300, 3});
+  more.push_back({custom::tensor_kind::matrix, 1, 700});
+  more.push_back({custom::tensor_kind::table, 5, 1});
   steps_are_the_formula<bf16>(Adafactor{.epsilon1 = 1e-7, .weight_decay = 0.1}, more);
   steps_are_the_formula<float>(Adafactor{.epsilon1 = 1e-5, .epsilon2 = 0.5, .threshold = 0.2},
                                more);
@@ -209,7 +210,7 @@ TEST_CASE("norms of 0 count as equal", "[cuda]") {
 }
 
 TEST_CASE("a factor of a tensor does not depend on the others", "[cuda]") {
-  tensor_shape const shape{tensor_kind::matrix, 123, 100};
+  custom::tensor_shape const shape{custom::tensor_kind::matrix, 123, 100};
   std::vector<double> of_last;
   for (auto const& all : {std::vector{shape}, std::vector{shapes[0], shapes[1], shape}})
     for (auto const order : orders) {

@@ -13,15 +13,15 @@ namespace on_host {
 struct Centered : laws::Centered {
   using laws::Centered::forward, laws::Centered::input_gradient, laws::Centered::statistics;
   template <class T>
-  static void forward(pp::custom_forward<T> const& a, cudaStream_t on) {
+  static void forward(pp::custom::forward<T> const& a, cudaStream_t on) {
     on->put([a] { forward(a); });
   }
   template <class T>
-  static void input_gradient(pp::custom_input_gradient<T> const& a, cudaStream_t on) {
+  static void input_gradient(pp::custom::input_gradient<T> const& a, cudaStream_t on) {
     on->put([a] { input_gradient(a); });
   }
   template <class T>
-  static void statistics(pp::custom_statistics<T> const& a, cudaStream_t on) {
+  static void statistics(pp::custom::statistics<T> const& a, cudaStream_t on) {
     on->put([a] { statistics(a); });
   }
 };

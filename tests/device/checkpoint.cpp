@@ -13,7 +13,7 @@ using namespace pp;
 namespace {
 
 struct Run : Model<Tokens<7, 4>, Named<"table", Embedding<6>>, Positions, Dropout<1, 5>,
-                   Residual<LayerNorm, Linear<9>, GELU, Linear<6>>, Frozen<LayerNorm>,
+                   Residual<LayerNorm, Linear<9>, GELUTanh, Linear<6>>, Frozen<LayerNorm>,
                    Tied<"table">, CrossEntropy> {};
 template <class Backend, class Optimizer, class... More>
 using Of = Pipeline<Run, Backend, Optimizer, Averaging<9, 10>, MicroBatches<2>, MicroBatchSize<2>,

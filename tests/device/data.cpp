@@ -24,8 +24,8 @@ struct Regression : Model<Input<5>, Linear<12>, ReLU, Linear<12>, RMSNorm, SiLU,
 /// Two kinds of inputs, numbers that only the loss reads, and terms that weigh differently.
 struct Weighted : Model<Input<4, 3>, Linear<5>, Stash<"left">, Named<"ids", Tokens<9, 4>>,
                         Embedding<5>, Pop<"left">, Tanh, Linear<4>,
-                        CrossEntropyWith<Weights<"weight">, ClassWeights<3, 1, 0, 7>>> {};
-struct Chances : Model<Input<3>, Linear<4>, Tanh, Linear<2>, BCEWith<Weights<"weight">>> {};
+                        With<CrossEntropy, Weights<"weight">, ClassWeights<3, 1, 0, 7>>> {};
+struct Chances : Model<Input<3>, Linear<4>, Tanh, Linear<2>, With<BCE, Weights<"weight">>> {};
 
 template <class M, class Precision>
 using trained =

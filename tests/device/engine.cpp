@@ -37,41 +37,41 @@ struct Scaled {
   static inline long launches_left = -1;  // before one throws
   static constexpr shape result(shape in) { return in; }
   static constexpr int parameters = 1;
-  static constexpr custom_parameter parameter(int, shape in) {
+  static constexpr custom::parameter parameter(int, shape in) {
     return {1, in.columns(), "factor", {distribution::constant, 0.1f}, false};
   }
   template <class T>
-  static void forward(custom_forward<T> const& a) {
+  static void forward(custom::forward<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i)
       a.y[i] = T(float(a.x[i]) * (1 + float(a.parameter[0][i % a.in.columns()])));
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a) {
+  static void input_gradient(custom::input_gradient<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i)
       a.dx[i] = T(float(a.dy[i]) * (1 + float(a.parameter[0][i % a.in.columns()])));
   }
   template <class T>
-  static void weight_gradient(custom_weight_gradient<T> const& a) {
+  static void weight_gradient(custom::weight_gradient<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i)
       a.gradient[0][i % a.in.columns()] += float(a.dy[i]) * float(a.x[i]);
   }
   template <class T>
-  static void forward(custom_forward<T> const& a, cudaStream_t on) {
+  static void forward(custom::forward<T> const& a, cudaStream_t on) {
     if (launches_left-- == 0) throw 1;
     on->put([a] { forward(a); });
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a, cudaStream_t on) {
+  static void input_gradient(custom::input_gradient<T> const& a, cudaStream_t on) {
     on->put([a] { input_gradient(a); });
   }
   template <class T>
-  static void weight_gradient(custom_weight_gradient<T> const& a, cudaStream_t on) {
+  static void weight_gradient(custom::weight_gradient<T> const& a, cudaStream_t on) {
     on->put([a] { weight_gradient(a); });
   }
 };
 struct WithOwn : Model<Input<5>, Linear<12>, Custom<Scaled>, Linear<3>, MSE> {};
 /// A chain that runs as one kernel, and as its launches where somebody watches.
-struct Narrow : Model<Input<24>, Linear<40>, ReLU, Linear<40>, GELU, Linear<10>, MSE> {};
+struct Narrow : Model<Input<24>, Linear<40>, ReLU, Linear<40>, GELUTanh, Linear<10>, MSE> {};
 /// Angles of rotations keep their bits.
 struct Rotated : Model<Tokens<11, 6>, Embedding<8>, Residual<RMSNorm, Attention<2, RoPE<>>>,
                        Linear<11>, CrossEntropy> {};
@@ -248,7 +248,7 @@ TEST_CASE("a callback that throws leaves nothing under way and nothing changed",
 TEST_CASE("a launch of a user's own that throws leaves nothing under way and nothing changed",
           "[cuda]") {
   using trainer = Pipeline<WithOwn, on_host::Device, FP32, Stages<3>, MicroBatches<3>,
-                           MicroBatchSize<2>, Graphs<false>>;
+                           MicroBatchSize<2>, NoGraphs>;
   trainer plain({.seed = 3}), troubled({.seed = 3});
   laws::sample_batch<trainer> const data(1), other(2);
   for (long launches = 0; launches < 3; ++launches) {
@@ -266,7 +266,7 @@ TEST_CASE(
     "that it is broken",
     "[cuda]") {
   using trainer =
-      Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>, Graphs<false>>;
+      Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>, NoGraphs>;
   laws::sample_batch<trainer> const data(1), other(2);
   std::vector<float> outputs(std::size_t(trainer::samples * trainer::outputs_per_sample)),
       expected(outputs.size());

@@ -22,21 +22,21 @@ using on_host::hashing_executor;
 using on_host::pipeline_of_hashes;
 
 /// Whether a trainer runs a family's tables: they end in a flush, and each chunk is on one rank.
-bool is_for_trainers(family const& f, run_time_problem const& p) {
+bool is_for_trainers(schedules::family const& f, schedules::run_time_problem const& p) {
   return f.trains && !f.searches && replicas(f.where) == 1 && f.refuses(p) == nullptr &&
-         detail::check_runs(make_dynamic_table(f, p)).ok();
+         detail::check_runs(schedules::make_dynamic_table(f, p)).ok();
 }
 
 /// use(pipeline, micro-batches) for each family on 1 to 8 ranks, of up to `most` devices.
 template <class Use>
 void for_every_schedule(int most, std::initializer_list<int> all_micro_batches, Use const& use) {
   int families = 0;
-  for (family const& f : catalog) {
+  for (schedules::family const& f : schedules::catalog) {
     bool is_one = false;
     for (int ranks = 1; ranks <= 8; ++ranks)
       for (int const micro_batches : all_micro_batches) {
         int const per_rank = f.chunks_per_rank == 0 ? 2 : f.chunks_per_rank;
-        run_time_problem p;
+        schedules::run_time_problem p;
         p.ranks = ranks, p.chunks = ranks * per_rank / replicas(f.where);
         p.micro_batches = micro_batches;
         p.costs.resize(std::size_t(p.chunks));
@@ -59,7 +59,7 @@ struct processes_of_hashes {
   std::vector<std::unique_ptr<on_host::meeting_link>> links;
   std::vector<std::unique_ptr<hashing_executor>> executors;
 
-  /// edit(process, turns) changes the order of a process.
+  /// edit(process, entries) changes the order of a process.
   template <class Edit>
   processes_of_hashes(pipeline_of_hashes const& made, Edit const& edit, int replicas = 1)
       : replicas_(replicas) {
@@ -101,17 +101,17 @@ struct processes_of_hashes {
   int replicas_;
   std::vector<on_host::run_of_hashes> parts_;  // of the last run
 };
-void as_derived(int, std::vector<detail::cuda_turn>&) {}
-bool is_exchange(detail::cuda_turn const& t) {
-  return t.kind == detail::cuda_turn::kinds::exchange;
+void as_derived(int, std::vector<detail::cuda_entry>&) {}
+bool is_exchange(detail::cuda_entry const& t) {
+  return t.kind == detail::cuda_entry::kinds::exchange;
 }
-bool is_sum(detail::cuda_turn const& t) { return t.kind == detail::cuda_turn::kinds::sum; }
-/// The turns of a process that have a kind.
+bool is_sum(detail::cuda_entry const& t) { return t.kind == detail::cuda_entry::kinds::sum; }
+/// The entries of a process that have a kind.
 template <class Kind>
-std::vector<std::size_t> those(std::vector<detail::cuda_turn> const& turns, Kind const& is_of) {
+std::vector<std::size_t> those(std::vector<detail::cuda_entry> const& entries, Kind const& is_of) {
   std::vector<std::size_t> found;
-  for (std::size_t i = 0; i < turns.size(); ++i)
-    if (is_of(turns[i])) found.push_back(i);
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (is_of(entries[i])) found.push_back(i);
   return found;
 }
 
@@ -156,7 +156,7 @@ TEST_CASE("a wait that is left out shows, unless others imply it", "[cuda]") {
   long needed = 0, implied = 0;
   for (char const* name : {"1f1b", "zb-h1", "gpipe", "interleaved", "zb-v"}) {
     INFO(name);
-    family const* const f = find_family(name);
+    schedules::family const* const f = schedules::find_family(name);
     REQUIRE(f != nullptr);
     // Each rank is alone on its device: all waits are for other ranks, or for copies.
     int const micro_batches = 6, per_rank = f->chunks_per_rank == 0 ? 2 : f->chunks_per_rank;
@@ -210,18 +210,19 @@ TEST_CASE("exchanges in another order are caught", "[cuda]") {
   long swaps = 0;
   for (char const* name : {"1f1b", "gpipe", "zb-v"}) {
     INFO(name);
-    family const* const f = find_family(name);
+    schedules::family const* const f = schedules::find_family(name);
     pipeline_of_hashes const made(*f, 4, f->chunks_per_rank, 5, 4);
-    auto const turns = made.order_in({made.d.devices, 1, 1}).training;
-    for (std::size_t i = 0; i < turns.size(); ++i) {
-      if (!is_exchange(turns[i])) continue;
+    auto const entries = made.order_in({made.d.devices, 1, 1}).training;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (!is_exchange(entries[i])) continue;
       // The next value of the same stream.
       std::size_t j = i + 1;
-      while (j < turns.size() && !(is_exchange(turns[j]) && detail::stream_of(turns[j].of) ==
-                                                                detail::stream_of(turns[i].of)))
+      while (j < entries.size() &&
+             !(is_exchange(entries[j]) &&
+               detail::stream_of(entries[j].of) == detail::stream_of(entries[i].of)))
         ++j;
-      if (j == turns.size()) continue;
-      processes_of_hashes all(made, [&](int p, std::vector<detail::cuda_turn>& order) {
+      if (j == entries.size()) continue;
+      processes_of_hashes all(made, [&](int p, std::vector<detail::cuda_entry>& order) {
         if (p == 1) std::swap(order[i].of, order[j].of);
       });
       bool is_right = true;
@@ -280,23 +281,23 @@ TEST_CASE("sums of replicas at other places are caught", "[cuda]") {
   };
   for (char const* name : {"interleaved", "zb-v"}) {
     INFO(name);
-    family const* const f = find_family(name);
+    schedules::family const* const f = schedules::find_family(name);
     pipeline_of_hashes const made(*f, 2, 2, 4, 2);
     CHECK_FALSE(is_caught(made, &as_derived));
     // Two chunks of one process in the other order.
-    CHECK(is_caught(made, [](int p, std::vector<detail::cuda_turn>& turns) {
-      for (detail::cuda_turn& t : turns) t.adds_up = false;
-      auto const sums = those(turns, is_sum);
-      if (p == 2) std::swap(turns[sums.at(0)], turns[sums.at(1)]);
+    CHECK(is_caught(made, [](int p, std::vector<detail::cuda_entry>& entries) {
+      for (detail::cuda_entry& t : entries) t.adds_up = false;
+      auto const sums = those(entries, is_sum);
+      if (p == 2) std::swap(entries[sums.at(0)], entries[sums.at(1)]);
     }));
     // One chunk, in all processes, before its last action. Some streams are then late by chance.
     for (int c = 0; c < made.d.chunks; ++c)
-      early += is_caught(made, [&](int, std::vector<detail::cuda_turn>& turns) {
-        auto const sum = std::find_if(turns.begin(), turns.end(), [&](detail::cuda_turn const& t) {
-          return is_sum(t) && t.of.chunk == c;
-        });
-        if (sum == turns.end()) return;
-        auto const action = std::find_if(turns.begin(), sum, [&](detail::cuda_turn const& t) {
+      early += is_caught(made, [&](int, std::vector<detail::cuda_entry>& entries) {
+        auto const sum =
+            std::find_if(entries.begin(), entries.end(),
+                         [&](detail::cuda_entry const& t) { return is_sum(t) && t.of.chunk == c; });
+        if (sum == entries.end()) return;
+        auto const action = std::find_if(entries.begin(), sum, [&](detail::cuda_entry const& t) {
           return !is_exchange(t) && t.of == sum->of;
         });
         std::rotate(action, sum, sum + 1);
@@ -311,16 +312,16 @@ TEST_CASE("a sum of replicas is behind all that adds to it, and overlaps with ot
   for_every_schedule(8, {1, 5}, [&](pipeline_of_hashes const& made, int) {
     ++pipelines;
     for (int p = 0; p < made.d.devices.devices; ++p) {
-      auto const turns = made.order_in({made.d.devices, p, 1, 1, 2}).training;
+      auto const entries = made.order_in({made.d.devices, p, 1, 1, 2}).training;
       std::vector<int> sums(made.chunks.size());
       bool runs_later = false;
-      for (std::size_t i = turns.size(); i-- > 0;) {
-        detail::cuda_turn const& t = turns[i];
+      for (std::size_t i = entries.size(); i-- > 0;) {
+        detail::cuda_entry const& t = entries[i];
         int& of_chunk = sums[std::size_t(t.of.chunk)];
         // The first chunk's last result goes nowhere; no process waits for one behind a sum.
         if (t.adds_up)
-          CHECK((!is_exchange(t) && !is_sum(t) && is_sum(turns.at(i + 1)) &&
-                 turns[i + 1].of == t.of));
+          CHECK((!is_exchange(t) && !is_sum(t) && is_sum(entries.at(i + 1)) &&
+                 entries[i + 1].of == t.of));
         first_chunk += t.adds_up && t.of.chunk == 0;
         if (is_sum(t)) ++of_chunk, ++(runs_later ? overlapping : last);
         if (is_sum(t) || is_exchange(t)) continue;

@@ -19,10 +19,10 @@ namespace {
 using fake_gpu::gpu;
 
 constexpr int context = 12, vocabulary = 37;
-struct Gpt
-    : Model<Tokens<vocabulary, context>, Named<"table", Embedding<16>>, Positions,
-            Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<20>, GELU, Linear<16>>,
-            LayerNorm, Tied<"table">, CrossEntropy> {};
+struct Gpt : Model<Tokens<vocabulary, context>, Named<"table", Embedding<16>>, Positions,
+                   Residual<LayerNorm, Attention<2>>,
+                   Residual<LayerNorm, Linear<20>, GELUTanh, Linear<16>>, LayerNorm, Tied<"table">,
+                   CrossEntropy> {};
 using Trainer = Pipeline<Gpt, on_host::Device, Stages<2>, MicroBatches<2>, MicroBatchSize<2>>;
 
 Trainer made() {
@@ -43,8 +43,9 @@ std::vector<int> said_by_the_host(Trainer& trainer, std::vector<int> text, long 
     std::copy(text.begin() + long(first), text.end(), window.begin());
     trainer.forward(window, logits);
     std::size_t const last = text.size() - first - 1;
-    text.push_back(sample(std::span<float const>(logits).subspan(last * vocabulary, vocabulary),
-                          how, std::uint64_t(i)));
+    text.push_back(
+        sampling::sample(std::span<float const>(logits).subspan(last * vocabulary, vocabulary), how,
+                         std::uint64_t(i)));
     said.push_back(text.back());
   }
   return said;
@@ -186,14 +187,16 @@ TEST_CASE("rows of logits have a token each", "[device]") {
   cuda::stream const on;
   on_host::device_array<float> const logits(std::span<float const>(x), on);
   on_host::device_array<int> const tokens(3);
-  sample(logits.view(), random_draws, 7, tokens.view(), on);
+  sampling::sample(logits.view(), random_draws, 7, tokens.view(), on);
   REQUIRE(cudaStreamSynchronize(on) == cudaSuccess);
   for (std::size_t r = 0; r < 3; ++r) {
     auto of_row = random_draws;
     of_row.seed += r;
-    CHECK(tokens.read()[r] ==
-          sample(std::span<float const>(x).subspan(r * vocabulary, vocabulary), of_row, 7));
+    CHECK(
+        tokens.read()[r] ==
+        sampling::sample(std::span<float const>(x).subspan(r * vocabulary, vocabulary), of_row, 7));
   }
-  CHECK(message_of([&] { sample(logits.view().first(100), random_draws, 7, tokens.view()); }) ==
-        "sample: 100 logits are no rows for 3 tokens");
+  CHECK(message_of([&] {
+          sampling::sample(logits.view().first(100), random_draws, 7, tokens.view());
+        }) == "sample: 100 logits are no rows for 3 tokens");
 }

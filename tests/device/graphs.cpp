@@ -35,20 +35,20 @@ template <int Layer>
 struct Marked {
   static constexpr shape result(shape in) { return in; }
   static constexpr int parameters = 1;
-  static constexpr custom_parameter parameter(int, shape in) {
+  static constexpr custom::parameter parameter(int, shape in) {
     return {1, in.columns(), "shift", {distribution::constant, 0.1f}, false};
   }
   template <class T>
-  static void forward(custom_forward<T> const& a) {
+  static void forward(custom::forward<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i)
       a.y[i] = T(float(a.x[i]) + float(a.parameter[0][i % a.in.columns()]));
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a) {
+  static void input_gradient(custom::input_gradient<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i) a.dx[i] = a.dy[i];
   }
   template <class T>
-  static void weight_gradient(custom_weight_gradient<T> const& a) {
+  static void weight_gradient(custom::weight_gradient<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i)
       a.gradient[0][i % a.in.columns()] += float(a.dy[i]);
   }
@@ -60,17 +60,17 @@ struct Marked {
     if (throws && on->in != nullptr) throw 1;
   }
   template <class T>
-  static void forward(custom_forward<T> const& a, cudaStream_t on) {
+  static void forward(custom::forward<T> const& a, cudaStream_t on) {
     on->put([a] { forward(a); });
     left(mark::forward, on);
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a, cudaStream_t on) {
+  static void input_gradient(custom::input_gradient<T> const& a, cudaStream_t on) {
     on->put([a] { input_gradient(a); });
     left(mark::input_gradient, on);
   }
   template <class T>
-  static void weight_gradient(custom_weight_gradient<T> const& a, cudaStream_t on) {
+  static void weight_gradient(custom::weight_gradient<T> const& a, cudaStream_t on) {
     on->put([a] { weight_gradient(a); });
     left(mark::weight_gradient, on);
   }
@@ -117,15 +117,14 @@ struct dependencies {
       return part{splits ? mark::weight_gradient : mark::input_gradient, chunk, mb};
     };
     for (int r = 0; r < d.ranks; ++r)
-      for (int i = 0; i < d.rank[r].training_count; ++i) {
-        action const& a = d.rank[r].training[i];
+      for (schedules::action const& a : d.rank[r].training) {
         auto const add = [&](enum mark::kind kind) {
           before.emplace_back();
           if (!parts.empty() && d.chunk[parts.back().chunk].rank == r)
             before.back().push_back(int(parts.size()) - 1);
           parts.push_back({kind, a.chunk, a.micro_batch});
         };
-        if (a.kind == action_kind::forward) add(mark::forward);
+        if (a.kind == schedules::action_kind::forward) add(mark::forward);
         if (detail::makes_input_gradient(a.kind)) add(mark::input_gradient);
         if (splits && detail::makes_weight_gradient(a.kind)) add(mark::weight_gradient);
       }
@@ -136,10 +135,10 @@ struct dependencies {
       };
       if (kind == mark::forward) {
         needs({mark::forward, c - 1, mb});
-        needs(read_by(c + 1, mb - d.chunk[c].boundary.slots));
+        needs(read_by(c + 1, mb - d.chunk[c].rings.boundary.slots));
       } else if (kind == mark::input_gradient) {
         needs({mark::input_gradient, c + 1, mb});
-        needs(read_by(c - 1, mb - d.chunk[c].gradient.slots));
+        needs(read_by(c - 1, mb - d.chunk[c].rings.gradient.slots));
       }
     }
     // A topological order of the parts.
@@ -249,7 +248,7 @@ template <class Model, class... Options>
 void has_the_bits_of_streams() {
   using by_graph = Pipeline<Model, on_host::Device, AdamW, Averaging<9, 10>, Options...>;
   using by_streams =
-      Pipeline<Model, on_host::Device, AdamW, Averaging<9, 10>, Graphs<false>, Options...>;
+      Pipeline<Model, on_host::Device, AdamW, Averaging<9, 10>, NoGraphs, Options...>;
   for (preference p : {preference::awaited, preference::last, preference::first}) {
     gpu.prefers = p;
     gpu.graph_launches = 0;
@@ -338,7 +337,7 @@ TEST_CASE("edges that paths imply are found", "[cuda]") {
 TEST_CASE("a skipped step is skipped by a graph, too", "[cuda]") {
   using trainer = Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>>;
   using streams =
-      Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>, Graphs<false>>;
+      Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>, NoGraphs>;
   trainer t({.seed = 3});
   streams s({.seed = 3});
   laws::sample_batch<trainer> data(1);
@@ -410,8 +409,8 @@ TEST_CASE("steps run by streams where the driver is too old for graphs", "[cuda]
 }
 
 TEST_CASE("a step of more kernels than a graph may have runs by streams", "[cuda]") {
-  using small = Pipeline<Regression, on_host::Device, FP32, MicroBatches<2>, Graphs<true, 40>>;
-  using large = Pipeline<Regression, on_host::Device, FP32, MicroBatches<20>, Graphs<true, 40>>;
+  using small = Pipeline<Regression, on_host::Device, FP32, MicroBatches<2>, Graphs<40>>;
+  using large = Pipeline<Regression, on_host::Device, FP32, MicroBatches<20>, Graphs<40>>;
   gpu.captures = 0;
   small a;
   CHECK(a.runs_on() == "a CPU, steps as CUDA graphs");
@@ -432,7 +431,7 @@ TEST_CASE("a launch that cannot be captured fails with a reason, and leaves noth
     waits = true;
     for (trainer* t : {&plain, &troubled}) t->step(data.view());  // by streams: they may wait
     CHECK_THROWS_WITH(troubled.step(data.view()),
-                      Catch::Contains("not under capture") && Catch::Contains("Graphs<false>"));
+                      Catch::Contains("not under capture") && Catch::Contains("NoGraphs"));
     CHECK(gpu.is_idle());
     CHECK_FALSE(gpu.is_capturing());
     CHECK(troubled.steps() == 1);

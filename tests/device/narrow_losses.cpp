@@ -12,14 +12,14 @@ using namespace on_host;
 namespace {
 
 template <class Loss>
-struct Ends : Model<Input<24>, Linear<40>, ReLU, Linear<40>, GELU, Linear<10>, Loss> {};
+struct Ends : Model<Input<24>, Linear<40>, ReLU, Linear<40>, GELUTanh, Linear<10>, Loss> {};
 /// What is before the chain runs in forward.
 struct Normed : Model<Input<3, 24>, LayerNorm, Linear<40>, Tanh, Dropout<1, 10>, Linear<9>, MSE> {};
 /// Two heads, of which one is behind the loss of the other.
 struct Several
     : Model<Input<24>, Linear<40>, ReLU, Stash<"early">, Linear<10>,
-            Losses<MSE, FurtherLoss<"kind", "early", Linear<16>, GELU, Linear<6>, CrossEntropy>>> {
-};
+            Losses<MSE,
+                   FurtherLoss<"kind", "early", Linear<16>, GELUTanh, Linear<6>, CrossEntropy>>> {};
 /// Two losses of one value.
 struct Same : Model<Input<24>, Linear<40>, ReLU, Linear<10>, Stash<"y">,
                     Losses<MSE, FurtherLoss<"sizes", "y", LossWeight<2>, MSE>>> {};
@@ -97,10 +97,10 @@ TEST_CASE("several losses of narrow layers are launches of their own", "[cuda]")
 }
 
 TEST_CASE("other losses in backward have the bits of launches", "[cuda]") {
-  is_as_launches<Ends<CrossEntropyWith<ZLoss<1, 10>, LabelSmoothing<3, 10>, Weights<"weight">>>,
+  is_as_launches<Ends<With<CrossEntropy, ZLoss<1, 10>, LabelSmoothing<3, 10>, Weights<"weight">>>,
                  FP16, MicroBatches<2>>();
   is_as_launches<Ends<Clipped>, FP32, MicroBatches<2>>();
-  is_as_launches<Ends<BCEWith<Weights<"weight">>>, BF16, MicroBatches<2>>();
+  is_as_launches<Ends<With<BCE, Weights<"weight">>>, BF16, MicroBatches<2>>();
 }
 
 TEST_CASE("stages and schedules keep the bits of a loss in backward", "[cuda]") {

@@ -142,13 +142,13 @@ TEST_CASE("explain lists state on the host by rank", "[cuda]") {
   std::string const text = explain<trainer>();
   INFO(text);
   CHECK(text.find("allocated  on the host\n") != text.npos);
-  CHECK(text.find(" in all, and " + readable_bytes(all) + " of optimizer state on the host\n") !=
-        text.npos);
+  CHECK(text.find(" in all, and " + console::readable_bytes(all) +
+                  " of optimizer state on the host\n") != text.npos);
   CHECK(explain<Net<Devices<4>>>().find("on the host") == std::string::npos);
 }
 
 TEST_CASE("state on the host in a graph and by streams", "[cuda]") {
-  laws::graphs_have_the_bits_of_streams<Net<OffloadState>, Net<OffloadState, Graphs<false>>>();
+  laws::graphs_have_the_bits_of_streams<Net<OffloadState>, Net<OffloadState, NoGraphs>>();
 }
 
 TEST_CASE("memory that cannot be page-locked is refused by rank and size, and nothing is left",

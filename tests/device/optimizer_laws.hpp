@@ -17,7 +17,7 @@ using namespace pp;
 
 /// Vectors, matrices that lie and stand, tables, one of them shared, groups, and what is frozen.
 struct Mixed : Model<Tokens<11, 5>, Named<"table", Embedding<9>>,
-                     Group<LearningRate<1, 2>, Positions, LayerNorm>, Linear<37>, GELU,
+                     Group<LearningRate<1, 2>, Positions, LayerNorm>, Linear<37>, GELUTanh,
                      Frozen<Linear<7>>, Linear<70, NoBias>, Tanh, Group<WeightDecay<0>, Linear<9>>,
                      Tied<"table">, CrossEntropy> {};
 
@@ -132,7 +132,7 @@ void holds_in_fp32(double tolerance) {
 /// In 16 bits, with copies of the parameters.
 template <class Optimizer>
 void holds_in_bf16() {
-  using two = trained<Optimizer, BF16, Stages<2>, Graphs<false>>;
+  using two = trained<Optimizer, BF16, Stages<2>, NoGraphs>;
   using three = trained<Optimizer, BF16, Stages<3>, GPipe>;
   gives_the_bits_of<two, three>(fake_gpu::preference::last);
   graphs_have_the_bits_of_streams<three, two>();

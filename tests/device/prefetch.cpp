@@ -174,7 +174,7 @@ TEST_CASE("what is prefetched is refused, used up and rejected alike", "[cuda]")
 }
 
 TEST_CASE("a prefetched mini-batch outlives a run that fails, or says that it does not", "[cuda]") {
-  using trainer = trained<Regression, on_host::Device, FP16, Graphs<false>>;
+  using trainer = trained<Regression, on_host::Device, FP16, NoGraphs>;
   laws::sample_batch<trainer> const data(1), next(2);
   trainer plain({.seed = 3});
   double const expected = plain.evaluate(next.view());

@@ -27,20 +27,20 @@ struct Noted {
     in.push_back(the_tool.open.size() == 2 ? the_tool.open[0] + ": " + the_tool.open[1] : "none");
   }
   template <class T>
-  static void forward(custom_forward<T> const& a) {
+  static void forward(custom::forward<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i) a.y[i] = a.x[i];
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a) {
+  static void input_gradient(custom::input_gradient<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i) a.dx[i] = a.dy[i];
   }
   template <class T>
-  static void forward(custom_forward<T> const& a, cudaStream_t on) {
+  static void forward(custom::forward<T> const& a, cudaStream_t on) {
     note();
     on->put([a] { forward(a); });
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a, cudaStream_t on) {
+  static void input_gradient(custom::input_gradient<T> const& a, cudaStream_t on) {
     note();
     on->put([a] { input_gradient(a); });
   }
@@ -55,7 +55,7 @@ using names = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE("every action is a range in that of its run, with a registered name", "[cuda]") {
-  using Trainer = Ranged<Graphs<false>>;
+  using Trainer = Ranged<NoGraphs>;
   Trainer trainer({.seed = 3});
   laws::sample_batch<Trainer> const data(1);
   the_tool.seen.clear(), Noted::in.clear();
@@ -68,9 +68,9 @@ TEST_CASE("every action is a range in that of its run, with a registered name", 
   auto const& table = Trainer::compiled::table();
   for (int r = 0; r < table.ranks(); ++r)
     for (int i = 0; i < table.size(r); ++i) {
-      action const a = table.at(r, i);
-      planned.insert(short_name(a.kind) + (" chunk " + std::to_string(a.chunk)) + " micro-batch " +
-                     std::to_string(a.micro_batch));
+      schedules::action const a = table.at(r, i);
+      planned.insert(schedules::short_name(a.kind) + (" chunk " + std::to_string(a.chunk)) +
+                     " micro-batch " + std::to_string(a.micro_batch));
     }
   CHECK(seen == planned);
   CHECK(planned.count("BW chunk 1 micro-batch 1") == 1);
@@ -87,7 +87,7 @@ TEST_CASE("every action is a range in that of its run, with a registered name", 
   CHECK(the_tool.open.empty());
 }
 TEST_CASE("split backward has ranges of its own", "[cuda]") {
-  using Trainer = Ranged<Graphs<false>, ZeroBubbleH1>;
+  using Trainer = Ranged<NoGraphs, ZeroBubbleH1>;
   Trainer trainer({.seed = 3});
   the_tool.seen.clear();
   trainer.step(laws::sample_batch<Trainer>(1).view());
@@ -104,7 +104,7 @@ TEST_CASE("a step that is replayed is one range", "[cuda]") {
   CHECK(the_tool.seen == names{"train"});
 }
 TEST_CASE("a range ends when its action throws", "[cuda]") {
-  using Trainer = Ranged<Graphs<false>>;
+  using Trainer = Ranged<NoGraphs>;
   Trainer trainer({.seed = 3});
   laws::sample_batch<Trainer> const data(1);
   Noted::throws = true;

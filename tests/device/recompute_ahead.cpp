@@ -9,8 +9,8 @@ using namespace pp;
 
 namespace {
 
-struct Net : Model<Input<24>, Linear<40>, ReLU, Linear<40>, GELU, Dropout<1, 5>, Linear<40>, GELU,
-                   Linear<10>, MSE> {};
+struct Net : Model<Input<24>, Linear<40>, ReLU, Linear<40>, GELUTanh, Dropout<1, 5>, Linear<40>,
+                   GELUTanh, Linear<10>, MSE> {};
 
 /// Compares S with recomputation ahead and in the backward.
 template <class S, class... Options>

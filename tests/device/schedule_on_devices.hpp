@@ -84,8 +84,8 @@ struct chunk_of_hashes {
 
 /// A schedule's pipeline, in the memory plan of a trainer.
 struct pipeline_of_hashes {
-  pp::run_time_problem problem;
-  pp::dynamic_table table;
+  pp::schedules::run_time_problem problem;
+  pp::schedules::dynamic_table table;
   std::vector<pp::detail::slot_count> slots;
   std::vector<chunk_of_hashes> made;
   std::vector<pp::detail::launch> launches;                // by chunk, then program
@@ -97,16 +97,16 @@ struct pipeline_of_hashes {
   pp::detail::copied passed_value{}, passed_gradient{};
   pp::detail::pipeline_description d;
 
-  pipeline_of_hashes(pp::family const& f, int rank_count, int chunks_per_rank, int micro_batches,
-                     int devices)
+  pipeline_of_hashes(pp::schedules::family const& f, int rank_count, int chunks_per_rank,
+                     int micro_batches, int devices)
       : problem(problem_of(rank_count, chunks_per_rank, micro_batches)),
-        table(pp::make_dynamic_table(f, problem)) {
+        table(pp::schedules::make_dynamic_table(f, problem)) {
     int const n = problem.chunks;
     describe_programs(f.splits_backward);
-    auto const when = pp::simulate(problem, table);
+    auto const when = pp::schedules::simulate(problem, table);
     for (int c = 0; c + 1 < n; ++c)
-      slots.push_back(
-          pp::detail::spare_slots(pp::boundary_slots(problem, table, when, c), micro_batches));
+      slots.push_back(pp::detail::spare_slots(
+          pp::schedules::boundary_slots(problem, table, when, c), micro_batches));
     d.devices = {devices, rank_count};
     d.ranks = rank_count, d.chunks = n, d.micro_batches = micro_batches;
     d.inputs = 0, d.loss_rows = 1;
@@ -120,11 +120,13 @@ struct pipeline_of_hashes {
   pp::detail::cuda_order order() const { return {pp::cuda::order_of(problem, table, slots), {}}; }
   /// That of a process of those that have a device each.
   pp::detail::cuda_order order_in(pp::detail::local_devices const& process) const {
-    auto const steps = pp::communicate(problem, table, slots);
-    std::vector<pp::detail::rank_steps> of_ranks;
+    auto const steps = pp::schedules::communicate(problem, table, slots);
+    std::vector<pp::detail::rank_instructions> of_ranks;
     for (int r = 0; r < d.ranks; ++r)
       of_ranks.push_back({std::data(steps.row(r)), steps.size(r), nullptr, 0});
-    return {pp::cuda::turns_of(pp::cuda::merge_steps(of_ranks.data(), d.ranks, true), process), {}};
+    return {
+        pp::cuda::entries_of(pp::cuda::merge_instructions(of_ranks.data(), d.ranks, true), process),
+        {}};
   }
 
   /// The gradient of every chunk and the losses, computed one micro-batch after the other.
@@ -155,8 +157,9 @@ struct pipeline_of_hashes {
   }
 
  private:
-  static pp::run_time_problem problem_of(int ranks, int chunks_per_rank, int micro_batches) {
-    pp::run_time_problem p;
+  static pp::schedules::run_time_problem problem_of(int ranks, int chunks_per_rank,
+                                                    int micro_batches) {
+    pp::schedules::run_time_problem p;
     p.ranks = ranks, p.chunks = ranks * chunks_per_rank, p.micro_batches = micro_batches;
     for (int c = 0; c < p.chunks; ++c) p.costs.push_back({20 + c % 3, 20 + c % 2, 15});
     return p;
@@ -217,22 +220,22 @@ struct pipeline_of_hashes {
   void lay_out(int number) {
     pp::detail::chunk_description& c = chunks[std::size_t(number)];
     int const n = problem.chunks;
-    c.rank = pp::rank_of(table.where, d.ranks, number);
+    c.rank = pp::schedules::rank_of(table.where, d.ranks, number);
     c.first_holder = number;
     holders.push_back({number, c.rank, 0});
     if (number > 0 && number + 1 < n) {
-      c.passed_values = &passed_value, c.passed_value_count = 1;
-      c.keeping.passed_gradients = &passed_gradient, c.keeping.passed_gradient_count = 1;
+      c.passed_values = {&passed_value, 1};
+      c.keeping.passed_gradients = {&passed_gradient, 1};
     }
     pp::detail::chunk_facts f;
     f.keeping.bytes.trained = f.keeping.bytes.parameters = sizeof(hash);
     f.keeping.bytes.record = f.keeping.bytes.pending = sizeof(hash);
     f.keeping.bytes.boundary = f.keeping.bytes.gradient = sizeof(boundary_value);
     f.keeping_micro_batches = d.micro_batches;
-    f.in_flight = pp::peak_in_flight(table, c.rank, number);
+    f.in_flight = pp::schedules::peak_in_flight(table, c.rank, number);
     f.pending_slots = std::max(1, pp::detail::peak_pending(table, number));
     auto const is_far = [&](int other) {
-      return !d.devices.share(pp::rank_of(table.where, d.ranks, other), c.rank);
+      return !d.devices.share(pp::schedules::rank_of(table.where, d.ranks, other), c.rank);
     };
     f.has_entered = number > 0, f.has_left = number + 1 < n;
     if (f.has_entered)
@@ -248,9 +251,9 @@ struct pipeline_of_hashes {
     for (pp::detail::chunk_description& c : chunks) {
       if (c.rank != r) continue;
       pp::detail::shift(c, rank.bytes);
-      rank.bytes += c.weight_bytes;
+      rank.bytes += c.sizes.weights;
       holders[std::size_t(c.first_holder)].values = rank.bytes;
-      rank.bytes += c.value_bytes;
+      rank.bytes += c.sizes.values;
     }
     auto const take = [&](long bytes) {
       long const at = rank.bytes;
@@ -264,8 +267,7 @@ struct pipeline_of_hashes {
         chunks.data(), problem.chunks, r, d.devices.is_first(r), 0, 0);
     rank.device_bookkeeping = take(rank.device_bookkeeping_bytes);
     rank.fixed_bytes = rank.bytes;
-    rank.training = table.row(r).data();
-    rank.training_count = table.size(r);
+    rank.training = {table.row(r).data(), table.size(r)};
   }
 };
 

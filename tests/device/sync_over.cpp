@@ -11,10 +11,11 @@ using namespace pp;
 namespace {
 
 /// Groups of two sizes, a frozen norm among them.
-struct Mixed : Model<Input<2, 3>, BatchNormWith<SyncOver<2>>, Tanh, Linear<5, NoBias>,
-                     BatchNormWith<Momentum<1, 2>, BiasedVariance, NoAffine, SyncOver<4>>, ReLU,
-                     Frozen<BatchNormWith<SyncOver<2>>>,
-                     Residual<BatchNormWith<SyncOver<2>>, GELU, Linear<5>>, Linear<2>, MSE> {};
+struct Mixed : Model<Input<2, 3>, With<BatchNorm, SyncOver<2>>, Tanh, Linear<5, NoBias>,
+                     With<BatchNorm, Momentum<1, 2>, BiasedVariance, NoAffine, SyncOver<4>>, ReLU,
+                     Frozen<With<BatchNorm, SyncOver<2>>>,
+                     Residual<With<BatchNorm, SyncOver<2>>, GELUTanh, Linear<5>>, Linear<2>, MSE> {
+};
 template <int Count, int Size, class... Over>
 using Of = Pipeline<laws::Normed<Over...>, on_host::Device, AdamW, MicroBatches<Count>,
                     MicroBatchSize<Size>>;

@@ -8,7 +8,7 @@
 
 using namespace pp;
 
-struct Mlp : Model<Input<768>, Linear<3072>, GELU, Linear<768>, MSE> {};
+struct Mlp : Model<Input<768>, Linear<3072>, GELUTanh, Linear<768>, MSE> {};
 
 int main() {
   using Trainer = Pipeline<Mlp, MicroBatchSize<8192>, AdamW, BF16, WgmmaProducts, Cuda>;

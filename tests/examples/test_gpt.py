@@ -241,7 +241,7 @@ class Gpt(unittest.TestCase):
     def test_the_plan_alone_touches_nothing(self):
         output = self.run_gpt("--plan").stdout
         self.assertIn("rank 3  ", output)
-        self.assertIn("matmul 128 x 384 k96 + bias + GELU\n", output)
+        self.assertIn("matmul 128 x 384 k96 + bias + GELUTanh\n", output)
         self.assertNotIn("done:", output)
         self.assertFalse((self.path / "metrics.csv").exists())
 

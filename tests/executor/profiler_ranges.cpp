@@ -69,11 +69,12 @@ struct tool {
 
 TEST_CASE("a tool receives names once, and a range for each action", "[cuda]") {
   using namespace pp;
-  action const actions[] = {
-      {action_kind::forward, 0, 0}, {action_kind::forward, 0, 1}, {action_kind::backward, 0, 0}};
+  schedules::action const actions[] = {{schedules::action_kind::forward, 0, 0},
+                                       {schedules::action_kind::forward, 0, 1},
+                                       {schedules::action_kind::backward, 0, 0}};
   detail::rank_description rank;
-  rank.training = actions, rank.training_count = 3;
-  rank.evaluation = actions, rank.evaluation_count = 2;
+  rank.training = {actions, 3};
+  rank.evaluation = {actions, 2};
   detail::pipeline_description d;
   d.micro_batches = 2;
   d.rank = &rank;
@@ -89,7 +90,7 @@ TEST_CASE("a tool receives names once, and a range for each action", "[cuda]") {
   CHECK(received.streams == std::vector<std::string>{"rank 0"});
   {
     auto const run = ranges.of(detail::job::kind::train);
-    for (action const& a : actions) {
+    for (schedules::action const& a : actions) {
       auto const shown = ranges.of(a);
       CHECK(int(received.pushed.size()) == received.pops + 2);
     }

@@ -10,21 +10,21 @@ using namespace pp;
 struct Twice {
   static constexpr shape result(shape in) { return in; }
   template <class T>
-  static void forward(custom_forward<T> const& c) {
+  static void forward(custom::forward<T> const& c) {
     for (long i = 0; i < c.samples * c.in.elements(); ++i) c.y[i] = 2 * c.x[i];
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& c) {
+  static void input_gradient(custom::input_gradient<T> const& c) {
     for (long i = 0; i < c.samples * c.in.elements(); ++i) c.dx[i] = 2 * c.dy[i];
   }
 #ifdef PIPE_EXPECT_OK
   template <class T>
-  static void forward(custom_forward<T> const& c, cudaStream_t on) {
+  static void forward(custom::forward<T> const& c, cudaStream_t on) {
     cudaMemcpyAsync(c.y, c.x, sizeof(T) * std::size_t(c.samples * c.in.elements()),
                     cudaMemcpyDeviceToDevice, on);
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& c, cudaStream_t on) {
+  static void input_gradient(custom::input_gradient<T> const& c, cudaStream_t on) {
     cudaMemcpyAsync(c.dx, c.dy, sizeof(T) * std::size_t(c.samples * c.in.elements()),
                     cudaMemcpyDeviceToDevice, on);
   }

@@ -9,16 +9,16 @@ using namespace pp;
 template <int Count>
 struct Scales {
   static constexpr int parameters = Count;
-  static constexpr custom_parameter parameter(int i, shape in) {
+  static constexpr custom::parameter parameter(int i, shape in) {
     return {1, in.columns(), i == 0 ? "a" : i == 1 ? "b" : "c"};
   }
   static constexpr shape result(shape in) { return in; }
   template <class T>
-  static void forward(custom_forward<T> const&) {}
+  static void forward(custom::forward<T> const&) {}
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const&) {}
+  static void input_gradient(custom::input_gradient<T> const&) {}
   template <class T>
-  static void weight_gradient(custom_weight_gradient<T> const&) {}
+  static void weight_gradient(custom::weight_gradient<T> const&) {}
 };
 
 #ifdef PIPE_EXPECT_OK

@@ -9,16 +9,16 @@ using namespace pp;
 template <bool HasStatistics>
 struct Shifted {
   static constexpr int buffers = 1;
-  static constexpr custom_buffer buffer(int, shape in) {
+  static constexpr custom::buffer buffer(int, shape in) {
     return {.form = shape(in.columns()), .commit = {.momentum = 0.1f}};
   }
   static constexpr shape result(shape in) { return in; }
   template <class T>
-  static void forward(custom_forward<T> const&) {}
+  static void forward(custom::forward<T> const&) {}
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const&) {}
+  static void input_gradient(custom::input_gradient<T> const&) {}
   template <class T>
-  static void statistics(custom_statistics<T> const&)
+  static void statistics(custom::statistics<T> const&)
     requires HasStatistics
   {}
 };

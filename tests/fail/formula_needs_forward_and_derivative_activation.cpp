@@ -7,7 +7,7 @@
 using namespace pp;
 
 template <bool HasForward>
-struct Cube : activation<Cube<HasForward>> {
+struct Cube : Activation<Cube<HasForward>> {
   static constexpr bool derivative_reads_output = false;
   PIPE_HD static PIPE_INLINE float forward(float x)
     requires HasForward

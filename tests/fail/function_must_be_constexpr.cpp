@@ -15,11 +15,11 @@ using namespace pp;
 struct Double {
   static PIPE_TEST_CONSTANT shape result(shape in) { return in; }
   template <class T>
-  static void forward(custom_forward<T> const& f) {
+  static void forward(custom::forward<T> const& f) {
     for (long i = 0; i < f.samples * f.in.elements(); ++i) f.y[i] = 2 * f.x[i];
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& g) {
+  static void input_gradient(custom::input_gradient<T> const& g) {
     for (long i = 0; i < g.samples * g.in.elements(); ++i) g.dx[i] = 2 * g.dy[i];
   }
 };

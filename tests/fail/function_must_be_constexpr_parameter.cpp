@@ -15,19 +15,19 @@ using namespace pp;
 struct Scale {
   static constexpr int parameters = 1;
   static constexpr shape result(shape in) { return in; }
-  static PIPE_TEST_CONSTANT custom_parameter parameter(int, shape in) { return {1, in.columns()}; }
+  static PIPE_TEST_CONSTANT custom::parameter parameter(int, shape in) { return {1, in.columns()}; }
   template <class T>
-  static void forward(custom_forward<T> const& f) {
+  static void forward(custom::forward<T> const& f) {
     for (long i = 0; i < f.samples * f.in.elements(); ++i)
       f.y[i] = f.parameter[0][i % f.in.elements()] * f.x[i];
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& g) {
+  static void input_gradient(custom::input_gradient<T> const& g) {
     for (long i = 0; i < g.samples * g.in.elements(); ++i)
       g.dx[i] = g.parameter[0][i % g.in.elements()] * g.dy[i];
   }
   template <class T>
-  static void weight_gradient(custom_weight_gradient<T> const&) {}
+  static void weight_gradient(custom::weight_gradient<T> const&) {}
 };
 struct Net : Model<Input<3>, Linear<4>, Custom<Scale>, Linear<2>, MSE> {};
 

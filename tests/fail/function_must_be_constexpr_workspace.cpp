@@ -15,14 +15,14 @@ using namespace pp;
 struct Descent {
   double learning_rate = 0.1, weight_decay = 0;
   static constexpr char const* name = "descent";
-  static constexpr bool takes(tensor_kind) { return true; }
-  static constexpr long state_elements(tensor_shape const&) { return 0; }
+  static constexpr bool takes(custom::tensor_kind) { return true; }
+  static constexpr long state_elements(custom::tensor_shape const&) { return 0; }
   template <class Backend, class T>
-  static PIPE_TEST_CONSTANT long workspace_elements(tensor_shape const&) {
+  static PIPE_TEST_CONSTANT long workspace_elements(custom::tensor_shape const&) {
     return 0;
   }
   template <class Kernels, class T>
-  void update(Kernels, update_context const& c, tensor_update<T> const& u) const {
+  void update(Kernels, custom::update_context const& c, custom::tensor_update<T> const& u) const {
     for (long i = 0; i < u.shape.elements(); ++i)
       u.values[i] -= T(c.learning_rate) * u.gradients[i];
   }

@@ -10,7 +10,7 @@ using namespace pp;
 template <bool IsLayer>
 struct Doubled {};
 template <>
-struct Doubled<true> : activation<Doubled<true>> {
+struct Doubled<true> : Activation<Doubled<true>> {
   static constexpr bool derivative_reads_output = true;
   template <class T>
   PIPE_HD static T forward(T x) {

@@ -1,4 +1,4 @@
-// error: wrong::Layer<1, .*wrong::layer_does_not_take_this_option\b.*MSEWith<.*Reduction<int>.*Reduction<int>
+// error: wrong::Layer<1, .*wrong::layer_does_not_take_this_option\b.*With<.*MSE, .*Reduction<int>.*Reduction<int>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A reduction is Mean or Sum.
@@ -7,9 +7,9 @@
 using namespace pp;
 
 #ifdef PIPE_EXPECT_OK
-struct Net : Model<Input<3>, Linear<4>, MSEWith<Reduction<Sum>, Weights<"weight">>> {};
+struct Net : Model<Input<3>, Linear<4>, With<MSE, Reduction<Sum>, Weights<"weight">>> {};
 #else
-struct Net : Model<Input<3>, Linear<4>, MSEWith<Reduction<int>, Weights<"weight">>> {};
+struct Net : Model<Input<3>, Linear<4>, With<MSE, Reduction<int>, Weights<"weight">>> {};
 #endif
 
 using Trainer = Pipeline<Net, MicroBatches<2>, PortableHost, AdamW>;

@@ -1,4 +1,4 @@
-// error: wrong::Layer<1, .*wrong::layer_is_derived_from_this_and_named_itself\b.*activation<.*ReLU
+// error: wrong::Layer<1, .*wrong::layer_is_derived_from_this_and_named_itself\b.*Activation<.*ReLU
 // SPDX-License-Identifier: BSL-1.0
 //
 // An activation is derived from activation, and the list names the activation.
@@ -11,5 +11,5 @@ struct Twice : ReLU {};
 #ifdef PIPE_EXPECT_OK
 struct Net : Model<Input<3>, Linear<4>, Twice, Linear<2>, MSE> {};
 #else
-struct Net : Model<Input<3>, Linear<4>, activation<ReLU>, Linear<2>, MSE> {};
+struct Net : Model<Input<3>, Linear<4>, Activation<ReLU>, Linear<2>, MSE> {};
 #endif

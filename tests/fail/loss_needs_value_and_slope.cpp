@@ -7,7 +7,7 @@
 using namespace pp;
 
 template <bool HasSlope>
-struct Distance : element_loss<Distance<HasSlope>> {
+struct Distance : ElementLoss<Distance<HasSlope>> {
   PIPE_HD static PIPE_INLINE float value(float x, float target) {
     return x < target ? target - x : x - target;
   }

@@ -7,7 +7,7 @@
 using namespace pp;
 
 template <bool TakesIt>
-struct Scaled : element_loss<Scaled<TakesIt>, Target<"scale">> {
+struct Scaled : ElementLoss<Scaled<TakesIt>, Target<"scale">> {
   PIPE_HD static PIPE_INLINE float value(float x, float target, float scale)
     requires TakesIt
   {

@@ -7,9 +7,9 @@
 using namespace pp;
 
 #ifdef PIPE_EXPECT_OK
-struct Net : Model<Named<"a", Input<3>>, Linear<4>, MSEWith<Weights<"b">>> {};
+struct Net : Model<Named<"a", Input<3>>, Linear<4>, With<MSE, Weights<"b">>> {};
 #else
-struct Net : Model<Named<"a", Input<3>>, Linear<4>, MSEWith<Weights<"a">>> {};
+struct Net : Model<Named<"a", Input<3>>, Linear<4>, With<MSE, Weights<"a">>> {};
 #endif
 
 using Trainer = Pipeline<Net, MicroBatches<2>, PortableHost, AdamW>;

@@ -13,16 +13,16 @@ struct Affine {
   static constexpr char const* names[] = {nullptr};
 #endif
   static constexpr int parameters = 1;
-  static constexpr custom_parameter parameter(int i, shape in) {
+  static constexpr custom::parameter parameter(int i, shape in) {
     return {1, in.columns(), names[i]};
   }
   static constexpr shape result(shape in) { return in; }
   template <class T>
-  static void forward(custom_forward<T> const&) {}
+  static void forward(custom::forward<T> const&) {}
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const&) {}
+  static void input_gradient(custom::input_gradient<T> const&) {}
   template <class T>
-  static void weight_gradient(custom_weight_gradient<T> const&) {}
+  static void weight_gradient(custom::weight_gradient<T> const&) {}
 };
 
 struct Net : Model<Input<3>, Linear<4>, Custom<Affine>, Linear<2>, MSE> {};

@@ -9,13 +9,13 @@ using namespace pp;
 template <bool Right>
 struct Order {
   static constexpr char const* name = "order";
-  static constexpr placement where = placement::straight;
+  static constexpr schedules::placement where = schedules::placement::straight;
   static constexpr int chunks_per_rank = Right ? 1 : 0;
   static constexpr bool splits_backward = false, trains = true;
   template <class Problem, class Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    using enum action_kind;
-    for (action_kind const kind : {forward, backward})
+    using enum schedules::action_kind;
+    for (schedules::action_kind const kind : {forward, backward})
       for (int mb = 0; mb < problem.micro_batches; ++mb)
         for (int rank = 0; rank < problem.ranks; ++rank) table.push(rank, {kind, rank, mb});
   }

@@ -12,14 +12,14 @@ struct Net : Model<Input<3>, Linear<4>, Tanh, Linear<2>, MSE> {};
 struct Whole {
   double learning_rate = 0.1, weight_decay = 0;
   static constexpr char const* name = "Whole";
-  static constexpr bool takes(tensor_kind) { return true; }
-  static constexpr long state_elements(tensor_shape const&) { return 0; }
+  static constexpr bool takes(custom::tensor_kind) { return true; }
+  static constexpr long state_elements(custom::tensor_shape const&) { return 0; }
   template <class Backend, class T>
-  static constexpr long workspace_elements(tensor_shape const&) {
+  static constexpr long workspace_elements(custom::tensor_shape const&) {
     return 0;
   }
   template <class Kernels, class T>
-  void update(Kernels, update_context const&, tensor_update<T> const&) const {}
+  void update(Kernels, custom::update_context const&, custom::tensor_update<T> const&) const {}
 };
 
 #ifdef PIPE_EXPECT_OK

@@ -20,7 +20,7 @@ struct Descent : std::conditional_t<HasName, called, nameless> {
     T rate, scale;
   };
   template <class T>
-  coefficients<T> prepare(update_context const& c) const {
+  coefficients<T> prepare(custom::update_context const& c) const {
     return {T(c.learning_rate), T(c.gradient_scale)};
   }
   template <class T>

@@ -12,14 +12,14 @@ struct Follow {
   static constexpr char const* name = "Follow";
   static constexpr int states = 1;
 #ifdef PIPE_EXPECT_OK
-  static constexpr named_states states_of(tensor_kind) { return {{"followed"}}; }
+  static constexpr custom::named_states states_of(custom::tensor_kind) { return {{"followed"}}; }
 #endif
   template <class T>
   struct coefficients {
     T rate;
   };
   template <class T>
-  coefficients<T> prepare(update_context const& c) const {
+  coefficients<T> prepare(custom::update_context const& c) const {
     return {T(c.learning_rate)};
   }
   template <class T>

@@ -10,7 +10,7 @@ using namespace pp;
 
 struct Right {
   template <class Table>
-  static constexpr void push(Table& table, int rank, action const& a) {
+  static constexpr void push(Table& table, int rank, schedules::action const& a) {
     table.push(rank, a);
   }
 };
@@ -18,15 +18,16 @@ struct Right {
 template <class Change>
 struct Order {
   static constexpr char const* name = "order";
-  static constexpr placement where = placement::straight;
+  static constexpr schedules::placement where = schedules::placement::straight;
   static constexpr int chunks_per_rank = 1;
   static constexpr bool splits_backward = false, trains = true;
   template <class Problem, class Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     for (int rank = 0; rank < problem.ranks; ++rank)
-      for (action_kind const kind : {action_kind::forward, action_kind::backward})
+      for (schedules::action_kind const kind :
+           {schedules::action_kind::forward, schedules::action_kind::backward})
         for (int mb = 0; mb < problem.micro_batches; ++mb)
-          Change::push(table, rank, action{kind, rank, mb});
+          Change::push(table, rank, schedules::action{kind, rank, mb});
   }
 };
 

@@ -7,9 +7,9 @@
 using namespace pp;
 
 #ifdef PIPE_EXPECT_OK
-struct Net : Model<Input<3>, Linear<4>, CrossEntropyWith<ZLoss<0, 1>, LabelSmoothing<1, 2>>> {};
+struct Net : Model<Input<3>, Linear<4>, With<CrossEntropy, ZLoss<0, 1>, LabelSmoothing<1, 2>>> {};
 #else
-struct Net : Model<Input<3>, Linear<4>, CrossEntropyWith<ZLoss<0, 1>, LabelSmoothing<3, 2>>> {};
+struct Net : Model<Input<3>, Linear<4>, With<CrossEntropy, ZLoss<0, 1>, LabelSmoothing<3, 2>>> {};
 #endif
 
 using Trainer = Pipeline<Net, MicroBatches<2>, PortableHost, AdamW>;

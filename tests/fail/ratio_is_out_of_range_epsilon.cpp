@@ -7,9 +7,9 @@
 using namespace pp;
 
 #ifdef PIPE_EXPECT_OK
-struct Net : Model<Input<3>, Linear<4>, LayerNormWith<Epsilon<1, 1'000'000>>, Linear<2>, MSE> {};
+struct Net : Model<Input<3>, Linear<4>, With<LayerNorm, Epsilon<1, 1'000'000>>, Linear<2>, MSE> {};
 #else
-struct Net : Model<Input<3>, Linear<4>, LayerNormWith<Epsilon<0>>, Linear<2>, MSE> {};
+struct Net : Model<Input<3>, Linear<4>, With<LayerNorm, Epsilon<0>>, Linear<2>, MSE> {};
 #endif
 
 using Trainer = Pipeline<Net, MicroBatches<2>, PortableHost, AdamW>;

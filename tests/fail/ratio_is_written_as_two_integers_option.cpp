@@ -8,7 +8,7 @@
 using namespace pp;
 
 #ifdef PIPE_EXPECT_OK
-struct Net : Model<Input<3>, Linear<4>, CrossEntropyWith<LabelSmoothing<1, 10>>> {};
+struct Net : Model<Input<3>, Linear<4>, With<CrossEntropy, LabelSmoothing<1, 10>>> {};
 #else
-struct Net : Model<Input<3>, Linear<4>, CrossEntropyWith<LabelSmoothing<0.1>>> {};
+struct Net : Model<Input<3>, Linear<4>, With<CrossEntropy, LabelSmoothing<0.1>>> {};
 #endif

@@ -14,13 +14,13 @@ struct no_facts {};
 template <bool Complete>
 struct OneByOne : std::conditional_t<Complete, facts, no_facts> {
   static constexpr char const* name = "one_by_one";
-  static constexpr placement where = placement::straight;
+  static constexpr schedules::placement where = schedules::placement::straight;
   static constexpr int chunks_per_rank = 1;
   static constexpr bool splits_backward = false;
   template <class Problem, class Table>
   static constexpr void fill(Problem const&, Table& table) {
-    table.push(0, {action_kind::forward, 0, 0});
-    table.push(0, {action_kind::backward, 0, 0});
+    table.push(0, {schedules::action_kind::forward, 0, 0});
+    table.push(0, {schedules::action_kind::backward, 0, 0});
   }
 };
 

@@ -10,4 +10,4 @@ constexpr char order[] = "0F0,0B0\n1F0,1B0\n";
 #else
 constexpr char order[] = "0F0,0B0\n1F0,0F0,1B0\n";
 #endif
-constexpr auto table = pp::make_table<pp::FromCSV<order>, 2, 1>();
+constexpr auto table = pp::schedules::make_table<pp::FromCSV<order>, 2, 1>();

@@ -6,9 +6,10 @@
 
 struct Wrong {
   template <class Table>
-  static constexpr void push(Table& table, int rank, action const& a) {
-    action_kind const other =
-        a.kind == action_kind::forward ? action_kind::backward : action_kind::forward;
+  static constexpr void push(Table& table, int rank, pp::schedules::action const& a) {
+    pp::schedules::action_kind const other = a.kind == pp::schedules::action_kind::forward
+                                                 ? pp::schedules::action_kind::backward
+                                                 : pp::schedules::action_kind::forward;
     table.push(rank, {rank == 1 ? other : a.kind, a.chunk, a.micro_batch});
   }
 };

@@ -8,22 +8,25 @@ using namespace pp;
 
 struct Order {
   static constexpr char const* name = "order";
-  static constexpr placement where = placement::straight;
+  static constexpr schedules::placement where = schedules::placement::straight;
   static constexpr int chunks_per_rank = 1;
   static constexpr bool splits_backward = false, trains = true;
 #ifdef PIPE_EXPECT_OK
-  static constexpr action_kind first = action_kind::forward, second = action_kind::backward;
+  static constexpr schedules::action_kind first = schedules::action_kind::forward,
+                                          second = schedules::action_kind::backward;
 #else
-  static constexpr action_kind first = action_kind::backward, second = action_kind::forward;
+  static constexpr schedules::action_kind first = schedules::action_kind::backward,
+                                          second = schedules::action_kind::forward;
 #endif
   template <class Problem, class Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     for (int rank = 0; rank < problem.ranks; ++rank)
-      for (action_kind const kind : {first, second})
-        for (int mb = 0; mb < problem.micro_batches; ++mb) table.push(rank, action{kind, rank, mb});
+      for (schedules::action_kind const kind : {first, second})
+        for (int mb = 0; mb < problem.micro_batches; ++mb)
+          table.push(rank, schedules::action{kind, rank, mb});
   }
 };
 
-constexpr problem<> question{2, 2, 3, 0, same_cost{}};
-constexpr auto table = make_table<Order, 2, 3>(question);
-static_assert(proved<validate(question, table)>);
+constexpr schedules::problem<> question{2, 2, 3, 0, schedules::same_cost{}};
+constexpr auto table = schedules::make_table<Order, 2, 3>(question);
+static_assert(schedules::proved<schedules::validate(question, table)>);

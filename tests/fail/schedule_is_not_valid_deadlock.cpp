@@ -6,13 +6,14 @@
 
 struct Wrong {
   template <class Table>
-  static constexpr void push(Table& table, int rank, action const& a) {
-    bool const second_forward = a.kind == action_kind::forward && a.micro_batch == 1;
-    bool const first_backward = a.kind == action_kind::backward && a.micro_batch == 0;
+  static constexpr void push(Table& table, int rank, pp::schedules::action const& a) {
+    bool const second_forward = a.kind == pp::schedules::action_kind::forward && a.micro_batch == 1;
+    bool const first_backward =
+        a.kind == pp::schedules::action_kind::backward && a.micro_batch == 0;
     if (rank == 0 && second_forward)
-      table.push(0, {action_kind::backward, 0, 0});
+      table.push(0, {pp::schedules::action_kind::backward, 0, 0});
     else if (rank == 0 && first_backward)
-      table.push(0, {action_kind::forward, 0, 1});
+      table.push(0, {pp::schedules::action_kind::forward, 0, 1});
     else
       table.push(rank, a);
   }

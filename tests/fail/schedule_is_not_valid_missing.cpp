@@ -6,8 +6,9 @@
 
 struct Wrong {
   template <class Table>
-  static constexpr void push(Table& table, int rank, action const& a) {
-    if (rank == 0 || a.kind == action_kind::forward || a.micro_batch == 0) table.push(rank, a);
+  static constexpr void push(Table& table, int rank, pp::schedules::action const& a) {
+    if (rank == 0 || a.kind == pp::schedules::action_kind::forward || a.micro_batch == 0)
+      table.push(rank, a);
   }
 };
 

@@ -9,7 +9,7 @@ struct Again : Order<Right> {
   static constexpr bool splits_backward = true;  // which leaves room for it
   template <class Problem, class Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    using enum action_kind;
+    using enum pp::schedules::action_kind;
     for (int rank = 0; rank < problem.ranks; ++rank) {
       for (int mb = 0; mb < problem.micro_batches; ++mb) table.push(rank, {forward, rank, mb});
       for (int mb = 0; mb < problem.micro_batches; ++mb) {

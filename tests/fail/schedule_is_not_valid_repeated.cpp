@@ -6,7 +6,7 @@
 
 struct Wrong {
   template <class Table>
-  static constexpr void push(Table& table, int rank, action const& a) {
+  static constexpr void push(Table& table, int rank, pp::schedules::action const& a) {
     table.push(rank, {a.kind, a.chunk, 0});
   }
 };

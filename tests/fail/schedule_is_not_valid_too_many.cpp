@@ -6,10 +6,10 @@
 
 struct Wrong {
   template <class Table>
-  static constexpr void push(Table& table, int rank, action const& a) {
+  static constexpr void push(Table& table, int rank, pp::schedules::action const& a) {
     table.push(rank, a);
-    if (rank == 0 && a.kind == action_kind::backward && a.micro_batch == 1)
-      table.push(0, {action_kind::forward, 0, 1});
+    if (rank == 0 && a.kind == pp::schedules::action_kind::backward && a.micro_batch == 1)
+      table.push(0, {pp::schedules::action_kind::forward, 0, 1});
   }
 };
 

@@ -10,7 +10,7 @@ struct Ends : Order<Right> {
   static constexpr void fill(Problem const& problem, Table& table) {
     Order<Right>::fill(problem, table);
     for (int rank = 0; rank < problem.ranks && Updates; ++rank)
-      table.push(rank, {action_kind::update, rank, problem.micro_batches - 1, 1});
+      table.push(rank, {pp::schedules::action_kind::update, rank, problem.micro_batches - 1, 1});
   }
 };
 

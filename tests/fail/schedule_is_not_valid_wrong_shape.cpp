@@ -9,13 +9,14 @@ using namespace pp;
 template <bool Right>
 struct Order {
   static constexpr char const* name = "order";
-  static constexpr placement where = Right ? placement::loop : placement::straight;
+  static constexpr schedules::placement where =
+      Right ? schedules::placement::loop : schedules::placement::straight;
   static constexpr int chunks_per_rank = 2;
   static constexpr bool splits_backward = false, trains = true;
   template <class Problem, class Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    using enum action_kind;
-    for (action_kind const kind : {forward, backward})
+    using enum schedules::action_kind;
+    for (schedules::action_kind const kind : {forward, backward})
       for (int mb = 0; mb < problem.micro_batches; ++mb)
         for (int i = 0; i < problem.chunks; ++i) {
           int const chunk = kind == forward ? i : problem.chunks - 1 - i;

@@ -5,7 +5,7 @@
 #include <pipe/schedule.hpp>
 
 #ifdef PIPE_EXPECT_OK
-constexpr auto table = pp::make_table<pp::DualPipe, 4, 8>();
+constexpr auto table = pp::schedules::make_table<pp::DualPipe, 4, 8>();
 #else
-constexpr auto table = pp::make_table<pp::DualPipe, 3, 8>();
+constexpr auto table = pp::schedules::make_table<pp::DualPipe, 3, 8>();
 #endif

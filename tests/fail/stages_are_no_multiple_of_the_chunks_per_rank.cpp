@@ -8,18 +8,18 @@ using namespace pp;
 
 struct TwoChunks {
   static constexpr char const* name = "two_chunks";
-  static constexpr placement where = placement::loop;
+  static constexpr schedules::placement where = schedules::placement::loop;
   static constexpr int chunks_per_rank = 2;
   static constexpr bool splits_backward = false, trains = true;
   template <class Problem, class Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     for (int rank = 0; rank < problem.ranks; ++rank)
-      for (auto kind : {action_kind::forward, action_kind::backward})
+      for (auto kind : {schedules::action_kind::forward, schedules::action_kind::backward})
         for (int i = 0; i < 2; ++i)
-          table.push(
-              rank,
-              {kind, chunk_on(where, problem.ranks, rank, kind == action_kind::forward ? i : 1 - i),
-               0});
+          table.push(rank, {kind,
+                            chunk_on(where, problem.ranks, rank,
+                                     kind == schedules::action_kind::forward ? i : 1 - i),
+                            0});
   }
 };
 

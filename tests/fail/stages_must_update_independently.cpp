@@ -7,7 +7,7 @@
 
 using namespace pp;
 
-struct Net : Model<Tokens<9, 4>, Named<"table", Embedding<4>>, Linear<4>, GELU, Tied<"table">,
+struct Net : Model<Tokens<9, 4>, Named<"table", Embedding<4>>, Linear<4>, GELUTanh, Tied<"table">,
                    CrossEntropy> {};
 
 #ifdef PIPE_EXPECT_OK

@@ -11,7 +11,7 @@ using namespace pp;
 struct Net : Model<Input<3>, Linear<4>, Tanh, Linear<4>, Linear<2>, MSE> {};
 
 #ifdef PIPE_EXPECT_OK
-using Trainer = Pipeline<Net, AdamW, Stages<2>, MicroBatches<4>, Steady<>, SumIn<4>>;
+using Trainer = Pipeline<Net, AdamW, Stages<2>, MicroBatches<4>, Steady<>, GradientAccumulation<4>>;
 #else
 using Trainer = Pipeline<Net, AdamW, Stages<2>, MicroBatches<4>, Steady<>, Cuda>;
 #endif

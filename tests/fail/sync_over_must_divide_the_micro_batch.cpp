@@ -6,7 +6,7 @@
 
 using namespace pp;
 
-struct Net : Model<Input<3>, Linear<4>, BatchNormWith<SyncOver<4>>, ReLU, Linear<2>, MSE> {};
+struct Net : Model<Input<3>, Linear<4>, With<BatchNorm, SyncOver<4>>, ReLU, Linear<2>, MSE> {};
 
 #ifdef PIPE_EXPECT_OK
 using Trainer = Pipeline<Net, MicroBatchSize<8>, PortableHost>;

@@ -89,7 +89,7 @@ void change(contents& of, decisions& input) {
       places.back().name += input.text(2);
       return;
     case 2: std::swap(places[i].name, places[j].name); return;
-    case 3: places[i].type = pp::stored_type(input.byte() % 15); return;
+    case 3: places[i].type = pp::files::stored_type(input.byte() % 15); return;
     case 4:
       if (!shape.empty()) shape[j % shape.size()] = input.byte();
       return;

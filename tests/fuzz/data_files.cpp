@@ -13,7 +13,7 @@
 namespace {
 
 void read_array(pp::number_array const& a) {
-  law(a.bytes.size() == a.size() * std::size_t(pp::size_of(a.type)));
+  law(a.bytes.size() == a.size() * std::size_t(pp::files::size_of(a.type)));
   law(a.size() == pp::detail::elements_of(a.shape));
   law(a.numbers<double>().size() == a.size());
   a.numbers<int>();

@@ -22,15 +22,15 @@ namespace {
 void check_places(pp::detail::safetensors_header const& header, std::uint64_t data_bytes) {
   std::uint64_t end = 0;
   for (pp::detail::safetensors_place const& p : header.tensors) {
-    unsigned __int128 bytes = unsigned(pp::size_of(p.type));
+    unsigned __int128 bytes = unsigned(pp::files::size_of(p.type));
     for (long const extent : p.shape) {
       law(extent >= 0);
-      if (p.type == pp::stored_type::other) continue;
+      if (p.type == pp::files::stored_type::other) continue;
       bytes *= std::uint64_t(extent);
       law(bytes >> 63 == 0);
     }
     law(p.begin == end && p.end >= p.begin);
-    law(p.type == pp::stored_type::other || p.end == p.begin + std::uint64_t(bytes));
+    law(p.type == pp::files::stored_type::other || p.end == p.begin + std::uint64_t(bytes));
     for (pp::detail::safetensors_place const& other : header.tensors)
       law(&other == &p || other.name != p.name);
     end = p.end;
@@ -42,9 +42,9 @@ void read_file(std::span<std::byte const> bytes) {
   pp::safetensors_file const file(bytes, "f");
   for (pp::safetensors_entry const& t : file.tensors()) {
     law(file.find(t.name) == &t);
-    if (!pp::is_real(t.type)) continue;
-    std::vector<float> numbers(t.bytes.size() / std::size_t(pp::size_of(t.type)));
-    pp::decode(t.type, t.bytes.data(), std::span(numbers));
+    if (!pp::files::is_real(t.type)) continue;
+    std::vector<float> numbers(t.bytes.size() / std::size_t(pp::files::size_of(t.type)));
+    pp::files::decode(t.type, t.bytes.data(), std::span(numbers));
     law(pp::detail::first_too_large<float>(t.type, t.bytes) < std::int64_t(numbers.size()));
   }
 }

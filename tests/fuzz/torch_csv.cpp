@@ -16,30 +16,31 @@
 
 namespace {
 
-using run_time_problem = pp::problem<std::vector<pp::chunk_cost>>;
+using pp::schedules::run_time_problem =
+    pp::schedules::problem<std::vector<pp::schedules::chunk_cost>>;
 
-void judge(pp::read_schedule const& read) {
+void judge(pp::schedules::read_schedule const& read) {
   int const chunks = read.chunks;
-  run_time_problem problem{read.table.ranks(), chunks, read.micro_batches, 1, {}};
-  problem.costs.assign(std::size_t(chunks), pp::chunk_cost{3, 2, 4});
-  pp::verdict const found = pp::validate(problem, read.table);
+  pp::schedules::run_time_problem problem{read.table.ranks(), chunks, read.micro_batches, 1, {}};
+  problem.costs.assign(std::size_t(chunks), pp::schedules::chunk_cost{3, 2, 4});
+  pp::schedules::verdict const found = pp::schedules::validate(problem, read.table);
   if (!found.ok()) return;
-  auto const when = pp::simulate(problem, read.table);
+  auto const when = pp::schedules::simulate(problem, read.table);
   law(when.complete && when.makespan >= 3);
   std::vector<pp::detail::slot_count> slots;
   for (int boundary = 0; boundary + 1 < chunks; ++boundary)
-    slots.push_back(pp::boundary_slots(problem, read.table, when, boundary));
-  law(pp::validate(problem, read.table, slots).ok());
-  law(pp::simulate(problem, read.table, slots).makespan == when.makespan);
-  std::string const text = pp::torch_csv(read.table);
-  law(pp::torch_csv(pp::read_torch_csv(text).table) == text);
+    slots.push_back(pp::schedules::boundary_slots(problem, read.table, when, boundary));
+  law(pp::schedules::validate(problem, read.table, slots).ok());
+  law(pp::schedules::simulate(problem, read.table, slots).makespan == when.makespan);
+  std::string const text = pp::schedules::torch_csv(read.table);
+  law(pp::schedules::torch_csv(pp::schedules::read_torch_csv(text).table) == text);
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size) {
   try {
-    judge(pp::read_torch_csv({reinterpret_cast<char const*>(data), size}));
+    judge(pp::schedules::read_torch_csv({reinterpret_cast<char const*>(data), size}));
   } catch (pp::data_error const& e) {
     for (char const c : std::string_view(e.what())) law(c >= 0x20 && c < 0x7F);
   }

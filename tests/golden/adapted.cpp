@@ -12,12 +12,13 @@ using namespace pp;
 
 namespace {
 
-struct Adapted : Model<Input<3, 5>, LoRA<Linear<7>, 2, Alpha<3>>, Tanh, LoRA<Linear<6, NoBias>, 3>,
-                       LoRA<Attention<3, KeyValueHeads<1>, RoPE<>>, 2, Alpha<5>>,
-                       LoRA<Residual<LayerNorm, Linear<9>, GELU, Linear<6>>, 2>, Linear<2>, MSE> {};
+struct Adapted
+    : Model<Input<3, 5>, LoRA<Linear<7>, 2, Alpha<3>>, Tanh, LoRA<Linear<6, NoBias>, 3>,
+            LoRA<Attention<3, KeyValueHeads<1>, RoPE<>>, 2, Alpha<5>>,
+            LoRA<Residual<LayerNorm, Linear<9>, GELUTanh, Linear<6>>, 2>, Linear<2>, MSE> {};
 struct Reversed
     : Model<Input<3, 8>, Linear<8>,
-            Reversible<Seq<LayerNorm, Attention<2, NoBias>>, Seq<Linear<6>, GELU, Linear<4>>>,
+            Reversible<Seq<LayerNorm, Attention<2, NoBias>>, Seq<Linear<6>, GELUTanh, Linear<4>>>,
             Reversible<Seq<RMSNorm, Linear<4>>, Tanh>, Linear<2>, MSE> {};
 struct Both
     : Model<

@@ -15,21 +15,22 @@ void check(char const* name) {
       "fp64", name, 1e-13);
 }
 
-struct Norms : Model<Input<3, 5>, Linear<9>, LayerNorm, Linear<9>, LayerNormWith<Epsilon<1, 10>>,
-                     Linear<9>, RMSNormWith<Epsilon<1, 10>>, Linear<9>, RMSNormWith<Epsilon<1, 3>>,
-                     Linear<9>, Linear<2>, MSE> {};
+struct Norms : Model<Input<3, 5>, Linear<9>, LayerNorm, Linear<9>, With<LayerNorm, Epsilon<1, 10>>,
+                     Linear<9>, With<RMSNorm, Epsilon<1, 10>>, Linear<9>,
+                     With<RMSNorm, Epsilon<1, 3>>, Linear<9>, Linear<2>, MSE> {};
 struct GroupNorms
     : Model<Input<3, 5>, Linear<6>, GroupNorm<2>, Tanh, Linear<6>, GroupNorm<3, Epsilon<1, 10>>,
             Tanh, Linear<6, NoBias>, InstanceNorm, Linear<2>, MSE> {};
 struct BatchNorms : Model<Input<3, 5>, Linear<9, NoBias>, BatchNorm, Tanh, Linear<9, NoBias>,
-                          BatchNormWith<Epsilon<1, 10>, Momentum<1, 3>>, Linear<2>, MSE> {};
+                          With<BatchNorm, Epsilon<1, 10>, Momentum<1, 3>>, Linear<2>, MSE> {};
 struct ResponseNorms
     : Model<Input<3, 5>, Linear<9>, LocalResponseNorm<3>, Linear<9>,
             LocalResponseNorm<3, ResponseScale<1, 3>, ResponsePower<2, 3>, ResponseOffset<11, 10>>,
             Linear<9>, Linear<2>, MSE> {};
-struct Functions : Model<Input<5>, Linear<9>, LeakyReLU, Linear<9>, LeakyReLUWith<1, 5>, Linear<9>,
-                         ELUWith<1, 3>, Linear<9>, SoftCap<1, 3>, Linear<9>, ClipLogits<1, 3>,
-                         Linear<9>, Linear<2>, MSE> {};
+struct Functions
+    : Model<Input<5>, Linear<9>, LeakyReLU, Linear<9>, With<LeakyReLU, NegativeSlope<1, 5>>,
+            Linear<9>, With<ELU, Alpha<1, 3>>, Linear<9>, SoftCap<1, 3>, Linear<9>,
+            ClipLogits<1, 3>, Linear<9>, Linear<2>, MSE> {};
 struct Adapted
     : Model<Input<3, 5>, LoRA<Linear<9>, 3, Alpha<1>>, Tanh, LoRA<Linear<2>, 3, Alpha<2>>, MSE> {};
 struct Attends
@@ -59,11 +60,11 @@ TEST_CASE("constants of other layers are fp64", "[golden]") {
   check<Attends>("attention");
 }
 TEST_CASE("constants of losses are fp64", "[golden]") {
-  check<Ends<CrossEntropyWith<LabelSmoothing<1, 3>>>>("smoothing");
-  check<Ends<CrossEntropyWith<ZLoss<1, 10>>>>("z_loss");
-  check<Ends<CrossEntropyWith<LabelSmoothing<1, 10>, ZLoss<1, 3>>>>("all_terms");
-  check<Ends<CrossEntropyWith<Classes, LabelSmoothing<1, 10>>>>("class_weights");
+  check<Ends<With<CrossEntropy, LabelSmoothing<1, 3>>>>("smoothing");
+  check<Ends<With<CrossEntropy, ZLoss<1, 10>>>>("z_loss");
+  check<Ends<With<CrossEntropy, LabelSmoothing<1, 10>, ZLoss<1, 3>>>>("all_terms");
+  check<Ends<With<CrossEntropy, Classes, LabelSmoothing<1, 10>>>>("class_weights");
   check<Ends<Huber<1, 3>>>("huber");
-  check<Ends<BCEWith<PosWeight<1, 3>>>>("positive_weight");
+  check<Ends<With<BCE, PosWeight<1, 3>>>>("positive_weight");
   check<Several>("loss_weight");
 }

@@ -8,10 +8,11 @@
 namespace golden {
 
 struct Gpt
-    : pp::Model<pp::Tokens<65, 16>, pp::Embedding<32>, pp::Positions,
-                pp::Repeat<2, pp::Residual<pp::LayerNorm, pp::Attention<4>>,
-                           pp::Residual<pp::LayerNorm, pp::Linear<128>, pp::GELU, pp::Linear<32>>>,
-                pp::LayerNorm, pp::Linear<65>, pp::CrossEntropy> {};
+    : pp::Model<
+          pp::Tokens<65, 16>, pp::Embedding<32>, pp::Positions,
+          pp::Repeat<2, pp::Residual<pp::LayerNorm, pp::Attention<4>>,
+                     pp::Residual<pp::LayerNorm, pp::Linear<128>, pp::GELUTanh, pp::Linear<32>>>,
+          pp::LayerNorm, pp::Linear<65>, pp::CrossEntropy> {};
 
 template <class... More>
 using GptTrainer =

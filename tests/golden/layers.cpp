@@ -15,7 +15,7 @@ void check(char const* name) {
 
 struct Linears : Model<Input<5>, Linear<7>, Linear<4, NoBias>, Linear<3>, MSE> {};
 template <class F>
-struct Activation : Model<Input<5>, Linear<9>, F, Linear<3>, MSE> {};
+struct Activated : Model<Input<5>, Linear<9>, F, Linear<3>, MSE> {};
 template <class L>
 struct OfRows : Model<Input<3, 5>, Linear<9>, L, Linear<2>, MSE> {};
 template <class L>
@@ -25,12 +25,12 @@ template <class L>
 struct Placed : Model<Tokens<11, 6>, Embedding<5>, L, Linear<3>, MSE> {};
 template <class Pool>
 struct Pooled : Model<Tokens<11, 6>, Embedding<5>, Tanh, Pool, Linear<3>, CrossEntropy> {};
-struct Epsilons : Model<Input<3, 5>, Linear<9>, LayerNormWith<Epsilon<1, 2>>, Linear<9>,
-                        RMSNormWith<Epsilon<1, 1000>>, Linear<2>, MSE> {};
+struct Epsilons : Model<Input<3, 5>, Linear<9>, With<LayerNorm, Epsilon<1, 2>>, Linear<9>,
+                        With<RMSNorm, Epsilon<1, 1000>>, Linear<2>, MSE> {};
 template <class... Over>
 struct Batches
-    : Model<Input<3, 5>, Linear<7, NoBias>, BatchNormWith<Over...>, ReLU, Linear<6, NoBias>,
-            BatchNormWith<Epsilon<1, 4>, Momentum<1, 2>, Over...>, Linear<2>, MSE> {};
+    : Model<Input<3, 5>, Linear<7, NoBias>, With<BatchNorm, Over...>, ReLU, Linear<6, NoBias>,
+            With<BatchNorm, Epsilon<1, 4>, Momentum<1, 2>, Over...>, Linear<2>, MSE> {};
 struct SampleNorms
     : Model<Input<3, 5>, Linear<6>, GroupNorm<2>, Tanh, Linear<4, NoBias>, InstanceNorm, SiLU,
             Linear<7>, LocalResponseNorm<5, ResponseScale<1, 2>, ResponseOffset<2>>, Linear<2>,
@@ -40,14 +40,14 @@ struct SampleNorms
 
 TEST_CASE("Linear is PyTorch's", "[golden]") { check<Linears>("linear"); }
 TEST_CASE("activations are PyTorch's", "[golden]") {
-  check<Activation<ReLU>>("relu");
-  check<Activation<Tanh>>("tanh");
-  check<Activation<Sigmoid>>("sigmoid");
-  check<Activation<SiLU>>("silu");
-  check<Activation<GELU>>("gelu");
-  check<Activation<GELUErf>>("gelu_erf");
-  check<Activation<ClipLogits<3, 4>>>("clip_logits");
-  check<Activation<SoftCap<3, 2>>>("soft_cap");
+  check<Activated<ReLU>>("relu");
+  check<Activated<Tanh>>("tanh");
+  check<Activated<Sigmoid>>("sigmoid");
+  check<Activated<SiLU>>("silu");
+  check<Activated<GELUTanh>>("gelu");
+  check<Activated<GELU>>("gelu_erf");
+  check<Activated<ClipLogits<3, 4>>>("clip_logits");
+  check<Activated<SoftCap<3, 2>>>("soft_cap");
 }
 TEST_CASE("layers that work on rows are PyTorch's", "[golden]") {
   check<OfRows<LayerNorm>>("layer_norm");

@@ -22,9 +22,9 @@ void check(char const* name) {
 TEST_CASE("CrossEntropy is PyTorch's", "[golden]") {
   check<CrossEntropy>("cross_entropy");
   check<CrossEntropy>("ignored");
-  check<CrossEntropyWith<LabelSmoothing<1, 10>>>("smoothing");
-  check<CrossEntropyWith<ZLoss<1, 100>>>("z_loss");
-  check<CrossEntropyWith<ZLoss<1, 8>, LabelSmoothing<1, 4>>>("all_terms");
+  check<With<CrossEntropy, LabelSmoothing<1, 10>>>("smoothing");
+  check<With<CrossEntropy, ZLoss<1, 100>>>("z_loss");
+  check<With<CrossEntropy, ZLoss<1, 8>, LabelSmoothing<1, 4>>>("all_terms");
 }
 TEST_CASE("mini-batches of fewer samples are PyTorch's", "[golden]") {
   check<CrossEntropy>("three_samples");
@@ -45,12 +45,12 @@ using Classes = ClassWeights<1, 5, 2, 0, 3, 1, 4, 2, 1, 6, 2>;
 }  // namespace
 
 TEST_CASE("weights and sums are PyTorch's", "[golden]") {
-  check<CrossEntropyWith<Classes>>("class_weights");
-  check<CrossEntropyWith<Classes, LabelSmoothing<1, 4>>>("class_weights.smoothing");
-  check<CrossEntropyWith<Classes, LabelSmoothing<1, 4>, Reduction<Sum>>>("class_weights.sum");
-  check<CrossEntropyWith<Weights<"weight">>>("weights");
-  check<MSEWith<Weights<"weight">>>("weights.mse");
-  check<BCEWith<PosWeight<7, 2>, Reduction<Sum>>>("positive_weight");
+  check<With<CrossEntropy, Classes>>("class_weights");
+  check<With<CrossEntropy, Classes, LabelSmoothing<1, 4>>>("class_weights.smoothing");
+  check<With<CrossEntropy, Classes, LabelSmoothing<1, 4>, Reduction<Sum>>>("class_weights.sum");
+  check<With<CrossEntropy, Weights<"weight">>>("weights");
+  check<With<MSE, Weights<"weight">>>("weights.mse");
+  check<With<BCE, PosWeight<7, 2>, Reduction<Sum>>>("positive_weight");
 }
 
 namespace {
@@ -60,7 +60,7 @@ struct Several
     : Model<Input<3, 5>, Linear<8>, Tanh, Stash<"early">, Linear<11>, Stash<"late">,
             Losses<CrossEntropy,
                    FurtherLoss<"kind", "early", LossWeight<1, 2>, Linear<4>, ReLU, Linear<4>,
-                               CrossEntropyWith<LabelSmoothing<1, 10>>>,
+                               With<CrossEntropy, LabelSmoothing<1, 10>>>,
                    FurtherLoss<"size", "late", LossWeight<2>, Flatten, Linear<2>, MSE>>> {};
 
 }  // namespace

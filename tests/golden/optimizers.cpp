@@ -245,7 +245,7 @@ TEST_CASE("the first step of torch.optim.Muon as it is differs in what bfloat16 
       moved.push_back(double(ours[i].values[e]) - double(before[i][e]));
       wanted.push_back(double(after[i][e]) - double(before[i][e]));
     }
-    bool const is_matrix = Net::graph.parameters[ours[i].index].kind == tensor_kind::matrix;
+    bool const is_matrix = Net::graph.parameters[ours[i].index].kind == custom::tensor_kind::matrix;
     golden::check_near("muon.bfloat16: what moved " + ours[i].name, moved, wanted,
                        is_matrix ? bfloat16_tolerance : golden::tolerance);
   }

@@ -53,14 +53,14 @@ struct UNet : Model<Input<8, 8, 3>, Named<"down", Conv2d<6, 3, Padding<1>>>, ReL
 // [bag]
 struct BagOfWords
     : Model<Tokens<50, 9>, Named<"words", Embedding<12>>, MeanPool, Named<"hidden", Linear<16>>,
-            GELUErf, Named<"out", Linear<5>>, CrossEntropy> {};
+            GELU, Named<"out", Linear<5>>, CrossEntropy> {};
 // [/bag]
 
 // [encoder]
 template <int Heads, int Width, int Hidden>
 using EncoderLayer =
     Seq<Residual<Named<"norm1", LayerNorm>, Named<"self_attn", Attention<Heads, NotCausal>>>,
-        Residual<Named<"norm2", LayerNorm>, Named<"linear1", Linear<Hidden>>, GELUErf,
+        Residual<Named<"norm2", LayerNorm>, Named<"linear1", Linear<Hidden>>, GELU,
                  Named<"linear2", Linear<Width>>>>;
 
 struct Encoder : Model<Tokens<50, 9>, Named<"words", Embedding<12>>, Named<"positions", Positions>,
@@ -76,7 +76,7 @@ name_map const encoder_names{
 // [gpt]
 using Block =
     Seq<Residual<Named<"ln_1", LayerNorm>, Named<"attn", Attention<2>>>,
-        Residual<Named<"ln_2", LayerNorm>, Named<"mlp", Seq<Linear<48>, GELU, Linear<12>>>>>;
+        Residual<Named<"ln_2", LayerNorm>, Named<"mlp", Seq<Linear<48>, GELUTanh, Linear<12>>>>>;
 
 struct GPT : Model<Tokens<50, 9>, Named<"wte", Embedding<12>>, Named<"wpe", Positions>,
                    Named<"h", Repeat<2, Block>>, Named<"ln_f", LayerNorm>,
@@ -90,7 +90,7 @@ struct VisionTransformer
     : Model<Input<12, 12, 3>, Named<"conv_proj", Conv2d<12, 4, Stride<4>>>, Reshape<Rest, 12>,
             Named<"class_token", ClassToken>, Named<"positions", Positions>,
             Named<"block", EncoderLayer<3, 12, 24>>,
-            Named<"norm", LayerNormWith<Epsilon<1, 1'000'000>>>, FirstPosition,
+            Named<"norm", With<LayerNorm, Epsilon<1, 1'000'000>>>, FirstPosition,
             Named<"head", Linear<5>>, CrossEntropy> {};
 name_map const vit_names{{"class_token.weight", "class_token"},
                          {"positions.weight", "positions"},

@@ -67,9 +67,9 @@ class record {
   template <class T>
   std::vector<T> numbers(std::string const& what) const {
     pp::safetensors_entry const& tensor = find(what);
-    REQUIRE(pp::is_real(tensor.type));
-    std::vector<T> all(tensor.bytes.size() / std::size_t(pp::size_of(tensor.type)));
-    pp::decode(tensor.type, tensor.bytes.data(), std::span<T>(all));
+    REQUIRE(pp::files::is_real(tensor.type));
+    std::vector<T> all(tensor.bytes.size() / std::size_t(pp::files::size_of(tensor.type)));
+    pp::files::decode(tensor.type, tensor.bytes.data(), std::span<T>(all));
     return all;
   }
   std::vector<long> shape(std::string const& what) const { return find(what).shape; }
@@ -86,7 +86,7 @@ class record {
   }
   std::vector<int> ids(std::string const& what) const {
     pp::safetensors_entry const& tensor = find(what);
-    REQUIRE(tensor.type == pp::stored_type::i32);
+    REQUIRE(tensor.type == pp::files::stored_type::i32);
     std::vector<int> all(tensor.bytes.size() / 4);
     for (std::size_t i = 0; i < all.size(); ++i)
       all[i] = int(pp::detail::little_endian<std::uint32_t>(tensor.bytes.data() + 4 * i));

@@ -11,9 +11,10 @@ using namespace pp;
 
 namespace {
 
-struct Rectifiers : Model<Input<5>, Linear<9>, LeakyReLU, Linear<9>, ELU, Linear<9>, Softplus,
-                          Linear<9>, Mish, Linear<9>, ReLU6, Linear<9>, LeakyReLUWith<1, 5>,
-                          Linear<9>, ELUWith<3, 2>, Linear<9>, Linear<3>, MSE> {};
+struct Rectifiers
+    : Model<Input<5>, Linear<9>, LeakyReLU, Linear<9>, ELU, Linear<9>, Softplus, Linear<9>, Mish,
+            Linear<9>, ReLU6, Linear<9>, With<LeakyReLU, NegativeSlope<1, 5>>, Linear<9>,
+            With<ELU, Alpha<3, 2>>, Linear<9>, Linear<3>, MSE> {};
 
 /// forward and derivative at x, the derivative as a function of what it reads.
 template <class F, class T>
@@ -37,7 +38,7 @@ void check_ends() {
   check<ReLU6>(T(6), 6, 0);
   check<ReLU6>(T(0), 0, 0);
   check<LeakyReLU>(T(0), 0, 0.01);
-  check<ELUWith<3, 2>>(T(0), 0, 1.5);
+  check<With<ELU, Alpha<3, 2>>>(T(0), 0, 1.5);
   T const nan = std::numeric_limits<T>::quiet_NaN();
   for (T const y : {Softplus::forward(nan), Mish::forward(nan), ELU::forward(nan),
                     ReLU6::forward(nan), LeakyReLU::forward(nan)})

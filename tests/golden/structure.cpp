@@ -13,11 +13,12 @@ void check(char const* name) {
   golden::check_in_two<M>("layers", name);
 }
 
-struct Residuals : Model<Input<3, 5>, Linear<6>, Residual<LayerNorm, Linear<9>, GELU, Linear<6>>,
-                         Residual<Residual<Tanh>, Linear<6>>, Linear<2>, MSE> {};
+struct Residuals
+    : Model<Input<3, 5>, Linear<6>, Residual<LayerNorm, Linear<9>, GELUTanh, Linear<6>>,
+            Residual<Residual<Tanh>, Linear<6>>, Linear<2>, MSE> {};
 struct Flat : Model<Input<2, 3, 2>, Linear<4>, Tanh, Flatten, Linear<3>, MSE> {};
 struct PartlyFrozen : Model<Input<5>, Linear<7>, Tanh, Frozen<Linear<6>>, Tanh, Linear<3>, MSE> {};
-struct Skips : Model<Input<4>, Linear<6>, Stash<"outer">, ReLU, Linear<5>, Stash<"inner">, GELU,
+struct Skips : Model<Input<4>, Linear<6>, Stash<"outer">, ReLU, Linear<5>, Stash<"inner">, GELUTanh,
                      Linear<5>, Pop<"inner">, Linear<4>, Pop<"outer", Concat>, LayerNorm, Linear<5>,
                      Pop<"inner">, Linear<3>, MSE> {};
 struct Inputs : Model<Input<4, 3>, Linear<5>, Tanh, Stash<"left">, Named<"second", Tokens<9, 4>>,

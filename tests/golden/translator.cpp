@@ -12,7 +12,7 @@ namespace {
 /// That of translator() in write_golden.py.
 struct Translator : Model<Tokens<29, 10>, Embedding<24>, SinusoidalPositions,
                           Repeat<2, Residual<LayerNorm, Attention<2, NotCausal>>,
-                                 Residual<LayerNorm, Linear<48>, GELUErf, Linear<24>>>,
+                                 Residual<LayerNorm, Linear<48>, GELU, Linear<24>>>,
                           LayerNorm, Stash<"memory">, Named<"target", Tokens<23, 8>>,
                           Named<"words", Embedding<24>>, Positions,
                           Repeat<2, Residual<RMSNorm, Attention<3, RoPE<>>>,

@@ -247,7 +247,7 @@ class SoftCap(nn.Module):
         return self.cap * torch.tanh(x / self.cap)
 
 
-def GELU():
+def GELUTanh():
     return nn.GELU(approximate="tanh")
 
 
@@ -258,13 +258,13 @@ def frozen(layer):
 def layer_cases():
     yield "linear", Input(5), Model(Linear(5, 7), Linear(7, 4, bias=False), Linear(4, 3)), MSE
     for name, activation in {"relu": nn.ReLU(), "tanh": nn.Tanh(), "sigmoid": nn.Sigmoid(), "silu": nn.SiLU(),
-                             "gelu": GELU(), "gelu_erf": nn.GELU(), "clip_logits": nn.Hardtanh(-0.75, 0.75),
+                             "gelu": GELUTanh(), "gelu_erf": nn.GELU(), "clip_logits": nn.Hardtanh(-0.75, 0.75),
                              "soft_cap": SoftCap(1.5)}.items():
         yield name, Input(5), Model(Linear(5, 9), activation, Linear(9, 3)), MSE
     yield "layer_norm", Input(3, 5), Model(Linear(5, 9), LayerNorm(9), Linear(9, 2)), MSE
     yield "rms_norm", Input(3, 5), Model(Linear(5, 9), RMSNorm(9), Linear(9, 2)), MSE
     yield "softmax", Input(3, 5), Model(Linear(5, 9), nn.Softmax(-1), Linear(9, 2)), MSE
-    for name, gate in {"swiglu": Gate(functional.silu), "geglu": Gate(GELU()), "glu": nn.GLU()}.items():
+    for name, gate in {"swiglu": Gate(functional.silu), "geglu": Gate(GELUTanh()), "glu": nn.GLU()}.items():
         yield name, Input(3, 5), Model(Linear(5, 14), gate, Linear(7, 2)), MSE
     yield "embedding", Padded(11, 6), Model(Embedding(11, 5), Linear(5, 3)), MSE
     for which in "mean", "first", "last":
@@ -280,12 +280,12 @@ def layer_cases():
     yield "positions", Tokens(11, 6), Model(Embedding(11, 5), Positions(6, 5), Linear(5, 3)), MSE
     yield "sinusoidal", Tokens(11, 6), Model(Embedding(11, 5), SinusoidalPositions(), Linear(5, 3)), MSE
     yield "residual", Input(3, 5), Model(
-        Linear(5, 6), Residual(LayerNorm(6), Linear(6, 9), GELU(), Linear(9, 6)), Residual(Residual(nn.Tanh()), Linear(6, 6)),
+        Linear(5, 6), Residual(LayerNorm(6), Linear(6, 9), GELUTanh(), Linear(9, 6)), Residual(Residual(nn.Tanh()), Linear(6, 6)),
         Linear(6, 2)), MSE
     yield "flatten", Input(2, 3, 2), Model(Linear(2, 4), nn.Tanh(), nn.Flatten(), Linear(24, 3)), MSE
     yield "frozen", Input(5), Model(Linear(5, 7), nn.Tanh(), frozen(Linear(7, 6)), nn.Tanh(), Linear(6, 3)), MSE
     yield "skips", Input(4), Model(
-        Linear(4, 6), Stash("outer"), nn.ReLU(), Linear(6, 5), Stash("inner"), GELU(), Linear(5, 5), Pop("inner"),
+        Linear(4, 6), Stash("outer"), nn.ReLU(), Linear(6, 5), Stash("inner"), GELUTanh(), Linear(5, 5), Pop("inner"),
         Linear(5, 4), Pop("outer", concat=True), LayerNorm(10), Linear(10, 5), Pop("inner"), Linear(5, 3)), MSE
     yield "inputs", Input(4, 3), Model(
         Linear(3, 5), nn.Tanh(), Stash("left"), FurtherInput("second"), Embedding(9, 5), Pop("left"), Stash("both"),
@@ -302,7 +302,7 @@ def layer_cases():
 def convolution_cases():
     yield "images", Input(7, 6, 4), Model(
         Conv2d(4, 6, (3, 2), stride=2, padding=1, dilation=2, groups=2), nn.ReLU(),
-        ConvTranspose2d(6, 4, 3, stride=2, padding=1, output_padding=1, groups=2), GELU(),
+        ConvTranspose2d(6, 4, 3, stride=2, padding=1, output_padding=1, groups=2), GELUTanh(),
         Conv2d(4, 4, 3, stride=(2, 1), padding=1, groups=4), nn.Tanh(), ConvTranspose2d(4, 4, 2, stride=2, groups=4),
         Conv2d(4, 5, 1), Conv2d(5, 3, 3, padding=(1, 0), bias=False), nn.Flatten(), Linear(180, 2)), MSE
     yield "sequence", Input(9, 3), Model(
@@ -574,9 +574,9 @@ def adapted_cases():
     yield "lora", Input(3, 5), Model(
         LoRA(Linear(5, 7), 2, alpha=3), nn.Tanh(), LoRA(Linear(7, 6, bias=False), 3),
         AdaptedAttention(GroupedAttention(6, 3, kv_heads=1, base=10000.0), 2, alpha=5),
-        Residual(frozen(LayerNorm(6)), LoRA(Linear(6, 9), 2), GELU(), LoRA(Linear(9, 6), 2)), Linear(6, 2))
+        Residual(frozen(LayerNorm(6)), LoRA(Linear(6, 9), 2), GELUTanh(), LoRA(Linear(9, 6), 2)), Linear(6, 2))
     yield "reversible", Input(3, 8), Model(
-        Linear(8, 8), Reversible(Seq(LayerNorm(4), Attention(4, 2, bias=False)), Seq(Linear(4, 6), GELU(), Linear(6, 4))),
+        Linear(8, 8), Reversible(Seq(LayerNorm(4), Attention(4, 2, bias=False)), Seq(Linear(4, 6), GELUTanh(), Linear(6, 4))),
         Reversible(Seq(RMSNorm(4), Linear(4, 4)), Seq(nn.Tanh())), Linear(8, 2))
     yield "lora.reversible", Input(3, 6), Model(
         Linear(6, 6), Reversible(
@@ -620,7 +620,7 @@ TRAINING_STEPS = 50
 
 def gpt():
     def block():
-        return [Residual(LayerNorm(32), Attention(32, 4)), Residual(LayerNorm(32), Linear(32, 128), GELU(), Linear(128, 32))]
+        return [Residual(LayerNorm(32), Attention(32, 4)), Residual(LayerNorm(32), Linear(32, 128), GELUTanh(), Linear(128, 32))]
 
     draw = Draw("gpt")
     model = Model(Embedding(65, 32), Positions(16, 32), Repeat(2, block), LayerNorm(32), Linear(32, 65))

@@ -13,9 +13,9 @@ using namespace pp;
 
 namespace {
 
-struct Words : Model<Tokens<11, 5>, Embedding<6>, Positions,
-                     Repeat<2, Residual<LayerNorm, Attention<3>>, GELU>, Linear<11>, CrossEntropy> {
-};
+struct Words
+    : Model<Tokens<11, 5>, Embedding<6>, Positions,
+            Repeat<2, Residual<LayerNorm, Attention<3>>, GELUTanh>, Linear<11>, CrossEntropy> {};
 struct Image : Model<Input<4, 4, 3>, Linear<8>, ReLU, Flatten, Seq<Linear<10>, Tanh>, MSE> {};
 
 template <class Graph>

@@ -22,7 +22,7 @@ namespace {
 /// All that GPT-2 has, and what else runs row by row; widths that fill no vector.
 struct Gpt : Model<Tokens<13, 40>, Named<"tokens", Embedding<12>>, Positions, Dropout<1, 10>,
                    Repeat<2, Residual<LayerNorm, Attention<3>>,
-                          Residual<LayerNorm, Linear<19>, GELU, Linear<12>>>,
+                          Residual<LayerNorm, Linear<19>, GELUTanh, Linear<12>>>,
                    Stash<"a">, Linear<12>, Tanh, Stash<"b">, Softmax, Pop<"b", Concat>, Linear<12>,
                    Pop<"a">, LayerNorm, Tied<"tokens">, CrossEntropy> {};
 
@@ -103,8 +103,8 @@ std::vector<int> said_without_cache(Trainer& trainer, std::vector<int> text, lon
     std::copy(text.begin() + long(first), text.end(), window.begin());
     trainer.forward(window, logits);
     std::size_t const last = text.size() - first - 1;
-    text.push_back(
-        sample(std::span<T const>(logits).subspan(last * width, width), how, std::uint64_t(i)));
+    text.push_back(sampling::sample(std::span<T const>(logits).subspan(last * width, width), how,
+                                    std::uint64_t(i)));
     said.push_back(text.back());
   }
   return said;
@@ -217,8 +217,8 @@ TEST_CASE("the page about generation does what it says") {
   decoder read(trainer);
   auto logits = read.read(prompt);
   for (int i = 0; i < 10; ++i) {
-    int const token = sample(logits, {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .seed = 1},
-                             std::uint64_t(i));
+    int const token = sampling::sample(
+        logits, {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .seed = 1}, std::uint64_t(i));
     said.push_back(token);
     logits = read.read(token);
   }
@@ -228,10 +228,10 @@ TEST_CASE("the page about generation does what it says") {
                  {.tokens = 10,
                   .sampling = {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .seed = 1}}));
   // [choose]
-  std::vector<double> p = probabilities(logits, 0.8);
-  keep_top_k(p, 40);
-  keep_top_p(p, 0.95);
-  int const token = draw_index(p, u);  // u in [0, 1)
+  std::vector<double> p = sampling::probabilities(logits, 0.8);
+  sampling::keep_top_k(p, 40);
+  sampling::keep_top_p(p, 0.95);
+  int const token = sampling::draw_index(p, u);  // u in [0, 1)
   // [/choose]
   CHECK(p[std::size_t(token)] > 0);
 }
@@ -270,15 +270,15 @@ struct Flat : Model<Tokens<7, 3>, Embedding<4>, Flatten, Linear<12>, Linear<7>, 
 struct Scan {  // running sums: row by row, but a layer's own kernel says nothing about that
   static constexpr shape result(shape in) { return in; }
   template <class T>
-  static void forward(custom_forward<T> const&) {}
+  static void forward(custom::forward<T> const&) {}
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const&) {}
+  static void input_gradient(custom::input_gradient<T> const&) {}
 };
 struct Own : Model<Tokens<7, 3>, Embedding<4>, Custom<Scan>, Linear<7>, CrossEntropy> {};
 struct Numbers : Model<Input<3, 4>, Linear<7>, CrossEntropy> {};
 struct Regression : Model<Tokens<7, 3>, Embedding<4>, Linear<7>, MSE> {};
 struct Weighted
-    : Model<Tokens<7, 3>, Embedding<4>, Linear<7>, CrossEntropyWith<Weights<"weight">>> {};
+    : Model<Tokens<7, 3>, Embedding<4>, Linear<7>, With<CrossEntropy, Weights<"weight">>> {};
 struct OneToken : Model<Tokens<7, 1>, Embedding<4>, Flatten, Linear<7>, CrossEntropy> {};
 
 static_assert(check_decoding<Gpt>().what == decoding_fault::none);

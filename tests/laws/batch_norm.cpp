@@ -23,10 +23,10 @@ using laws::sample_batch;
 namespace {
 
 /// Biases before a batch norm have no gradient, so there are none.
-struct Net : Model<Input<2, 3>, BatchNorm, Tanh, Linear<5, NoBias>, BatchNorm, ReLU, Linear<19>,
-                   Tanh, Residual<BatchNormWith<NoAffine>, GELU>, Linear<4, NoBias>,
-                   BatchNormWith<Momentum<1, 2>, Epsilon<1, 100>, BiasedVariance>, Linear<2>, MSE> {
-};
+struct Net
+    : Model<Input<2, 3>, BatchNorm, Tanh, Linear<5, NoBias>, BatchNorm, ReLU, Linear<19>, Tanh,
+            Residual<With<BatchNorm, NoAffine>, GELUTanh>, Linear<4, NoBias>,
+            With<BatchNorm, Momentum<1, 2>, Epsilon<1, 100>, BiasedVariance>, Linear<2>, MSE> {};
 template <class... More>
 using Of = Pipeline<Net, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>, More...>;
 using one = Of<>;
@@ -122,16 +122,16 @@ TEST_CASE("a biased variance is that of torchgpipe's deferred batch norm", "[law
     CHECK(double(found[0]) == Approx(mean).epsilon(1e-6));
     CHECK(double(found[1]) == Approx(variance).epsilon(1e-6));
   };
-  moves(BatchNormWith<BiasedVariance>{}, 1.492960, 14.910708);
+  moves(With<BatchNorm, BiasedVariance>{}, 1.492960, 14.910708);
   moves(BatchNorm{}, 1.492960, 16.184409);
 }
 
-TEST_CASE("leaves are one mini-batch of running statistics", "[laws][batch_norm]") {
-  using leaves = Of<SumIn<2>>;
-  leaves t({.seed = 3});
+TEST_CASE("accumulations are one mini-batch of running statistics", "[laws][batch_norm]") {
+  using accumulations = Of<GradientAccumulation<2>>;
+  accumulations t({.seed = 3});
   running expected;
   for (long samples : {16, 11, 8}) {
-    sample_batch<leaves> const data(std::uint64_t(samples + 1));
+    sample_batch<accumulations> const data(std::uint64_t(samples + 1));
     t.step(data.view(samples));
     expected.follow(data.inputs, 2 * samples);
     expected.check(t);

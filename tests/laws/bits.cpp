@@ -15,7 +15,7 @@ namespace {
 /// handed to it), Flatten (no work at all).
 struct Mixed
     : Model<Tokens<7, 3>, Embedding<5>, Positions,
-            Repeat<2, Residual<LayerNorm, Linear<6>, GELU, Linear<5>>>, Attention<5>, Linear<4>,
+            Repeat<2, Residual<LayerNorm, Linear<6>, GELUTanh, Linear<5>>>, Attention<5>, Linear<4>,
             ReLU, Linear<3>, Flatten, Tanh, Positions, RMSNorm, Linear<7>, SiLU, CrossEntropy> {};
 static_assert(Mixed::graph.size.units == 13);
 
@@ -58,10 +58,11 @@ TEST_CASE("B and W apart give the bits of one stage", "[laws]") {
   check<Mixed, 9, laws::MixedWeights, Stages<5>, Cut<1, 2, 6, 9>>();
 }
 TEST_CASE("several chunks per rank give the bits of one stage", "[laws]") {
-  check<Mixed, 4, laws::ManyChunks<placement::loop, 2>, Stages<4>>();
-  check<Mixed, 4, laws::ManyChunks<placement::loop, 3, true>, Stages<6>, Cut<6, 7, 9, 10, 12>>();
-  check<Mixed, 4, laws::ManyChunks<placement::vee, 2>, Stages<6>>();
-  check<Mixed, 9, laws::ManyChunks<placement::loop, 2>, Stages<2>>();
+  check<Mixed, 4, laws::ManyChunks<schedules::placement::loop, 2>, Stages<4>>();
+  check<Mixed, 4, laws::ManyChunks<schedules::placement::loop, 3, true>, Stages<6>,
+        Cut<6, 7, 9, 10, 12>>();
+  check<Mixed, 4, laws::ManyChunks<schedules::placement::vee, 2>, Stages<6>>();
+  check<Mixed, 9, laws::ManyChunks<schedules::placement::loop, 2>, Stages<2>>();
 }
 
 TEST_CASE("looking changes nothing", "[laws]") {

@@ -11,9 +11,9 @@ using namespace pp;
 
 namespace {
 
-struct Wide : Model<Tokens<37, 7>, Embedding<33>, Positions, GELU, LayerNorm,
-                    Residual<RMSNorm, Attention<3>>, SiLU, Linear<70>, GroupNorm<7>, GELUErf,
-                    Positions, Tanh, RMSNorm, Linear<5>, Sigmoid, Linear<53>, BatchNorm, GELU,
+struct Wide : Model<Tokens<37, 7>, Embedding<33>, Positions, GELUTanh, LayerNorm,
+                    Residual<RMSNorm, Attention<3>>, SiLU, Linear<70>, GroupNorm<7>, GELU,
+                    Positions, Tanh, RMSNorm, Linear<5>, Sigmoid, Linear<53>, BatchNorm, GELUTanh,
                     LocalResponseNorm<5>, Linear<37>, CrossEntropy> {};
 
 template <host::isa Set>

@@ -21,8 +21,8 @@ void check() {
 /// The gradient of the loss itself leaves the last stage.
 struct EndsInPositions : Model<Input<3>, Linear<5>, Tanh, Linear<4>, Positions, Positions, MSE> {};
 /// The input needs no gradient, and neither does a stage that only works on it.
-struct BeginsWithout : Model<Input<2, 3>, GELU, Tanh, LayerNorm, Flatten, Linear<3>, CrossEntropy> {
-};
+struct BeginsWithout
+    : Model<Input<2, 3>, GELUTanh, Tanh, LayerNorm, Flatten, Linear<3>, CrossEntropy> {};
 
 }  // namespace
 
@@ -43,7 +43,8 @@ struct ManyGroups
             LoRA<Seq<Linear<4>, Attention<2>>, 3, Alpha<2>>,
             Group<LearningRate<1, 2>, Residual<LayerNorm, Linear<4>>, Frozen<Attention<2>>,
                   Linear<7>>,
-            Tanh, Group<WeightDecay<0>, Linear<4>, Residual<Frozen<Linear<5>>, GELU, Linear<4>>>,
+            Tanh,
+            Group<WeightDecay<0>, Linear<4>, Residual<Frozen<Linear<5>>, GELUTanh, Linear<4>>>,
             Frozen<Linear<11>>, CrossEntropy> {};
 
 }  // namespace

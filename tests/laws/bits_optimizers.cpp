@@ -12,7 +12,7 @@ namespace {
 
 struct Mixed
     : Model<Tokens<11, 5>, Embedding<9>, Group<LearningRate<1, 2>, Positions, LayerNorm>,
-            Residual<RMSNorm, Attention<3>>, Linear<37>, GELU, Frozen<Linear<7>>,
+            Residual<RMSNorm, Attention<3>>, Linear<37>, GELUTanh, Frozen<Linear<7>>,
             Linear<21, NoBias>, Group<WeightDecay<0>, Linear<21>>, Linear<11>, CrossEntropy> {};
 
 template <class Optimizer, class Backend, class... More>

@@ -29,17 +29,17 @@ using laws::Centered, laws::sample_batch;
 
 namespace {
 
-struct Net : Model<Input<2, 3>, Custom<Centered>, Linear<4>, GELU, Custom<Centered>, Linear<4>,
+struct Net : Model<Input<2, 3>, Custom<Centered>, Linear<4>, GELUTanh, Custom<Centered>, Linear<4>,
                    Custom<Centered>, Linear<2>, MSE> {};
 /// The statistic of a position whose number is 0 is not finite, though all else is.
 struct Logs : Centered {
   template <class T>
-  static void statistics(custom_statistics<T> const& a) {
+  static void statistics(custom::statistics<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i)
       a.sum[0][i % a.in.columns()] += T(std::log(std::fabs(double(a.x[i]))));
   }
 };
-struct WithLogs : Model<Input<2, 3>, Linear<4>, GELU, Linear<3>, Custom<Logs>, MSE> {};
+struct WithLogs : Model<Input<2, 3>, Linear<4>, GELUTanh, Linear<3>, Custom<Logs>, MSE> {};
 
 /// The frozen layer's buffer is a constant.
 struct Kept : Model<Input<2, 3>, Frozen<Named<"kept", Custom<Centered>>>, Linear<4>,

@@ -7,32 +7,32 @@
 
 namespace laws {
 
-using pp::accumulated, pp::custom_buffer, pp::custom_forward, pp::custom_input_gradient,
-    pp::custom_statistics, pp::shape;
+namespace custom = pp::custom;
+using pp::shape;
 
 // [buffer]
 /// y = x - m, where m follows the mean of each column of x over the mini-batches so far.
 struct Centered {
   static constexpr shape result(shape in) { return in; }
   static constexpr int buffers = 1;
-  static constexpr custom_buffer buffer(int, shape in) {
+  static constexpr custom::buffer buffer(int, shape in) {
     return {.form = shape(in.columns()), .commit = {.momentum = 0.25f, .terms = in.rows()}};
   }
 
   template <class T>
-  static void forward(custom_forward<T> const& a) {
+  static void forward(custom::forward<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i)
-      a.y[i] = T(accumulated<T>(a.x[i]) - a.buffer[0][i % a.in.columns()]);
+      a.y[i] = T(custom::accumulated<T>(a.x[i]) - a.buffer[0][i % a.in.columns()]);
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a) {
+  static void input_gradient(custom::input_gradient<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i) a.dx[i] = a.dy[i];
   }
   /// Adds to what earlier micro-batches have added.
   template <class T>
-  static void statistics(custom_statistics<T> const& a) {
+  static void statistics(custom::statistics<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i)
-      a.sum[0][i % a.in.columns()] += accumulated<T>(a.x[i]);
+      a.sum[0][i % a.in.columns()] += custom::accumulated<T>(a.x[i]);
   }
 };
 // [/buffer]

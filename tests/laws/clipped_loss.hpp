@@ -10,7 +10,7 @@ using namespace pp;
 // [label]
 /// Proximal policy optimization (Schulman et al., 2017, equation 7): labels are the actions that
 /// were taken, `old` the log-probabilities that they were taken with.
-struct Clipped : label_loss<Clipped, Target<"old">, Target<"advantage">> {
+struct Clipped : LabelLoss<Clipped, Target<"old">, Target<"advantage">> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T l, T old, T advantage) {
     T const ratio = math::exp(l - old), limit = advantage > T(0) ? T(1.2) : T(0.8);

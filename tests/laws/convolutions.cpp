@@ -18,7 +18,7 @@ namespace {
 
 struct Images
     : Model<Input<5, 6, 4>, Conv2d<6, Axes<3, 2>, Stride<2>, Padding<2>, Dilation<2>, Groups<2>>,
-            GELU, ConvTranspose2d<4, 3, Stride<2>, Padding<1>, OutputPadding<1>>,
+            GELUTanh, ConvTranspose2d<4, 3, Stride<2>, Padding<1>, OutputPadding<1>>,
             Residual<Conv2d<4, 3, Groups<4>, Padding<1>>, Tanh, Conv2d<4, 1>,
                      Conv2d<4, 3, Padding<1>, NoBias>>,
             Flatten, Linear<3>, CrossEntropy> {};

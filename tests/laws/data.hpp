@@ -16,7 +16,8 @@ namespace laws {
 
 /// Uniform in (-1, 1), a function of (seed, stream, index).
 inline double uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
-  return 2 * double(pp::unit_uniform(pp::random_block(seed, stream, index).word[0])) - 1;
+  return 2 * double(pp::math::unit_uniform(pp::math::random_block(seed, stream, index).word[0])) -
+         1;
 }
 
 /// A mini-batch that owns its numbers. What only a loss reads is positive, as weights must be.

@@ -20,7 +20,7 @@ struct Drops : Model<Tokens<11, 5>, Embedding<10>, Positions, Dropout<1, 10>,
                               Linear<10>, Dropout<1, 3>>,
                      Linear<11>, CrossEntropy> {};
 struct Twice
-    : Model<Input<3, 7>, Dropout<1, 2>, Dropout2d<1, 3>, Tanh, Dropout<1, 7>, Linear<33>, GELU,
+    : Model<Input<3, 7>, Dropout<1, 2>, Dropout2d<1, 3>, Tanh, Dropout<1, 7>, Linear<33>, GELUTanh,
             Dropout2d<2, 7>, Residual<Linear<33>, DropPath<1, 3>>, Residual<Dropout<1, 2>>,
             Linear<5>, Softmax, Dropout<1, 9>, LayerNorm, Dropout<0, 1>, Linear<3>, MSE> {};
 /// Widths above and below the vectors and tiles of every instruction set.

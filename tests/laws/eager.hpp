@@ -11,7 +11,7 @@ namespace laws {
 template <class Backend>
 struct Eager : Backend {
   static constexpr int parts_for(pp::detail::group const& g, int, int threads) {
-    return pp::detail::is_custom(g.anchor) ? 1 : threads;
+    return pp::detail::attributes_of(g.anchor) == pp::detail::attribute_kind::custom ? 1 : threads;
   }
 };
 

@@ -22,7 +22,7 @@ struct Softsign {
 };
 
 /// And a loss.
-struct LogCosh : pp::element_loss<LogCosh> {
+struct LogCosh : pp::ElementLoss<LogCosh> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T x, T target) {
     T const d = x - target, size = d < T(0) ? -d : d;
@@ -36,8 +36,8 @@ struct LogCosh : pp::element_loss<LogCosh> {
 
 /// A loss that reads all that a row can have: its log-probability, two further targets and a
 /// weight.
-struct Surprise : pp::label_loss<Surprise, pp::Target<"old">, pp::Target<"gain">,
-                                 pp::Weights<"weight">, pp::Reduction<pp::Sum>> {
+struct Surprise : pp::LabelLoss<Surprise, pp::Target<"old">, pp::Target<"gain">,
+                                pp::Weights<"weight">, pp::Reduction<pp::Sum>> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T l, T old, T gain) {
     return (l - old) * (l - old) * gain - l;
@@ -48,7 +48,7 @@ struct Surprise : pp::label_loss<Surprise, pp::Target<"old">, pp::Target<"gain">
   }
 };
 /// The same of elements.
-struct Spread : pp::element_loss<Spread, pp::Weights<"weight">, pp::Target<"variance">> {
+struct Spread : pp::ElementLoss<Spread, pp::Weights<"weight">, pp::Target<"variance">> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T x, T target, T variance) {
     return (x - target) * (x - target) * variance;
@@ -58,8 +58,8 @@ struct Spread : pp::element_loss<Spread, pp::Weights<"weight">, pp::Target<"vari
     return T(2) * (x - target) * variance;
   }
 };
-struct UnequalClasses : pp::CrossEntropyWith<pp::ClassWeights<1, 2, 0, 4, 1, 2, 3>,
-                                             pp::LabelSmoothing<1, 10>, pp::Weights<"weight">> {};
+struct UnequalClasses : pp::With<pp::CrossEntropy, pp::ClassWeights<1, 2, 0, 4, 1, 2, 3>,
+                                 pp::LabelSmoothing<1, 10>, pp::Weights<"weight">> {};
 
 /// An encoder and a decoder, with one layer of each kind along the way.
 struct EveryLayer
@@ -75,12 +75,12 @@ struct EveryLayer
                 pp::Residual<pp::LayerNorm, pp::Attention<3>>,
                 pp::Residual<pp::LayerNorm, pp::CrossAttention<2, "memory", pp::HeadSize<5>>>,
                 pp::Repeat<2, pp::Residual<pp::Linear<8>, pp::ReLU, pp::Linear<12>>>, pp::Tanh,
-                pp::Linear<16>, pp::GLU, pp::Sigmoid, pp::Linear<9>, pp::SiLU, pp::GELU,
+                pp::Linear<16>, pp::GLU, pp::Sigmoid, pp::Linear<9>, pp::SiLU, pp::GELUTanh,
                 pp::LoRA<pp::Linear<12>, 3, pp::Alpha<2>>,
-                pp::Reversible<pp::Seq<pp::LayerNorm, pp::Linear<6>>, pp::SiLU>, pp::GELUErf,
+                pp::Reversible<pp::Seq<pp::LayerNorm, pp::Linear<6>>, pp::SiLU>, pp::GELU,
                 pp::Map<Softsign>, pp::Pop<"skip", pp::Concat>, pp::Softmax, pp::Linear<12>,
                 pp::LayerNorm, pp::Tied<"table">,
-                pp::CrossEntropyWith<pp::LabelSmoothing<1, 10>, pp::ZLoss<1, 100>>> {
+                pp::With<pp::CrossEntropy, pp::LabelSmoothing<1, 10>, pp::ZLoss<1, 100>>> {
   static constexpr bool pads = true;
 };
 
@@ -88,7 +88,7 @@ struct EveryLayer
 template <class Pool>
 struct EveryPool
     : pp::Model<pp::Tokens<11, 5>, pp::Embedding<12>, pp::Residual<pp::LayerNorm, pp::Attention<3>>,
-                pp::GELU, Pool, pp::Linear<7>, pp::CrossEntropy> {
+                pp::GELUTanh, Pool, pp::Linear<7>, pp::CrossEntropy> {
   static constexpr bool pads = true;
 };
 

@@ -14,7 +14,7 @@ struct Everything
     : pp::Model<pp::Tokens<11, 4>, pp::Named<"table", pp::Embedding<6>>, pp::Positions,
                 pp::Dropout<1, 10>, pp::Stash<"begin">,
                 pp::Repeat<2, pp::Residual<pp::LayerNorm, pp::Attention<2>, pp::Dropout<1, 5>>,
-                           pp::Residual<pp::LayerNorm, pp::Linear<9>, pp::GELU, pp::Linear<6>,
+                           pp::Residual<pp::LayerNorm, pp::Linear<9>, pp::GELUTanh, pp::Linear<6>,
                                         pp::Dropout<1, 4>>>,
                 pp::Stash<"late">, pp::Tanh, pp::Linear<6>, pp::Pop<"late">, pp::Pop<"begin">,
                 pp::LayerNorm, pp::Tied<"table">, pp::CrossEntropy> {};

@@ -25,7 +25,7 @@ std::vector<float> gradients_with_delays(Trainer& trainer, sample_batch<Trainer>
   trainer.watch(data.view(), [](pp::launch_seen const& seen) {
     constexpr unsigned most = 100;  // microseconds
     auto const which = std::uint64_t(seen.micro_batch * 1000 + seen.launch);
-    auto const random = pp::random_block(1, std::uint64_t(seen.chunk), which).word[0];
+    auto const random = pp::math::random_block(1, std::uint64_t(seen.chunk), which).word[0];
     std::this_thread::sleep_for(std::chrono::microseconds(random % most));
   });
   return snapshot(trainer).gradients;

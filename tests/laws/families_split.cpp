@@ -17,7 +17,7 @@ TEST_CASE("zero-bubble schedules give the bits of one stage", "[laws]") {
 }
 TEST_CASE("searched schedules give the bits of one stage", "[laws]") {
   gives_the_bits_of_one_stage<ZeroBubble1P, 4, RecomputeAllButLast>();
-  gives_the_bits_of_one_stage<Searched<1, 1, placement::vee>, 8>();
+  gives_the_bits_of_one_stage<Searched<1, 1, schedules::placement::vee>, 8>();
 }
 TEST_CASE("zero-bubble schedules on a V give the bits of one stage", "[laws]") {
   gives_the_bits_of_one_stage<ZeroBubbleV, 2>();

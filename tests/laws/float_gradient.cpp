@@ -11,11 +11,11 @@ using namespace pp;
 namespace {
 
 struct Numbers
-    : Model<Input<3>, Linear<33>, GELU, Linear<17, NoBias>, GELUErf, RMSNorm, Linear<50>, SiLU,
+    : Model<Input<3>, Linear<33>, GELUTanh, Linear<17, NoBias>, GELU, RMSNorm, Linear<50>, SiLU,
             Linear<1>, Tanh, Linear<9>, Sigmoid, LayerNorm, Linear<67>, ReLU, Linear<7>, MSE> {};
 struct Words : Model<Tokens<19, 21>, Embedding<18>, Positions, Attention<1>,
                      Residual<LayerNorm, Attention<3, NotCausal>>,
-                     Residual<RMSNorm, Linear<35, NoBias>, BatchNorm, GELU, Linear<34>,
+                     Residual<RMSNorm, Linear<35, NoBias>, BatchNorm, GELUTanh, Linear<34>,
                               GroupNorm<2>, LocalResponseNorm<5>, Linear<18>>,
                      Attention<2, NoBias>, LayerNorm, Linear<19>, CrossEntropy> {};
 

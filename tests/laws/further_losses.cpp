@@ -31,10 +31,11 @@ struct Reader
 
 /// Numbers and classes with weights as labels, from a value in the middle of the model.
 struct Several
-    : Model<Input<3, 4>, Linear<6>, Tanh, Stash<"early">, Linear<5>, Stash<"late">, GELU, Linear<3>,
+    : Model<Input<3, 4>, Linear<6>, Tanh, Stash<"early">, Linear<5>, Stash<"late">, GELUTanh,
+            Linear<3>,
             Losses<MSE,
                    FurtherLoss<"kind", "early", LossWeight<2>, Linear<4>,
-                               CrossEntropyWith<ClassWeights<1, 2, 1, 3>, LabelSmoothing<1, 10>>>,
+                               With<CrossEntropy, ClassWeights<1, 2, 1, 3>, LabelSmoothing<1, 10>>>,
                    FurtherLoss<"size", "late", Flatten, Linear<2>, Huber<>>>> {};
 
 /// Losses of one value: by itself, in another shape, and through a layer.
@@ -48,8 +49,8 @@ struct OfInput : Model<Input<3>, Stash<"x">, Linear<4>, Tanh,
                               FurtherLoss<"own", "x", LossWeight<2>, MSE>>> {};
 
 template <class... More>
-using Read =
-    Pipeline<Reader, PortableHost, SGD, MicroBatches<3>, MicroBatchSize<2>, SumIn<2>, More...>;
+using Read = Pipeline<Reader, PortableHost, SGD, MicroBatches<3>, MicroBatchSize<2>,
+                      GradientAccumulation<2>, More...>;
 template <class... More>
 using AlikeIn = Pipeline<Alike, PortableHost, SGD, MicroBatches<3>, MicroBatchSize<2>, More...>;
 
@@ -60,7 +61,8 @@ TEST_CASE("models with several losses obey the laws", "[laws]") {
   laws::gradients_are_differences<Several>(2);
   laws::gradients_are_differences<Alike>(7);
   laws::gradients_are_differences<OfInput>(8);
-  // Each a sum of two leaves; in one process, in memory that is copied, and on ranks in turn.
+  // Each a sum of two accumulations; in one process, in memory that is copied, and on ranks in
+  // turn.
   using one = Read<>;
   using again = Read<Messages, GPipe, Stages<2>, RecomputeAll, HostThreads<2>>;
   using apart = Read<StageReplicas<1, 2>>;
@@ -74,11 +76,12 @@ namespace {
 /// The same chains as in Several, each as a model of its own, under the names of Several's layers.
 template <int Kinds, int Sizes>
 struct Weighted
-    : Model<Input<3, 4>, Linear<6>, Tanh, Stash<"early">, Linear<5>, Stash<"late">, GELU, Linear<3>,
+    : Model<Input<3, 4>, Linear<6>, Tanh, Stash<"early">, Linear<5>, Stash<"late">, GELUTanh,
+            Linear<3>,
             Losses<CrossEntropy,
                    FurtherLoss<"kind", "early", LossWeight<Kinds>, Linear<4>, CrossEntropy>,
                    FurtherLoss<"size", "late", LossWeight<Sizes>, Flatten, Linear<2>, Huber<>>>> {};
-struct First : Model<Input<3, 4>, Linear<6>, Tanh, Linear<5>, GELU, Linear<3>, CrossEntropy> {};
+struct First : Model<Input<3, 4>, Linear<6>, Tanh, Linear<5>, GELUTanh, Linear<3>, CrossEntropy> {};
 struct Kind : Model<Input<3, 4>, Linear<6>, Tanh, Linear<4>, CrossEntropy> {};
 struct Size : Model<Input<3, 4>, Linear<6>, Tanh, Linear<5>, Flatten, Linear<2>, Huber<>> {};
 
@@ -223,7 +226,7 @@ TEST_CASE("losses have the names of their labels", "[laws]") {
   CHECK(loss_metric_names<trainer>()[1] == "loss/kind");
   CHECK(loss_metrics<Exact<Size>>(r).empty());
   CHECK(loss_metrics<trainer>({}).empty());  // of an inference
-  CHECK(words_of_step({.loss = 13, .scalars = metrics})
+  CHECK(console::step_words({.loss = 13, .scalars = metrics})
             .starts_with("loss 13.0000 (labels 1.0000, kind 2.0000, size 3.0000)  rate"));
 }
 

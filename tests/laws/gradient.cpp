@@ -11,7 +11,7 @@ using namespace pp;
 
 namespace {
 
-struct Activations : Model<Input<3>, Linear<17>, GELU, Linear<5, NoBias>, GELUErf, Linear<3>, SiLU,
+struct Activations : Model<Input<3>, Linear<17>, GELUTanh, Linear<5, NoBias>, GELU, Linear<3>, SiLU,
                            Linear<1>, Tanh, Linear<9>, Sigmoid, MSE> {};
 struct Norms
     : Model<Input<2, 3>, Linear<17>, LayerNorm, SiLU, RMSNorm, Linear<1>, Positions, Flatten,

@@ -11,10 +11,11 @@ using namespace pp;
 
 namespace {
 
-struct Net : Model<Input<2, 2, 3>, GroupNorm<3>, Linear<6>, Residual<GroupNorm<2>, Tanh>,
-                   InstanceNormWith<WithAffine, Epsilon<1, 10>>, ReLU, Linear<20>,
-                   LocalResponseNorm<4, ResponseScale<3>, ResponsePower<3, 2>, ResponseOffset<2>>,
-                   InstanceNorm, SiLU, Linear<19>, GroupNorm<1, NoAffine>, GELU, Linear<2>, MSE> {};
+struct Net
+    : Model<Input<2, 2, 3>, GroupNorm<3>, Linear<6>, Residual<GroupNorm<2>, Tanh>,
+            With<InstanceNorm, WithAffine, Epsilon<1, 10>>, ReLU, Linear<20>,
+            LocalResponseNorm<4, ResponseScale<3>, ResponsePower<3, 2>, ResponseOffset<2>>,
+            InstanceNorm, SiLU, Linear<19>, GroupNorm<1, NoAffine>, GELUTanh, Linear<2>, MSE> {};
 template <class... More>
 using Of = Pipeline<Net, PortableHost, AdamW, MicroBatches<3>, MicroBatchSize<2>, More...>;
 

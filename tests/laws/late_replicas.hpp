@@ -13,7 +13,7 @@ struct LateReplicas : one_chunk {
 
   template <class Problem, class Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    using pp::action_kind;
+    using pp::schedules::action_kind;
     for (int chunk = 0; chunk < problem.chunks; ++chunk) {
       int const step = replicas(table.where, chunk), m = problem.micro_batches;
       for (int first = 0; first < step; ++first) {

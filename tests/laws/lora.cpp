@@ -12,7 +12,7 @@ namespace {
 
 using Reads = Residual<LayerNorm, Attention<2, KeyValueHeads<1>, HeadSize<6>, RoPE<>>>;
 template <class... More>
-using Thinks = Residual<LayerNorm, Linear<9>, GELU, More..., Linear<8>>;
+using Thinks = Residual<LayerNorm, Linear<9>, GELUTanh, More..., Linear<8>>;
 
 /// Trained layers before, between and after what is adapted.
 template <class... More>

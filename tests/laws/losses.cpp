@@ -19,15 +19,15 @@ TEST_CASE("losses obey the laws", "[laws]") {
   laws::obeys<Ends<BCE>>(1);
   laws::obeys<Ends<Huber<>>>(2);
   laws::obeys<Ends<Huber<1, 3>>>(3);
-  laws::obeys<Ends<CrossEntropyWith<LabelSmoothing<1, 10>>>>(4);
-  laws::obeys<Ends<CrossEntropyWith<ZLoss<1, 10>, LabelSmoothing<3, 10>>>>(5);
+  laws::obeys<Ends<With<CrossEntropy, LabelSmoothing<1, 10>>>>(4);
+  laws::obeys<Ends<With<CrossEntropy, ZLoss<1, 10>, LabelSmoothing<3, 10>>>>(5);
 }
 
 TEST_CASE("losses with weights and further targets obey the laws", "[laws]") {
   laws::obeys<laws::EveryLoss<laws::Surprise>>(6);
   laws::gradients_are_differences<laws::EveryLoss<laws::Spread>>(7);
   laws::gradients_are_differences<laws::EveryLoss<laws::UnequalClasses>>(8);
-  laws::gradients_are_differences<laws::EveryLoss<BCEWith<PosWeight<5, 2>, Reduction<Sum>>>>(9);
+  laws::gradients_are_differences<laws::EveryLoss<With<BCE, PosWeight<5, 2>, Reduction<Sum>>>>(9);
 }
 TEST_CASE("mini-batches of fewer samples keep the bits of a weighted mean", "[laws]") {
   using M = laws::EveryLoss<laws::UnequalClasses>;

@@ -15,7 +15,7 @@ struct Shared : pp::Model<pp::Tokens<5, 3>, pp::Named<"table", pp::Embedding<4>>
                           pp::Pop<"a">, pp::Tied<"table">, pp::CrossEntropy> {};
 /// Buffers whose sums forwards add to.
 struct Buffered
-    : pp::Model<pp::Input<2, 3>, pp::Custom<Centered>, pp::Linear<4>, pp::GELU, pp::BatchNorm,
+    : pp::Model<pp::Input<2, 3>, pp::Custom<Centered>, pp::Linear<4>, pp::GELUTanh, pp::BatchNorm,
                 pp::Custom<Centered>, pp::Linear<4>, pp::Linear<2>, pp::MSE> {};
 
 }  // namespace laws

@@ -16,7 +16,7 @@ using namespace pp;
 namespace {
 
 /// A skip inside another, one that crosses others, and a value read twice.
-struct Skips : Model<Input<6>, Linear<8>, Stash<"outer">, ReLU, Linear<5>, Stash<"inner">, GELU,
+struct Skips : Model<Input<6>, Linear<8>, Stash<"outer">, ReLU, Linear<5>, Stash<"inner">, GELUTanh,
                      Linear<5>, Tanh, Pop<"inner">, Linear<8>, Stash<"late">, Pop<"outer", Concat>,
                      Linear<5>, LayerNorm, Pop<"inner">, Linear<8>, Pop<"late">, Linear<3>, MSE> {};
 static_assert(Skips::graph.size.units == 15);
@@ -33,8 +33,8 @@ struct Inputs
 struct Words
     : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions,
             Residual<LayerNorm, Attention<2>>, Stash<"left">, Named<"right", Tokens<11, 4>>,
-            Tied<"table">, Pop<"left">, Residual<LayerNorm, Linear<9>, GELU, Linear<6>>, LayerNorm,
-            Tied<"table">, CrossEntropy> {};
+            Tied<"table">, Pop<"left">, Residual<LayerNorm, Linear<9>, GELUTanh, Linear<6>>,
+            LayerNorm, Tied<"table">, CrossEntropy> {};
 /// Blocks that are all the same, as in ALBERT.
 struct Shared
     : Model<Input<3, 6>, Named<"block", Seq<Residual<LayerNorm, Attention<3, RoPE<>>>, Linear<6>>>,
@@ -44,7 +44,7 @@ struct Shared
 // [cells]
 struct Cells
     : Model<Input<3, 4>, Linear<6>, Stash<"before">,
-            SumOf<Seq<Linear<5>, ReLU, Linear<6>>, Linear<6, NoBias>, Seq<LayerNorm, GELU>>,
+            SumOf<Seq<Linear<5>, ReLU, Linear<6>>, Linear<6, NoBias>, Seq<LayerNorm, GELUTanh>>,
             Stash<"now">, Recall<"before">, ConcatOf<Linear<2>, Seq<Tanh, Linear<4>>, Tanh>,
             Linear<6>, Pop<"now">, Stash<"next">, Recall<"now">, SumOf<Tanh, Tanh>, Linear<6>,
             Pop<"next", Concat>, Linear<3>, Stash<"late">, Recall<"before">, Linear<3>, Pop<"late">,
@@ -81,8 +81,8 @@ TEST_CASE("skips give the bits of one stage", "[laws]") {
   check<Skips, 5, GPipe, Stages<6>, ByCount>();
   check<Skips, 5, laws::LastWeights, Stages<5>>();
   check<Skips, 4, laws::MixedWeights, Stages<8>, ByCount>();
-  check<Skips, 4, laws::ManyChunks<placement::loop, 3, true>, Stages<6>>();
-  check<Skips, 4, laws::ManyChunks<placement::vee, 2>, Stages<8>>();
+  check<Skips, 4, laws::ManyChunks<schedules::placement::loop, 3, true>, Stages<6>>();
+  check<Skips, 4, laws::ManyChunks<schedules::placement::vee, 2>, Stages<8>>();
 }
 TEST_CASE("further inputs have the gradients of central differences", "[laws]") {
   holds<Exact<Inputs>>(3);
@@ -100,7 +100,7 @@ TEST_CASE("branches and recalled values give the bits of one stage", "[laws]") {
   check<Cells, 4, Stages<Cells::graph.size.units>>();
   check<Cells, 5, Stages<3>, GPipe, RecomputeAll>();
   check<Cells, 4, laws::MixedWeights, Stages<4>>();
-  check<Cells, 4, laws::ManyChunks<placement::vee, 2>, Stages<4>>();
+  check<Cells, 4, laws::ManyChunks<schedules::placement::vee, 2>, Stages<4>>();
 }
 TEST_CASE("a sum of branches is the sum, and they stand side by side", "[laws]") {
   struct both : Model<Input<2>, Linear<2, NoBias>,
@@ -127,7 +127,7 @@ TEST_CASE("shared weights give the bits of one stage", "[laws]") {
   check<Words, 4, Stages<Words::graph.size.units>>();
   check<Words, 4, Stages<3>, GPipe>();
   check<Words, 5, laws::MixedWeights, Stages<4>>();
-  check<Words, 4, laws::ManyChunks<placement::vee, 2>, Stages<4>>();
+  check<Words, 4, laws::ManyChunks<schedules::placement::vee, 2>, Stages<4>>();
   check<Shared, 4, Stages<Shared::graph.size.units>>();
   check<Shared, 4, Stages<4>>();
 }
@@ -136,8 +136,8 @@ namespace {
 /// Words with a table of its own in every place; the head's is transposed.
 struct Apart : Model<Tokens<11, 4>, Embedding<6>, Positions, Residual<LayerNorm, Attention<2>>,
                      Stash<"left">, Named<"right", Tokens<11, 4>>, Embedding<6>, Pop<"left">,
-                     Residual<LayerNorm, Linear<9>, GELU, Linear<6>>, LayerNorm, Linear<11, NoBias>,
-                     CrossEntropy> {};
+                     Residual<LayerNorm, Linear<9>, GELUTanh, Linear<6>>, LayerNorm,
+                     Linear<11, NoBias>, CrossEntropy> {};
 
 /// see(parameter of one, that of the other, transposed): all of `one`, the shared table with each
 /// of its places in `other`.
@@ -227,5 +227,5 @@ TEST_CASE("an encoder and a decoder give the bits of one stage", "[laws]") {
   check<Translator, 4, Stages<Translator::graph.size.units>>();
   check<Translator, 4, Stages<5>, GPipe, RecomputeAll>();
   check<Translator, 5, laws::MixedWeights, Stages<4>>();
-  check<Translator, 4, laws::ManyChunks<placement::loop, 2>, Stages<6>>();
+  check<Translator, 4, laws::ManyChunks<schedules::placement::loop, 2>, Stages<6>>();
 }

@@ -30,7 +30,7 @@ void gives_the_bits_of_one_stage() {
 TEST_CASE("neighbours share what is written once, B and W together", "[laws]") {
   gives_the_bits_of_one_stage<Stages<3>, GPipe, RecomputeAll, HostThreads<2>>();
   gives_the_bits_of_one_stage<Stages<6>, OneFOneB, RecomputeAllButLast>();
-  gives_the_bits_of_one_stage<Stages<4>, laws::ManyChunks<placement::loop, 2>,
+  gives_the_bits_of_one_stage<Stages<4>, laws::ManyChunks<schedules::placement::loop, 2>,
                               Recompute<op_kind::norm>>();
 }
 TEST_CASE("neighbours share what is written once, B and W apart", "[laws]") {

@@ -52,7 +52,7 @@ struct WrongSlope {
 struct RunningSum {
   static constexpr shape result(shape in) { return in; }
   static constexpr int parameters = 1;
-  static constexpr custom_parameter parameter(int, shape in) {
+  static constexpr custom::parameter parameter(int, shape in) {
     return {1, in.columns(), "decay", {distribution::constant, 1}, false};
   }
   /// The plain sums, which the gradient of `decay` needs.
@@ -60,7 +60,7 @@ struct RunningSum {
   static constexpr long flops(shape in) { return 2 * in.elements(); }
 
   template <class T>
-  static void forward(custom_forward<T> const& a) {
+  static void forward(custom::forward<T> const& a) {
     int const rows = a.in.rows(), columns = a.in.columns();
     for (int b = 0; b < a.samples; ++b)
       for (int t = 0; t < rows; ++t)
@@ -71,7 +71,7 @@ struct RunningSum {
         }
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a) {
+  static void input_gradient(custom::input_gradient<T> const& a) {
     int const rows = a.in.rows(), columns = a.in.columns();
     for (int b = 0; b < a.samples; ++b)
       for (int t = rows - 1; t >= 0; --t)
@@ -81,7 +81,7 @@ struct RunningSum {
         }
   }
   template <class T>
-  static void weight_gradient(custom_weight_gradient<T> const& a) {
+  static void weight_gradient(custom::weight_gradient<T> const& a) {
     int const columns = a.in.columns();
     for (int i = 0; i < a.samples * a.in.elements(); ++i)
       a.gradient[0][i % columns] += a.dy[i] * a.saved[i];
@@ -93,11 +93,11 @@ struct RunningSum {
 struct PairSums {
   static constexpr shape result(shape in) { return in.with_columns(in.columns() / 2); }
   template <class T>
-  static void forward(custom_forward<T> const& a) {
+  static void forward(custom::forward<T> const& a) {
     for (int i = 0; i < a.samples * a.in.elements() / 2; ++i) a.y[i] = a.x[2 * i] * a.x[2 * i + 1];
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a) {
+  static void input_gradient(custom::input_gradient<T> const& a) {
     for (int i = 0; i < a.samples * a.in.elements() / 2; ++i) {
       a.dx[2 * i] = a.dy[i] * a.x[2 * i + 1];
       a.dx[2 * i + 1] = a.dy[i] * a.x[2 * i];

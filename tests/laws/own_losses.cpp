@@ -19,7 +19,7 @@ namespace {
 
 // [element]
 /// A quantile instead of the mean: what lies above it costs nine times what lies below.
-struct Pinball : element_loss<Pinball> {
+struct Pinball : ElementLoss<Pinball> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T x, T target) {
     return target > x ? T(0.9) * (target - x) : T(0.1) * (x - target);
@@ -35,7 +35,7 @@ struct Forecast : Model<Input<8>, Linear<32>, Tanh, Linear<1>, Pinball> {};
 
 // [targets]
 /// Squared error in units of each measurement's own variance.
-struct Measured : element_loss<Measured, Target<"variance">> {
+struct Measured : ElementLoss<Measured, Target<"variance">> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T x, T target, T variance) {
     return (x - target) * (x - target) / (T(2) * variance);
@@ -48,7 +48,7 @@ struct Measured : element_loss<Measured, Target<"variance">> {
 // [/targets]
 
 /// -(1 - p)^2 log p (Lin et al., 2017).
-struct Focal : label_loss<Focal, Weights<"weight">> {
+struct Focal : LabelLoss<Focal, Weights<"weight">> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T l) {
     T const q = T(1) - math::exp(l);
@@ -82,7 +82,7 @@ TEST_CASE("the gradients of own losses are right", "[laws]") {
   CHECK(check_loss<Clipped, Input<4, 5>>().ok());
   // [/check]
   CHECK(check_loss<Focal, Input<3, 4>>().ok());
-  CHECK(check_loss<element_loss<Cubed>, Input<5>>().ok());
+  CHECK(check_loss<ElementLoss<Cubed>, Input<5>>().ok());
 }
 
 TEST_CASE("Pinball finds a quantile", "[laws]") {

@@ -18,11 +18,11 @@ struct Normed {
   double learning_rate = 0.01;
 
   static constexpr char const* name = "Normed";
-  static constexpr bool takes(tensor_kind) { return true; }
+  static constexpr bool takes(custom::tensor_kind) { return true; }
   static constexpr int moments = 0;  // arrays of its own, as large as the parameters
   static constexpr int sums = 1;     // over all elements of a tensor
-  static constexpr long state_elements(tensor_shape const& s) {
-    return moments_elements(moments, s);
+  static constexpr long state_elements(custom::tensor_shape const& s) {
+    return custom::moments_elements(moments, s);
   }
 
   template <class T>
@@ -31,7 +31,7 @@ struct Normed {
     double rate;
   };
   template <class T>
-  tensor_coefficients<T> prepare_tensor(update_context const& c) const {
+  tensor_coefficients<T> prepare_tensor(custom::update_context const& c) const {
     return {T(c.gradient_scale), c.learning_rate};
   }
   /// First pass, of an element: adds to the sums.
@@ -55,12 +55,12 @@ struct Normed {
 
   // On the host.
   template <class Backend, class T>
-  static constexpr long workspace_elements(tensor_shape const&) {
+  static constexpr long workspace_elements(custom::tensor_shape const&) {
     return 0;
   }
   template <class Kernels, class T>
-  void update(Kernels, update_context const& c, tensor_update<T> const& t) const {
-    update_in_two_passes(*this, c, t);
+  void update(Kernels, custom::update_context const& c, custom::tensor_update<T> const& t) const {
+    custom::update_in_two_passes(*this, c, t);
   }
 };
 // [/passes]

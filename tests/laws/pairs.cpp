@@ -68,7 +68,7 @@ TEST_CASE("a pair begins when the inputs of both are there", "[laws]") {
     for (std::size_t i = 0; i < done.size(); ++i) {
       if (!done[i].what.with_next) continue;
       REQUIRE(i + 1 < done.size());
-      action const first = done[i].what, second = done[i + 1].what;
+      schedules::action const first = done[i].what, second = done[i + 1].what;
       REQUIRE(detail::makes_pair(first, second));
       ++pairs;
       std::size_t begun = log.size(), there = 0;

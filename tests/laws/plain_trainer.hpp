@@ -167,7 +167,7 @@ inline matrix run(sample& s, matrix x, std::type_identity<pp::Tanh>) {
     return s.t.map(i, y, 1 - y * y);
   });
 }
-inline matrix run(sample& s, matrix x, std::type_identity<pp::GELU>) {
+inline matrix run(sample& s, matrix x, std::type_identity<pp::GELUTanh>) {
   return s.each(x, [&](int i) {
     double const a = std::sqrt(2 / 3.14159265358979323846), b = 0.044715, v = s.t.value(i);
     double const y = std::tanh(a * (v + b * v * v * v));
@@ -180,7 +180,7 @@ inline matrix run(sample& s, matrix x, std::type_identity<pp::Sigmoid>) {
     return s.t.map(i, y, y * (1 - y));
   });
 }
-inline matrix run(sample& s, matrix x, std::type_identity<pp::GELUErf>) {
+inline matrix run(sample& s, matrix x, std::type_identity<pp::GELU>) {
   return s.each(x, [&](int i) {
     double const v = s.t.value(i), phi = 0.5 * std::erfc(-v / std::sqrt(2.0));
     return s.t.map(i, v * phi,

@@ -37,7 +37,7 @@ struct chosen<C> {
 template <choice C>
   requires(C.kind == 3)
 struct chosen<C> {
-  using type = pp::Residual<pp::LayerNorm, pp::Linear<C.inner>, pp::GELU, pp::Linear<C.width>>;
+  using type = pp::Residual<pp::LayerNorm, pp::Linear<C.inner>, pp::GELUTanh, pp::Linear<C.width>>;
 };
 template <choice C>
   requires(C.kind == 4)
@@ -53,7 +53,7 @@ template <choice C>
   requires(C.kind >= 6)
 struct chosen<C> {
   using plain =
-      pp::detail::layers<pp::GELU, pp::GELUErf, pp::Tanh, pp::SiLU, pp::Sigmoid, pp::LayerNorm,
+      pp::detail::layers<pp::GELUTanh, pp::GELU, pp::Tanh, pp::SiLU, pp::Sigmoid, pp::LayerNorm,
                          pp::RMSNorm, pp::Positions, pp::SinusoidalPositions, pp::Dropout<1, 3>>;
   using type = pp::detail::leaf_at<C.kind - 6, plain>;
 };
@@ -68,7 +68,7 @@ constexpr auto choose(int width) {
   constexpr int widths[] = {1, 3, 4, 6, 9, 17};
   pp::detail::list<choice, Count> layers;
   for (int i = 0; i < Count; ++i) {
-    pp::detail::philox_block const r = pp::random_block(Seed, 7, std::uint64_t(i));
+    pp::detail::philox_block const r = pp::math::random_block(Seed, 7, std::uint64_t(i));
     choice c{int(r.word[0] % kinds), width, 0};
     if (width == 1 && normalises(c.kind)) c.kind = 8;
     if (c.kind <= 1) c.width = width = widths[r.word[1] % 6];

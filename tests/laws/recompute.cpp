@@ -15,7 +15,7 @@ namespace {
 
 struct Words : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions, Stash<"begin">,
                      Repeat<2, Residual<LayerNorm, Attention<2>>,
-                            Residual<LayerNorm, Linear<9>, GELU, Linear<6>>>,
+                            Residual<LayerNorm, Linear<9>, GELUTanh, Linear<6>>>,
                      SiLU, Pop<"begin">, LayerNorm, Tied<"table">, CrossEntropy> {};
 struct Numbers : Model<Input<2, 3>, Linear<5>, Tanh, Linear<4>, Positions, ReLU, Linear<3>, MSE> {};
 
@@ -42,7 +42,7 @@ TEST_CASE("recomputation gives the bits of keeping", "[laws]") {
 TEST_CASE("recomputation with B and W apart gives the bits of keeping", "[laws]") {
   check<Words, 5, RecomputeAll, laws::LastWeights, Stages<3>>();
   check<Words, 5, RecomputeAllButLast, laws::MixedWeights, Stages<4>>();
-  check<Words, 4, Recompute<op_kind::bias>, laws::ManyChunks<placement::loop, 2, true>,
+  check<Words, 4, Recompute<op_kind::bias>, laws::ManyChunks<schedules::placement::loop, 2, true>,
         Stages<4>>();
   check<Numbers, 4, RecomputeAll, laws::LateWeights, Stages<3>>();
 }

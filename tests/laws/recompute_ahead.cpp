@@ -13,11 +13,11 @@ using namespace pp;
 
 namespace {
 
-struct Net : Model<Input<6>, Linear<8>, GELU, Dropout<1, 5>, Linear<8>, GELU, Linear<8>, GELU,
-                   Linear<4>, MSE> {};
+struct Net : Model<Input<6>, Linear<8>, GELUTanh, Dropout<1, 5>, Linear<8>, GELUTanh, Linear<8>,
+                   GELUTanh, Linear<4>, MSE> {};
 struct Words
     : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions, Stash<"begin">,
-            Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<9>, GELU, Linear<6>>,
+            Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<9>, GELUTanh, Linear<6>>,
             SiLU, Pop<"begin">, LayerNorm, Tied<"table">, CrossEntropy> {};
 
 template <class M, class... More>
@@ -32,14 +32,15 @@ void check() {
 /// All forwards, all recomputations, all backwards: in the program that uses it, not in a constant.
 struct AllAgain {
   static constexpr char const* name = "all again";
-  static constexpr placement where = placement::straight;
+  static constexpr schedules::placement where = schedules::placement::straight;
   static constexpr int chunks_per_rank = 1;
   static constexpr bool splits_backward = true, trains = true, recomputes_ahead = true;
   static constexpr bool fits_a_constant(int, int) { return false; }
   static constexpr void fill(auto const& problem, auto& table) {
-    using enum action_kind;
+    using enum schedules::action_kind;
     for (int rank = 0; rank < problem.ranks; ++rank)
-      for (action_kind const kind : {forward, recompute, backward_input, backward_weight})
+      for (schedules::action_kind const kind :
+           {forward, recompute, backward_input, backward_weight})
         for (int mb = 0; mb < problem.micro_batches; ++mb) table.push(rank, {kind, rank, mb});
   }
 };
@@ -65,7 +66,7 @@ TEST_CASE("two ranks that hold a stage recompute ahead, each its micro-batches",
 TEST_CASE("a user-defined order recomputes as far ahead as it says", "[laws]") {
   check<Words, 5, RecomputeAll, AllAgain, Stages<3>>();
   using T = Small<Words, MicroBatches<5>, RecomputeAll, AllAgain, Stages<3>>;
-  for (int s = 0; s < 3; ++s) CHECK(T::compiled::memory().chunks[s].pending.slots == 5);
+  for (int s = 0; s < 3; ++s) CHECK(T::compiled::memory().chunks[s].rings.pending.slots == 5);
 }
 TEST_CASE("R is in the plan: its time, and the memory of what it brings back", "[laws]") {
   using Keeping = Small<Net, MicroBatches<4>, OneFOneB, Stages<4>, ByCount>;
@@ -74,15 +75,16 @@ TEST_CASE("R is in the plan: its time, and the memory of what it brings back", "
       Small<Net, MicroBatches<4>, RecomputeAll, RecomputeAhead<OneFOneB>, Stages<4>, ByCount>;
   auto const &keeping = Keeping::plan(), &inside = Inside::plan(), &ahead = Ahead::plan();
   for (int s = 0; s < 4; ++s) {
-    chunk_cost const &a = Ahead::compiled::times().cost(s), &b = Inside::compiled::times().cost(s);
+    schedules::chunk_cost const &a = Ahead::compiled::times().cost(s),
+                                &b = Inside::compiled::times().cost(s);
     CHECK(a.recompute > 0);
     CHECK(a.backward_input + a.recompute == b.backward_input);
     CHECK(a.backward_weight == b.backward_weight);
     // The last stage stores what it reads next; the others have one micro-batch of it.
     detail::chunk_description const& c = Ahead::compiled::memory().chunks[s];
     CHECK((ahead.stages[s].recompute_flops == 0) == (s == 3));
-    CHECK(c.pending.slots == 1);
-    CHECK(c.pending.stride == a.memory.recompute * (s < 3));
+    CHECK(c.rings.pending.slots == 1);
+    CHECK(c.rings.pending.stride == a.memory.recompute * (s < 3));
     CHECK((ahead.stages[s].saved_bytes > inside.stages[s].saved_bytes));
     CHECK(ahead.stages[s].saved_bytes <= keeping.stages[s].saved_bytes);
   }

@@ -23,8 +23,8 @@ using laws::Stored;
 
 namespace {
 
-using F = Seq<BatchNorm, Linear<5>, GELU, Linear<4>>;
-using G = Seq<Linear<6, NoBias>, BatchNormWith<Momentum<1, 2>, NoAffine>, Tanh, Linear<4>>;
+using F = Seq<BatchNorm, Linear<5>, GELUTanh, Linear<4>>;
+using G = Seq<Linear<6, NoBias>, With<BatchNorm, Momentum<1, 2>, NoAffine>, Tanh, Linear<4>>;
 
 /// Blocks that read the input of the model, another block, and another layer.
 template <template <class> class As>

@@ -26,9 +26,9 @@ namespace {
 
 /// Both kinds of buffers before all trained layers, and behind some.
 struct Net
-    : Model<Input<2, 3>, Residual<BatchNormWith<NoAffine>>, Custom<laws::Centered>, Linear<4>,
-            BatchNorm, GELU, Linear<4>, Custom<laws::Centered>, Tanh, Linear<4, NoBias>,
-            BatchNormWith<NoAffine, Momentum<1, 2>, BiasedVariance>, Tanh, Linear<2>, MSE> {};
+    : Model<Input<2, 3>, Residual<With<BatchNorm, NoAffine>>, Custom<laws::Centered>, Linear<4>,
+            BatchNorm, GELUTanh, Linear<4>, Custom<laws::Centered>, Tanh, Linear<4, NoBias>,
+            With<BatchNorm, NoAffine, Momentum<1, 2>, BiasedVariance>, Tanh, Linear<2>, MSE> {};
 constexpr std::size_t of_data_alone = 9, of_weights = 8 + 4 + 8;  // numbers in buffers
 
 /// Those that data moves, whatever the weights are.
@@ -209,7 +209,7 @@ TEST_CASE("mini-batches move buffers once without a flush", "[laws][batch_norm]"
   follow_mini_batches<PipeDream2BW<>, 3>();
   follow_mini_batches<PACI<>, 2, false>();
   follow_mini_batches<PACI<0, true>, 2, false>();
-  follow_mini_batches<PipeDream<>, 1, true, SumIn<2>>();
+  follow_mini_batches<PipeDream<>, 1, true, GradientAccumulation<2>>();
 }
 TEST_CASE("running statistics are of the activations by older weights", "[laws][batch_norm]") {
   are_of_what_was_read<PipeDream<>, 1>();

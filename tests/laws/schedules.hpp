@@ -8,10 +8,10 @@
 
 namespace laws {
 
-using pp::action_kind;
+using pp::schedules::action_kind;
 
 struct one_chunk {
-  static constexpr pp::placement where = pp::placement::straight;
+  static constexpr pp::schedules::placement where = pp::schedules::placement::straight;
   static constexpr int chunks_per_rank = 1;
   static constexpr bool trains = true;
 };
@@ -76,10 +76,10 @@ struct MixedWeights : one_chunk {
 };
 
 /// Several chunks per rank: all forwards, chunk by chunk, then all backwards in reverse.
-template <pp::placement Where, int Chunks, bool Splits = false>
+template <pp::schedules::placement Where, int Chunks, bool Splits = false>
 struct ManyChunks {
   static constexpr char const* name = "many_chunks";
-  static constexpr pp::placement where = Where;
+  static constexpr pp::schedules::placement where = Where;
   static constexpr int chunks_per_rank = Chunks;
   static constexpr bool splits_backward = Splits;
   static constexpr bool trains = true;
@@ -90,10 +90,10 @@ struct ManyChunks {
     for (int rank = 0; rank < problem.ranks; ++rank) {
       for (int i = 0; i < Chunks; ++i)
         for (int mb = 0; mb < problem.micro_batches; ++mb)
-          table.push(rank, {forward, pp::chunk_on(Where, problem.ranks, rank, i), mb});
+          table.push(rank, {forward, pp::schedules::chunk_on(Where, problem.ranks, rank, i), mb});
       for (int i = Chunks - 1; i >= 0; --i)
         for (int mb = 0; mb < problem.micro_batches; ++mb) {
-          int const chunk = pp::chunk_on(Where, problem.ranks, rank, i);
+          int const chunk = pp::schedules::chunk_on(Where, problem.ranks, rank, i);
           table.push(rank, {Splits ? backward_input : backward, chunk, mb});
           if (Splits) table.push(rank, {backward_weight, chunk, mb});
         }

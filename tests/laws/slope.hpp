@@ -8,7 +8,7 @@
 namespace laws {
 
 /// The slope is the target, whatever the outputs and so the weights are.
-struct Slope : pp::element_loss<Slope> {
+struct Slope : pp::ElementLoss<Slope> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T x, T target) {
     return x * target;

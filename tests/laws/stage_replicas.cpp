@@ -49,15 +49,16 @@ TEST_CASE("replicas of any stages have the bits of one stage", "[laws]") {
 TEST_CASE("replicas under other schedules and recomputation", "[laws]") {
   same_bits_with<StageReplicas<1, 2>, RecomputeAllButLast, HostThreads<2>>();
   same_bits_with<StageReplicas<2, 3, 1>, GPipe, RecomputeAll, Averaging<9, 10>>();
-  same_bits_with<StageReplicas<1, 2, 2>, EagerOneFOneB, SumIn<2>>();
+  same_bits_with<StageReplicas<1, 2, 2>, EagerOneFOneB, GradientAccumulation<2>>();
 }
 TEST_CASE("replicas with B and W apart", "[laws]") {
   laws::same_as_one_stage<Of<Shared>, Of<Shared, StageReplicas<2, 2>, laws::LateReplicas>>(3, 2, 3);
 }
 TEST_CASE("two directions have the bits of one", "[laws]") {
   laws::same_as_one_stage<Of<Shared>, Of<Shared, Stages<4>, Chimera>>(7, 2, 3);
-  laws::same_as_one_stage<Of<Shared, SumIn<2>>,
-                          Of<Shared, Stages<2>, Chimera, RecomputeAll, SumIn<2>>>(7, 2, 3);
+  laws::same_as_one_stage<Of<Shared, GradientAccumulation<2>>,
+                          Of<Shared, Stages<2>, Chimera, RecomputeAll, GradientAccumulation<2>>>(
+      7, 2, 3);
   // P, 2P and 3P micro-batches of P ranks: groups one after the other.
   concatenated<Chimera, 2>(), concatenated<Chimera, 4>(), concatenated<Chimera, 6>();
   concatenated<ChimeraDoubled, 2>(), concatenated<ChimeraDoubled, 4>();
@@ -205,7 +206,7 @@ TEST_CASE("replicas' memory is what the plan says", "[laws]") {
   CHECK(explain<Planned_>().find("1-2") != std::string::npos);
   laws::sample_batch<Planned_> const data(3);
   trainer.step(data.view());
-  drawing const run = drawing_of_last_run(trainer);
+  drawings::drawing const run = drawings::of_last_run(trainer);
   for (std::size_t r = 0; r < 4; ++r)
-    CHECK(run.ranks[r].actions.size() == drawing_of_plan<Planned_>().ranks[r].actions.size());
+    CHECK(run.ranks[r].actions.size() == drawings::of_plan<Planned_>().ranks[r].actions.size());
 }

@@ -18,13 +18,13 @@ using laws::mini_batches, laws::same_numbers, laws::snapshot;
 
 namespace {
 
-struct Net : Model<Input<6>, Linear<8>, GELU, Linear<8>, Dropout<1, 5>, GELU, Linear<8>, GELU,
-                   Linear<4>, MSE> {};
+struct Net : Model<Input<6>, Linear<8>, GELUTanh, Linear<8>, Dropout<1, 5>, GELUTanh, Linear<8>,
+                   GELUTanh, Linear<4>, MSE> {};
 /// A parameter in the first and the last stage, and one that no step changes.
 struct TiedNet : Model<Tokens<9, 4>, Named<"table", Embedding<8>>, Residual<LayerNorm, Linear<8>>,
-                       Frozen<Linear<8>>, GELU, Linear<8>, Tied<"table">, CrossEntropy> {};
+                       Frozen<Linear<8>>, GELUTanh, Linear<8>, Tied<"table">, CrossEntropy> {};
 /// Buffers that follow the data.
-struct FollowingNet : Model<Input<2, 3>, Custom<laws::Centered>, Linear<4>, GELU, BatchNorm,
+struct FollowingNet : Model<Input<2, 3>, Custom<laws::Centered>, Linear<4>, GELUTanh, BatchNorm,
                             Linear<4>, Custom<laws::Centered>, Linear<2>, MSE> {};
 
 /// The law for model M under S, and under S without a barrier.

@@ -30,11 +30,11 @@ void same_as_one_stage(double clip_norm, int bad = -1) {
 struct Noted {
   static constexpr shape result(shape in) { return in; }
   template <class T>
-  static void forward(custom_forward<T> const& a) {
+  static void forward(custom::forward<T> const& a) {
     pass(a.x, a.y, a.samples * a.in.elements());
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a) {
+  static void input_gradient(custom::input_gradient<T> const& a) {
     pass(a.dy, a.dx, a.samples * a.in.elements());
   }
   template <class T>

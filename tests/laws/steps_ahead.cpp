@@ -13,8 +13,8 @@ using namespace pp;
 
 namespace {
 
-struct Net : Model<Input<6>, Linear<8>, GELU, Dropout<1, 5>, Linear<8>, GELU, Linear<8>, GELU,
-                   Linear<4>, MSE> {};
+struct Net : Model<Input<6>, Linear<8>, GELUTanh, Dropout<1, 5>, Linear<8>, GELUTanh, Linear<8>,
+                   GELUTanh, Linear<4>, MSE> {};
 
 template <class... More>
 using Small =

@@ -24,8 +24,8 @@ using Plain = Pipeline<Normed<>, PortableHost, AdamW, MicroBatches<8>, MicroBatc
 
 /// The last norm has one number for each sample and channel.
 // [model]
-struct Mixed : Model<Input<6, 3>, Linear<4, NoBias>, BatchNormWith<SyncOver<2>>, Tanh, MeanPool,
-                     Linear<3, NoBias>, BatchNormWith<SyncOver<4>, Epsilon<1, 10>, NoAffine>,
+struct Mixed : Model<Input<6, 3>, Linear<4, NoBias>, With<BatchNorm, SyncOver<2>>, Tanh, MeanPool,
+                     Linear<3, NoBias>, With<BatchNorm, SyncOver<4>, Epsilon<1, 10>, NoAffine>,
                      Linear<2>, MSE> {};
 using mixed = Pipeline<Mixed, FP64, PortableHost, MicroBatches<2>, MicroBatchSize<8>>;
 // [/model]
@@ -40,10 +40,11 @@ TEST_CASE("SyncOver has the bits of micro-batches of its size", "[laws][batch_no
   laws::same_as_groups<Plain<>, Of<2, 8, Stages<4>, Interleaved<2>, RecomputeAll>>(4);
   laws::same_as_groups<Plain<>, Of<4, 4, StageReplicas<2, 1>>>(5);
 }
-TEST_CASE("leaves of SyncOver have the bits of leaves of its size", "[laws][batch_norm]") {
-  using leaves =
-      Pipeline<Normed<>, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>, SumIn<2>>;
-  laws::same_as_groups<leaves, Of<1, 8, SumIn<2>>>(7);
+TEST_CASE("accumulations of SyncOver have the bits of accumulations of its size",
+          "[laws][batch_norm]") {
+  using accumulations = Pipeline<Normed<>, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>,
+                                 GradientAccumulation<2>>;
+  laws::same_as_groups<accumulations, Of<1, 8, GradientAccumulation<2>>>(7);
 }
 TEST_CASE("gradients through groups of samples are central differences", "[laws][batch_norm]") {
   auto const r = laws::compare_with_differences<mixed>(1);

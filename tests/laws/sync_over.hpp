@@ -17,12 +17,12 @@ namespace laws {
 /// Only norms learn: the gradient of a matrix is a sum over a micro-batch, whose rounding depends
 /// on its size.
 template <class... Over>
-struct Normed
-    : pp::Model<pp::Input<2, 3>, pp::BatchNormWith<Over...>, pp::Tanh,
-                pp::Frozen<pp::Linear<5, pp::NoBias>>,
-                pp::BatchNormWith<pp::Momentum<1, 2>, pp::BiasedVariance, Over...>, pp::ReLU,
-                pp::Frozen<pp::Linear<9>>, pp::Residual<pp::BatchNormWith<Over...>, pp::GELU>,
-                pp::Frozen<pp::Linear<2>>, pp::MSE> {};
+struct Normed : pp::Model<pp::Input<2, 3>, pp::With<pp::BatchNorm, Over...>, pp::Tanh,
+                          pp::Frozen<pp::Linear<5, pp::NoBias>>,
+                          pp::With<pp::BatchNorm, pp::Momentum<1, 2>, pp::BiasedVariance, Over...>,
+                          pp::ReLU, pp::Frozen<pp::Linear<9>>,
+                          pp::Residual<pp::With<pp::BatchNorm, Over...>, pp::GELUTanh>,
+                          pp::Frozen<pp::Linear<2>>, pp::MSE> {};
 
 /// Mini-batches of 16, 11 and 3 samples: the last group may be partial, others absent.
 template <class One, class Many>

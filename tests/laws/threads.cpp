@@ -15,11 +15,10 @@ namespace {
 
 /// Every kernel family that a chain has, with odd widths; one wide enough for a part to have
 /// several tiles and vectors.
-struct Chain
-    : Model<Tokens<19, 9>, Embedding<35>, Positions,
-            Residual<LayerNorm, Attention<5>, Dropout<1, 4>>, Linear<44>, SwiGLU, RMSNorm,
-            Residual<LayerNorm, Linear<70>, GELU, Linear<22>>, Softmax, Linear<19>, CrossEntropy> {
-};
+struct Chain : Model<Tokens<19, 9>, Embedding<35>, Positions,
+                     Residual<LayerNorm, Attention<5>, Dropout<1, 4>>, Linear<44>, SwiGLU, RMSNorm,
+                     Residual<LayerNorm, Linear<70>, GELUTanh, Linear<22>>, Softmax, Linear<19>,
+                     CrossEntropy> {};
 /// Encoder and decoder with a shared table: cross-attention, grouped heads, rotation, padding.
 struct Words : Model<Named<"source", Tokens<11, 6>>, Named<"table", Embedding<12>>,
                      Residual<LayerNorm, Attention<3, KeyValueHeads<1>, RoPE<>>>, Stash<"memory">,

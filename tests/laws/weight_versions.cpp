@@ -181,10 +181,11 @@ std::vector<weights> weights_of(Trainer& t) {
 }
 
 /// Trains on a number of mini-batches in several calls, and compares losses and weights.
-template <class Family, int Ranks, int MiniBatch, int Leaves = 1>
+template <class Family, int Ranks, int MiniBatch, int Accumulations = 1>
 void as_the_oracle(int steps = 3 * Ranks) {
-  using Trainer = Pipeline<Chain<Ranks>, PortableHost, FP64, SGD, Stages<Ranks>, SumIn<Leaves>,
-                           MicroBatches<MiniBatch / Leaves>, MicroBatchSize<2>, Family>;
+  using Trainer = Pipeline<Chain<Ranks>, PortableHost, FP64, SGD, Stages<Ranks>,
+                           GradientAccumulation<Accumulations>,
+                           MicroBatches<MiniBatch / Accumulations>, MicroBatchSize<2>, Family>;
   INFO(Family::name << ", " << Ranks << " ranks, " << MiniBatch << " micro-batches");
   typename Trainer::settings s{.seed = 7};
   s.optimizer.learning_rate = 0.3, s.optimizer.momentum = 0.5;
@@ -272,7 +273,7 @@ TEST_CASE("PACI with prediction reads what the oracle predicts", "[laws]") {
   as_the_oracle<PACI<0, true>, 4, 5>();
   as_the_oracle<PACI<0, true>, 7, 4>();
 }
-TEST_CASE("the micro-batches of all leaves are a mini-batch of the oracle", "[laws]") {
+TEST_CASE("the micro-batches of all accumulations are a mini-batch of the oracle", "[laws]") {
   as_the_oracle<PipeDream<>, 4, 2, 2>();
   as_the_oracle<PipeDream<true>, 4, 4, 2>();
   as_the_oracle<PipeDream2BW<>, 4, 4, 4>();

@@ -63,7 +63,7 @@ void soak() {
     checkpoints<Trainer> saved(run, {.every_steps = every, .keep_last = 3, .keep_best = 2});
     saved.resume(trainer);
     live_page page({.steps = last, .serve = page_address{}});
-    progress_line line(last, words_of_step, terminal);
+    progress_line line(last, console::step_words, terminal);
     metrics_log log;
     log.add(metrics_file(folder.file("metrics.csv")));
     log.add(json_lines_file(folder.file("metrics.jsonl")));

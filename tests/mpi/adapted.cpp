@@ -23,13 +23,13 @@ struct Captions
             LoRA<Repeat<2, Residual<LayerNorm, Attention<2, Mask<Gaps>, SoftCap<1, 2>>>>, 2,
                  Alpha<3>>,
             Reversible<Seq<LayerNorm, Attention<2, Window<3>>>,
-                       Seq<Linear<6>, GELU, Dropout<1, 10>, Linear<4>>>,
+                       Seq<Linear<6>, GELUTanh, Dropout<1, 10>, Linear<4>>>,
             LoRA<Reversible<Linear<4>, Attention<1, NotCausal>>, 1>, Stash<"patches">,
             FirstPosition, Stash<"class">, Named<"words", Tokens<9, 5>>, Embedding<6>,
             Residual<Attention<2, Window<3>, ALiBi, KeyValueHeads<1>, HeadSize<4>>>,
             LoRA<Residual<CrossAttention<3, "patches", SoftCap<1>>>, 2>,
             Residual<LayerNorm, Attention<3, QKNorm<>, RoPE<>, Prefix<2>>>,
-            LoRA<Seq<Linear<9>, GELU>, 3>, Linear<7>, SoftCap<3, 2>,
+            LoRA<Seq<Linear<9>, GELUTanh>, 3>, Linear<7>, SoftCap<3, 2>,
             Losses<CrossEntropy,
                    FurtherLoss<"kind", "class", LossWeight<1, 4>, Linear<3>, CrossEntropy>>> {
   static constexpr bool pads = true;

@@ -22,7 +22,7 @@ bool same_parameters(One& one, Many& many) {
   auto const all = one.parameters(), some = many.parameters();
   if (all.size() != some.size()) return false;
   auto const& plan = Many::plan();
-  pp::process_place const place = Between::transport::place(plan.rank_count);
+  pp::transports::process_place const place = Between::transport::place(plan.rank_count);
   bool const has_gradients = plan.zero == 0 || (plan.zero == 1 && place.replicas == 1);
   std::size_t here = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -55,7 +55,7 @@ bool same_values(A& a, B& b) {
 }
 
 /// Three steps, each on a mini-batch with three samples less: a micro-batch with one sample, then
-/// some with none. speed: of this process, for its share of leaves
+/// some with none. speed: of this process, for its share of accumulations
 template <class One, class Many>
 void trains_alike(double speed = 0) {
   static_assert(One::plan().stage_count == 1 && One::samples > 6);

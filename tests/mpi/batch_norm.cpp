@@ -22,19 +22,19 @@ namespace {
 
 /// A convolution whose filters replicas divide, and each rule of running statistics.
 struct Net : Model<Input<3, 4, 3>, BatchNorm, Conv2d<40, 3, Padding<1>, NoBias>,
-                   BatchNormWith<NoAffine>, ReLU,
+                   With<BatchNorm, NoAffine>, ReLU,
                    Residual<Conv2d<40, 3, Groups<40>, Padding<1>, NoBias>,
-                            BatchNormWith<Momentum<1, 2>, BiasedVariance>, Tanh>,
+                            With<BatchNorm, Momentum<1, 2>, BiasedVariance>, Tanh>,
                    Conv2d<100, 3, Stride<2>>, Tanh, Flatten, Linear<3>, CrossEntropy> {};
 template <class... More>
 using Of = Pipeline<Net, PortableHost, AdamW, MicroBatches<2>, MicroBatchSize<2>, More...>;
-using One = Of<SumIn<8>>;
-/// Leaves of one micro-batch: replicas may divide gradients and parameters.
+using One = Of<GradientAccumulation<8>>;
+/// Accumulations of one micro-batch: replicas may divide gradients and parameters.
 template <class... More>
-using Divided =
-    Pipeline<Net, PortableHost, AdamW, MicroBatches<1>, MicroBatchSize<2>, SumIn<8>, More...>;
+using Divided = Pipeline<Net, PortableHost, AdamW, MicroBatches<1>, MicroBatchSize<2>,
+                         GradientAccumulation<8>, More...>;
 
-/// Mini-batches of all leaves, of one leaf that is not full, of some leaves.
+/// Mini-batches of all accumulations, of one accumulation that is not full, of some accumulations.
 long samples_of(std::size_t i) { return i % 3 == 1 ? 3 : i % 3 == 2 ? 21 : One::samples; }
 
 /// What training shows.
@@ -84,10 +84,11 @@ struct running {
 }  // namespace
 
 TEST_CASE("convolutions and batch norms in replicas have the bits of one process") {
-  processes::trains_alike<One, Of<SumBySpeed<8, 8>, Between, ZeRO<1>>>(Between::process() + 1);
-  processes::trains_alike<
-      One, Of<SumIn<8>, Between, Stages<2>, ZeroBubbleH1, RecomputeAll, HostThreads<2>>>();
-  processes::trains_alike<One, Of<SumIn<8>, Between, Stages<4>, Interleaved<2>>>();
+  processes::trains_alike<One, Of<GradientAccumulationBySpeed<8, 8>, Between, ZeRO<1>>>(
+      Between::process() + 1);
+  processes::trains_alike<One, Of<GradientAccumulation<8>, Between, Stages<2>, ZeroBubbleH1,
+                                  RecomputeAll, HostThreads<2>>>();
+  processes::trains_alike<One, Of<GradientAccumulation<8>, Between, Stages<4>, Interleaved<2>>>();
   processes::trains_alike<Divided<>, Divided<Between, Stages<2>, ZeRO<3>>>();
 }
 TEST_CASE("running statistics keep up where steps of replicas overlap") {
@@ -98,7 +99,8 @@ TEST_CASE("running statistics keep up where steps of replicas overlap") {
     for (double const clip : {0., 1.}) {
       INFO("clip_norm " << clip << ", bad " << bad << ", process " << Between::process());
       One one({.seed = 3, .clip_norm = clip});
-      Of<SumIn<8>, Between, Stages<2>, Steady<OneFOneB>> many({.seed = 3, .clip_norm = clip});
+      Of<GradientAccumulation<8>, Between, Stages<2>, Steady<OneFOneB>> many(
+          {.seed = 3, .clip_norm = clip});
       history a, b;
       a.train(one, all);
       b.train(many, all);

@@ -32,8 +32,8 @@ namespace {
 /// Two stages, of which each is divided among four replicas.
 struct Net : Model<Input<400>, Linear<400>, Tanh, LayerNorm, Linear<400>, MSE> {};
 template <class... More>
-using Of =
-    Pipeline<Net, PortableHost, AdamW, MicroBatches<1>, MicroBatchSize<1>, SumIn<8>, More...>;
+using Of = Pipeline<Net, PortableHost, AdamW, MicroBatches<1>, MicroBatchSize<1>,
+                    GradientAccumulation<8>, More...>;
 using one_process = Of<>;
 using many = Of<Between, Stages<2>, ZeRO<1>>;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Replicas that divide gradients and parameters (ZeRO<2>, ZeRO<3>), with several micro-batches in a
-// leaf: under every kind of schedule the bits are those of one process.
+// accumulation: under every kind of schedule the bits are those of one process.
 #include <cstdint>
 #include <vector>
 
@@ -12,14 +12,14 @@ using namespace pp;
 namespace {
 
 /// Parameters that replicas divide, some that they do not, a shared and a frozen one, and buffers.
-struct Mixed
-    : Model<Tokens<300, 3>, Named<"table", Embedding<128>>, Positions,
-            Residual<LayerNorm, Attention<2>>, Linear<260>, BatchNorm, GELU, Frozen<Linear<260>>,
-            GELU, Linear<260>, Tanh, Linear<128>, LayerNorm, Tied<"table">, CrossEntropy> {};
-/// Leaves of four micro-batches, four of which are a mini-batch of 16 samples.
+struct Mixed : Model<Tokens<300, 3>, Named<"table", Embedding<128>>, Positions,
+                     Residual<LayerNorm, Attention<2>>, Linear<260>, BatchNorm, GELUTanh,
+                     Frozen<Linear<260>>, GELUTanh, Linear<260>, Tanh, Linear<128>, LayerNorm,
+                     Tied<"table">, CrossEntropy> {};
+/// Accumulations of four micro-batches, four of which are a mini-batch of 16 samples.
 template <class... More>
-using Of =
-    Pipeline<Mixed, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<1>, SumIn<4>, More...>;
+using Of = Pipeline<Mixed, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<1>,
+                    GradientAccumulation<4>, More...>;
 template <class... More>
 void is_alike() {
   processes::trains_alike<Of<>, Of<Between, More...>>();
@@ -54,7 +54,7 @@ TEST_CASE("a program may see one parameter at a time") {
   CHECK(laws::same_bits(sum, all));
 }
 TEST_CASE("gradients of several micro-batches are whole, and may be accumulated") {
-  if (Between::processes() > 1) return;  // each of which is a leaf
+  if (Between::processes() > 1) return;  // each of which is an accumulation
   using One = Pipeline<Mixed, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>>;
   using Many =
       Pipeline<Mixed, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>, Between, ZeRO<3>>;

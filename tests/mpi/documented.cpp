@@ -34,21 +34,24 @@ struct GPT : Model<Tokens<256, 16>, Embedding<8>, Residual<LayerNorm, Attention<
 
 namespace replicas {
 // [replicas]
-using Trainer = Pipeline<GPT, MicroBatches<4>, MicroBatchSize<2>, SumIn<8>, AdamW, Mpi>;
+using Trainer =
+    Pipeline<GPT, MicroBatches<4>, MicroBatchSize<2>, GradientAccumulation<8>, AdamW, Mpi>;
 static_assert(Trainer::samples == 64);
 // [/replicas]
 }  // namespace replicas
 
 namespace by_speed {
 // [by_speed]
-using Trainer = Pipeline<GPT, MicroBatches<1>, MicroBatchSize<8>, SumBySpeed<16>, AdamW, Mpi>;
+using Trainer =
+    Pipeline<GPT, MicroBatches<1>, MicroBatchSize<8>, GradientAccumulationBySpeed<16>, AdamW, Mpi>;
 // [/by_speed]
 static_assert(Trainer::samples == 128);
 }  // namespace by_speed
 
 namespace divided {
 // [divided]
-using Trainer = Pipeline<GPT, MicroBatches<1>, MicroBatchSize<2>, SumIn<8>, AdamW, ZeRO<2>, Mpi>;
+using Trainer =
+    Pipeline<GPT, MicroBatches<1>, MicroBatchSize<2>, GradientAccumulation<8>, AdamW, ZeRO<2>, Mpi>;
 // [/divided]
 static_assert(Trainer::samples == 16);
 }  // namespace divided

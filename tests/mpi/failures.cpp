@@ -33,7 +33,7 @@
 #include "transport/models.hpp"
 
 using namespace pp;
-using transports::Shared, transports::Small;
+using test_transports::Shared, test_transports::Small;
 using Many = Small<Shared, Between, Stages<8>>;
 using Replicas = Small<Shared, Between>;
 using Overlapping = Small<Shared, Between, Stages<2>, Steady<>>;
@@ -370,7 +370,7 @@ void run(char const* what) {
       say(e.what());
     }
     try {
-      Small<Shared, Between, SumIn<2>> few;
+      Small<Shared, Between, GradientAccumulation<2>> few;
     } catch (error const& e) {
       say(e.what());
     }

@@ -13,7 +13,7 @@ using Selected = Recompute<op_kind::attention, op_kind::norm, op_kind::dropout>;
 struct Deep
     : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions, Dropout<1, 10>, Stash<"begin">,
             Repeat<4, Residual<LayerNorm, Attention<2>, Dropout<1, 5>>,
-                   Residual<LayerNorm, Linear<9>, GELU, Linear<6>, Dropout<1, 4>>>,
+                   Residual<LayerNorm, Linear<9>, GELUTanh, Linear<6>, Dropout<1, 4>>>,
             Stash<"late">, Tanh, Linear<6>, Pop<"late">, Pop<"begin">, LayerNorm, Tied<"table">,
             CrossEntropy> {};
 

@@ -22,8 +22,8 @@ using namespace pp;
 namespace {
 
 /// The variance of samples that are there twice is that of the samples, if it is biased.
-struct Net : Model<Input<2, 3>, Linear<8, NoBias>, BatchNormWith<BiasedVariance>, GELU, Linear<8>,
-                   GELU, Linear<4>, MSE> {};
+struct Net : Model<Input<2, 3>, Linear<8, NoBias>, With<BatchNorm, BiasedVariance>, GELUTanh,
+                   Linear<8>, GELUTanh, Linear<4>, MSE> {};
 template <class Family, int Ranks, class... More>
 using Of = Pipeline<Net, PortableHost, AdamW, Stages<Ranks>, MicroBatches<2>, MicroBatchSize<2>,
                     Averaging<9, 10>, Family, More...>;
@@ -55,7 +55,7 @@ void trains_alike(One& one, std::vector<typename One::batch> const& data, Many& 
   one.swap_averages(), many.swap_averages();
   CHECK(processes::same_values(one, many));
   one.swap_averages(), many.swap_averages();
-  drawing const d = drawing_of_last_run(many);
+  drawings::drawing const d = drawings::of_last_run(many);
   CHECK(d.replicas == 2);
   CHECK(d.steps == 4);
 }
@@ -63,7 +63,7 @@ void trains_alike(One& one, std::vector<typename One::batch> const& data, Many& 
 /// Two versions: a mini-batch reads those of the one before it, in one process and in two replicas.
 template <int Ranks>
 void reads_the_version_before() {
-  using One = Of<PipeDream2BW<>, Ranks, SumIn<2>>;
+  using One = Of<PipeDream2BW<>, Ranks, GradientAccumulation<2>>;
   using Many = Of<PipeDream2BW<>, Ranks, Between>;
   if (Between::processes() != 2 * Ranks) return;
   One one({.seed = 3, .clip_value = 0.1});
@@ -74,7 +74,9 @@ void reads_the_version_before() {
   std::vector<typename One::batch> data;
   std::vector<typename Many::batch> same;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    int const samples = i == 2 || i == 7 ? 1 : i == 5 ? 7 : One::samples;  // a leaf is empty, short
+    int const samples = i == 2 || i == 7 ? 1
+                        : i == 5         ? 7
+                                         : One::samples;  // an accumulation is empty, short
     data.push_back(all[i].view(samples));
     same.push_back(all[i].template view<Many>(samples));
   }
@@ -113,12 +115,12 @@ void reads_what_one_reads() {
   trains_alike(one, data.views, many, twice.views);
 }
 
-/// Confirmed steps of leaves in any number of replicas against steps with a barrier in one process.
-/// Mini-batches 1 and 4 have large gradients, or `bad` has a number that is not finite.
+/// Confirmed steps of accumulations in any number of replicas against steps with a barrier in one
+/// process. Mini-batches 1 and 4 have large gradients, or `bad` has a number that is not finite.
 template <class Family, int Ranks>
 void as_with_a_barrier(double clip_norm, int bad = -1) {
-  using One = Of<OneFOneB, 1, SumIn<4>>;
-  using Many = Of<Steady<Family>, Ranks, SumIn<4>, Between>;
+  using One = Of<OneFOneB, 1, GradientAccumulation<4>>;
+  using Many = Of<Steady<Family>, Ranks, GradientAccumulation<4>, Between>;
   if (Between::processes() > 4 * Ranks) return;
   INFO(Many::plan().schedule << ", clip_norm " << clip_norm << ", bad " << bad << ", process "
                              << Between::process() << " of " << Between::processes());
@@ -132,7 +134,9 @@ void as_with_a_barrier(double clip_norm, int bad = -1) {
   std::vector<typename One::batch> data;
   std::vector<typename Many::batch> same;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    int const samples = i == 2 ? 1 : i == 5 ? 7 : One::samples;  // some leaves are empty, or short
+    int const samples = i == 2   ? 1
+                        : i == 5 ? 7
+                                 : One::samples;  // some accumulations are empty, or short
     data.push_back(all[i].view(samples));
     same.push_back(all[i].template view<Many>(samples));
   }
@@ -153,11 +157,11 @@ void as_with_a_barrier(double clip_norm, int bad = -1) {
 
 }  // namespace
 
-TEST_CASE("confirmed steps of leaves in replicas have the bits of steps with a barrier") {
+TEST_CASE("confirmed steps of accumulations in replicas have the bits of steps with a barrier") {
   for (double const clip : {0., 1e-3, 1.}) as_with_a_barrier<OneFOneB, 2>(clip);
   as_with_a_barrier<OneFOneB, 2>(1, 3);
 }
-TEST_CASE("replicas without a flush have the bits of the leaves of one process") {
+TEST_CASE("replicas without a flush have the bits of the accumulations of one process") {
   reads_the_version_before<1>();
   reads_the_version_before<2>();
 }
@@ -191,12 +195,12 @@ TEST_CASE("all replicas find that a free step of one is not finite") {
         }).find("step 4 rejected") == 0);
   CHECK(seen.losses.size() == 3);
 }
-TEST_CASE("replicas of several leaves, or that divide updates, have a flush") {
-  using Many = Of<PACI<>, 2, SumIn<4>, Between>;
+TEST_CASE("replicas of several accumulations, or that divide updates, have a flush") {
+  using Many = Of<PACI<>, 2, GradientAccumulation<4>, Between>;
   if (Between::processes() != 4) return;
   copied_batches<Many> const data(2, 1);
   Many trainer({.seed = 3});
-  CHECK_THROWS_WITH(trainer.train(data.views), Catch::Contains("leave SumIn out"));
+  CHECK_THROWS_WITH(trainer.train(data.views), Catch::Contains("leave GradientAccumulation out"));
   CHECK(trainer.steps() == 0);
   trainer.step(data.views[0]);
   CHECK(trainer.steps() == 1);

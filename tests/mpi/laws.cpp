@@ -14,7 +14,7 @@
 
 using namespace pp;
 using processes::bytes_of, processes::in_folder;
-using transports::Shared, transports::Small;
+using test_transports::Shared, test_transports::Small;
 
 TEST_CASE("skips, shared weights and further inputs give the bits of one stage") {
   processes::trains_alike<Small<Shared>, Small<Shared, Between, Stages<8>>>();

@@ -11,11 +11,11 @@
 #include "transport/models.hpp"
 
 using namespace pp;
-using transports::Shared, transports::Small;
+using test_transports::Shared, test_transports::Small;
 
 namespace {
 
-using counted = transports::counted<detail::mpi>;
+using counted = test_transports::counted<detail::mpi>;
 struct Counted {
   using transport = counted;
 };
@@ -39,7 +39,7 @@ void moves_what_is_planned() {
     for (int to = 0; to < ranks; ++to) {
       INFO("from rank " << from << " to rank " << to);
       CHECK(in_all(counted::seen.sent[from][to]) ==
-            replicas * transports::planned_bytes<Trainer>(from, to, replicas));
+            replicas * test_transports::planned_bytes<Trainer>(from, to, replicas));
     }
     CHECK(in_all(counted::seen.exchanged[from]) ==
           Trainer::plan().exchange_bytes_of(from, replicas));
@@ -52,13 +52,13 @@ struct Wide : Model<Input<1000>, Linear<2200>, Tanh, Linear<3>, MSE> {};
 }  // namespace
 
 TEST_CASE("MPI moves the bytes that are planned") {
-  moves_what_is_planned<Small<Shared, Counted, Stages<8>, ZeroBubbleV, SumIn<2>>>();
+  moves_what_is_planned<Small<Shared, Counted, Stages<8>, ZeroBubbleV, GradientAccumulation<2>>>();
 }
 TEST_CASE("ranks of a stage send the sums and weights that are planned") {
-  moves_what_is_planned<Small<Shared, Counted, StageReplicas<3, 2, 3>, SumIn<2>>>();
+  moves_what_is_planned<Small<Shared, Counted, StageReplicas<3, 2, 3>, GradientAccumulation<2>>>();
   moves_what_is_planned<Small<Shared, Counted, Stages<8>, Chimera>>();
 }
 TEST_CASE("replicas exchange the bytes that are planned") {
-  moves_what_is_planned<Small<Shared, Counted, Stages<2>, SumIn<8>>>();
-  moves_what_is_planned<Small<Wide, Counted, Stages<1>, SumIn<8>>>();
+  moves_what_is_planned<Small<Shared, Counted, Stages<2>, GradientAccumulation<8>>>();
+  moves_what_is_planned<Small<Wide, Counted, Stages<1>, GradientAccumulation<8>>>();
 }

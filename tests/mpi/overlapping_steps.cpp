@@ -21,8 +21,8 @@ using namespace pp;
 namespace {
 
 /// A step moves the running statistics, too.
-struct Net : Model<Input<2, 3>, Linear<8, NoBias>, BatchNorm, GELU, Linear<8>, GELU, Linear<8>,
-                   GELU, Linear<4>, MSE> {};
+struct Net : Model<Input<2, 3>, Linear<8, NoBias>, BatchNorm, GELUTanh, Linear<8>, GELUTanh,
+                   Linear<8>, GELUTanh, Linear<4>, MSE> {};
 template <class Family, int A, int Ranks, class... More>
 using Of = Pipeline<Net, PortableHost, AdamW, Stages<Ranks>, MicroBatches<A>, MicroBatchSize<2>,
                     Averaging<9, 10>, Family, More...>;
@@ -64,7 +64,7 @@ void are_recorded_alike(One const& one, Many const& many) {
       end = b.end;
     }
   }
-  drawing const d = drawing_of_run<Many>(all);
+  drawings::drawing const d = drawings::of_run<Many>(all);
   CHECK(d.steps == all.steps);
   for (detail::drawn_transfer const& t : d.transfers)
     CHECK(d.at(t.to_rank, t.to).start >= d.at(t.from_rank, t.from).start - d.clock_error);

@@ -17,8 +17,8 @@ namespace {
 
 struct Net : Model<Input<20>, Linear<40>, Tanh, LayerNorm, Linear<3>, MSE> {};
 template <class... More>
-using Of =
-    Pipeline<Net, PortableHost, AdamW, MicroBatches<1>, MicroBatchSize<1>, SumIn<8>, More...>;
+using Of = Pipeline<Net, PortableHost, AdamW, MicroBatches<1>, MicroBatchSize<1>,
+                    GradientAccumulation<8>, More...>;
 
 template <class Trainer>
 step_result make_step(Trainer& trainer) {

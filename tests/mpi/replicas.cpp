@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Replicas: several processes for each rank. Whatever their number, the bits are those of one
-// process that runs all leaves of the mini-batch one after the other.
+// process that runs all accumulations of the mini-batch one after the other.
 #include <string>
 #include <vector>
 
@@ -15,29 +15,29 @@ using namespace pp;
 
 namespace {
 
-/// Leaves of four samples, eight of which are a mini-batch.
+/// Accumulations of four samples, eight of which are a mini-batch.
 template <class... More>
 using Trained = Pipeline<laws::Everything, PortableHost, AdamW, MicroBatches<2>, MicroBatchSize<2>,
-                         SumIn<8>, More...>;
+                         GradientAccumulation<8>, More...>;
 /// Gradients of two buckets, the second of which is not full: 8.8 MB. Two losses.
 struct Wide : Model<Input<1000>, Linear<2200>, Tanh, Stash<"late">, Linear<3>,
                     Losses<MSE, FurtherLoss<"kind", "late", Linear<2>, CrossEntropy>>> {};
 template <class... More>
-using OfWide =
-    Pipeline<Wide, PortableHost, SGD, MicroBatches<1>, MicroBatchSize<1>, SumIn<8>, More...>;
+using OfWide = Pipeline<Wide, PortableHost, SGD, MicroBatches<1>, MicroBatchSize<1>,
+                        GradientAccumulation<8>, More...>;
 
 /// Every layer has parameters that replicas divide, and some that they do not.
 struct Deep : Model<Tokens<300, 4>, Embedding<128>, Positions,
                     Repeat<3, Residual<LayerNorm, Attention<2>>,
-                           Residual<LayerNorm, Linear<260>, GELU, Linear<128>>>,
+                           Residual<LayerNorm, Linear<260>, GELUTanh, Linear<128>>>,
                     LayerNorm, Linear<300>, CrossEntropy> {};
 template <class... More>
-using OfDeep =
-    Pipeline<Deep, PortableHost, AdamW, MicroBatches<1>, MicroBatchSize<1>, SumIn<8>, More...>;
+using OfDeep = Pipeline<Deep, PortableHost, AdamW, MicroBatches<1>, MicroBatchSize<1>,
+                        GradientAccumulation<8>, More...>;
 /// As Trained, by an optimizer.
 template <class Optimizer, class... More>
 using By = Pipeline<laws::Everything, PortableHost, Optimizer, MicroBatches<2>, MicroBatchSize<2>,
-                    SumIn<8>, More...>;
+                    GradientAccumulation<8>, More...>;
 
 template <class One, class Replicas>
 void writes_alike() {
@@ -90,17 +90,17 @@ TEST_CASE("a tensor that is updated as a whole has one owner") {
   processes::trains_alike<By<Muon>, By<Muon, Between, ZeRO<1>>>();
   processes::trains_alike<By<LAMB>, By<LAMB, Between, Stages<2>, ZeRO<1>>>();
 }
-TEST_CASE("without SumIn each replica is a leaf") {
+TEST_CASE("without GradientAccumulation each replica is an accumulation") {
   using Replica =
       Pipeline<laws::Everything, PortableHost, AdamW, MicroBatches<2>, MicroBatchSize<2>, Between>;
   Replica many({.seed = 3});
-  CHECK(many.leaves() == Between::processes());
+  CHECK(many.accumulations() == Between::processes());
   CHECK(many.batch_samples() == 4 * Between::processes());
   Trained<> one({.seed = 3});
   laws::sample_batch<Trained<>> const data(2);
-  int const samples = many.batch_samples();  // of one; eight leaves are the most here
+  int const samples = many.batch_samples();  // of one; eight accumulations are the most here
   auto const a = one.step(data.view(samples)), b = many.step(data.view<Replica>(samples));
-  // One process adds the leaves that are not there, too: zeros.
+  // One process adds the accumulations that are not there, too: zeros.
   CHECK(laws::same_bits(a.loss, b.loss));
   CHECK(processes::same_values(one, many));
   long counted = 0;
@@ -113,7 +113,8 @@ TEST_CASE("without SumIn each replica is a leaf") {
     CHECK_THROWS_AS(many.accumulate(data.view<Replica>(samples)), error);
 }
 TEST_CASE(
-    "one replica writes weights, all load them, and a mini-batch of one leaf is everybody's") {
+    "one replica writes weights, all load them, and a mini-batch of one accumulation is "
+    "everybody's") {
   writes_alike<Trained<>, Trained<Between, Stages<2>>>();
   writes_alike<OfDeep<>, OfDeep<Between, ZeRO<3>>>();
 }

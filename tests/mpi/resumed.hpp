@@ -18,7 +18,7 @@ struct DividedNet
 };
 template <class Optimizer, class... More>
 using Divided = pp::Pipeline<DividedNet, pp::PortableHost, Optimizer, pp::MicroBatches<1>,
-                             pp::MicroBatchSize<1>, pp::SumIn<8>, More...>;
+                             pp::MicroBatchSize<1>, pp::GradientAccumulation<8>, More...>;
 
 /// A file of this process alone.
 inline std::string own(char const* name) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Replicas that run different numbers of leaves: whatever these are, the bits are those of one
-// process that runs all of them.
+// Replicas that run different numbers of accumulations: whatever these are, the bits are those of
+// one process that runs all of them.
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -17,8 +17,9 @@ using namespace pp;
 
 namespace {
 
-/// One rank, leaves of four samples, of which a replica may have all that the others leave it.
-using BySpeed = SumBySpeed<8, 8>;
+/// One rank, accumulations of four samples, of which a replica may have all that the others leave
+/// it.
+using BySpeed = GradientAccumulationBySpeed<8, 8>;
 template <class Sum, class... More>
 using Trained = Pipeline<laws::Everything, PortableHost, AdamW, MicroBatches<2>, MicroBatchSize<2>,
                          Sum, More...>;
@@ -40,31 +41,35 @@ void trains_alike_at_any_speed() {
 }  // namespace
 
 TEST_CASE("any number of replicas gives the bits of one process", "[any]") {
-  processes::trains_alike<Trained<SumIn<8>>, Trained<SumIn<8>, Between>>();
-  processes::trains_alike<Trained<SumIn<8>>, Trained<SumIn<8>, Between, HostThreads<2>, ZeRO<1>>>();
-  processes::trains_alike<OfWide<SumIn<8>>, OfWide<SumIn<8>, Between, ZeRO<2>>>();
+  processes::trains_alike<Trained<GradientAccumulation<8>>,
+                          Trained<GradientAccumulation<8>, Between>>();
+  processes::trains_alike<Trained<GradientAccumulation<8>>,
+                          Trained<GradientAccumulation<8>, Between, HostThreads<2>, ZeRO<1>>>();
+  processes::trains_alike<OfWide<GradientAccumulation<8>>,
+                          OfWide<GradientAccumulation<8>, Between, ZeRO<2>>>();
 }
-TEST_CASE("replicas that run leaves by their speeds give the bits of one process", "[any]") {
-  trains_alike_at_any_speed<Trained<SumIn<8>>, Trained<BySpeed, Between>>();
-  trains_alike_at_any_speed<Trained<SumIn<8>>,
+TEST_CASE("replicas that run accumulations by their speeds give the bits of one process", "[any]") {
+  trains_alike_at_any_speed<Trained<GradientAccumulation<8>>, Trained<BySpeed, Between>>();
+  trains_alike_at_any_speed<Trained<GradientAccumulation<8>>,
                             Trained<BySpeed, Between, HostThreads<2>, ZeRO<1>>>();
-  processes::trains_alike<OfWide<SumIn<8>>, OfWide<BySpeed, Between>>(speed_of(0));
-  processes::trains_alike<OfWide<SumIn<8>>, OfWide<BySpeed, Between, ZeRO<2>>>(speed_of(2));
+  processes::trains_alike<OfWide<GradientAccumulation<8>>, OfWide<BySpeed, Between>>(speed_of(0));
+  processes::trains_alike<OfWide<GradientAccumulation<8>>, OfWide<BySpeed, Between, ZeRO<2>>>(
+      speed_of(2));
 }
 TEST_CASE("so do replicas with gradients of several buckets at any speed", "[any][long]") {
-  trains_alike_at_any_speed<OfWide<SumIn<8>>, OfWide<BySpeed, Between>>();
-  trains_alike_at_any_speed<OfWide<SumIn<8>>, OfWide<BySpeed, Between, ZeRO<2>>>();
+  trains_alike_at_any_speed<OfWide<GradientAccumulation<8>>, OfWide<BySpeed, Between>>();
+  trains_alike_at_any_speed<OfWide<GradientAccumulation<8>>, OfWide<BySpeed, Between, ZeRO<2>>>();
 }
 TEST_CASE("so do replicas of several ranks") {
   using Staged = Trained<BySpeed, Between, Stages<2>, ZeroBubbleH1>;
-  trains_alike_at_any_speed<Trained<SumIn<8>>, Staged>();
+  trains_alike_at_any_speed<Trained<GradientAccumulation<8>>, Staged>();
 }
 TEST_CASE("a run goes on with other shares, and with few samples", "[any]") {
-  Trained<SumIn<8>> one({.seed = 3});
+  Trained<GradientAccumulation<8>> one({.seed = 3});
   Trained<BySpeed, Between> many({.seed = 3, .runtime = {.speed = speed_of(0)}}),
       others({.seed = 4, .runtime = {.speed = speed_of(2)}});
   auto const step = [&](auto& trainer, std::uint64_t seed, int samples) {
-    laws::sample_batch<Trained<SumIn<8>>> const data(seed);
+    laws::sample_batch<Trained<GradientAccumulation<8>>> const data(seed);
     return trainer.step(data.template view<std::remove_reference_t<decltype(trainer)>>(samples));
   };
   CHECK(laws::same_bits(step(one, 1, 32).loss, step(many, 1, 32).loss));
@@ -75,17 +80,17 @@ TEST_CASE("a run goes on with other shares, and with few samples", "[any]") {
     CHECK(processes::same_values(one, others));
   }
 }
-TEST_CASE("measured speeds move leaves, and no bits", "[any]") {
-  Trained<SumIn<8>> one({.seed = 3});
+TEST_CASE("measured speeds move accumulations, and no bits", "[any]") {
+  Trained<GradientAccumulation<8>> one({.seed = 3});
   Trained<BySpeed, Between> many({.seed = 3});
-  laws::sample_batch<Trained<SumIn<8>>> const data(1);
-  for (int i = 0; i < 2 * detail::leaf_speeds::period + 3; ++i) {
+  laws::sample_batch<Trained<GradientAccumulation<8>>> const data(1);
+  for (int i = 0; i < 2 * detail::replica_speeds::period + 3; ++i) {
     auto const a = one.step(data.view()), b = many.step(data.view<Trained<BySpeed, Between>>());
     REQUIRE(laws::same_bits(a.loss, b.loss));
   }
   CHECK(processes::same_values(one, many));
   auto const all = many.processes();
-  CHECK(all.agree(many.own_leaf(0) < 8));
+  CHECK(all.agree(many.own_accumulation(0) < 8));
 }
 TEST_CASE("a speed is stated in all processes, or in none") {
   if (Between::processes() == 1) return;

@@ -60,8 +60,10 @@ TEST_CASE("ranks of several processes add to one sum of a buffer") {
 }
 TEST_CASE("replicas of a pipeline whose stage has several ranks") {
   using Two = StageReplicas<2>;
-  processes::trains_alike<Of<Shared, SumIn<4>>, Of<Shared, Between, SumIn<4>, Two>>();
-  processes::trains_alike<Of<Shared, SumIn<4>>, Of<Shared, Between, SumIn<4>, Two, ZeRO<1>>>();
+  processes::trains_alike<Of<Shared, GradientAccumulation<4>>,
+                          Of<Shared, Between, GradientAccumulation<4>, Two>>();
+  processes::trains_alike<Of<Shared, GradientAccumulation<4>>,
+                          Of<Shared, Between, GradientAccumulation<4>, Two, ZeRO<1>>>();
 }
 TEST_CASE("a loss that is not finite is found in one of the copies, and changes nothing") {
   using Threads = Of<Buffered, StageReplicas<2, 2>>;
@@ -102,9 +104,8 @@ TEST_CASE("a plan counts the copies of a stage's weights") {
   }
   // From each of seven micro-batches to the next: the last is of the owner.
   long numbers = 0;
-  auto const& chunk = Many::compiled::memory().chunks[1];
-  for (int i = 0; i < chunk.parameter_count; ++i)
-    numbers += chunk.parameters[i].has_sum() ? chunk.parameters[i].elements() : 0;
+  for (auto const& p : Many::compiled::memory().chunks[1].parameters)
+    numbers += p.has_sum() ? p.elements() : 0;
   CHECK(sums == 6 * numbers * long(sizeof(float)));
 }
 TEST_CASE("ranks of a stage accumulate mini-batches, clip, and save what one process does") {

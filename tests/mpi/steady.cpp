@@ -21,12 +21,12 @@ using namespace pp;
 namespace {
 
 struct Net
-    : Model<Input<6>, Linear<8>, GELU, Linear<8>, Dropout<1, 5>, GELU, Linear<8>, GELU, Linear<8>,
-            GELU, Stash<"late">, Linear<4>,
+    : Model<Input<6>, Linear<8>, GELUTanh, Linear<8>, Dropout<1, 5>, GELUTanh, Linear<8>, GELUTanh,
+            Linear<8>, GELUTanh, Stash<"late">, Linear<4>,
             Losses<MSE, FurtherLoss<"kind", "late", LossWeight<1, 9>, Linear<2>, CrossEntropy>>> {};
 /// A parameter in the first and the last stage, and one that no step changes.
 struct TiedNet : Model<Tokens<9, 4>, Named<"table", Embedding<8>>, Residual<LayerNorm, Linear<8>>,
-                       Frozen<Linear<8>>, GELU, Linear<8>, Tied<"table">, CrossEntropy> {};
+                       Frozen<Linear<8>>, GELUTanh, Linear<8>, Tied<"table">, CrossEntropy> {};
 
 template <class M, class... More>
 using Of =

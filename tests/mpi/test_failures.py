@@ -227,7 +227,7 @@ class Failures(unittest.TestCase):
         self.ends("too_many_processes",
                   *(rf"^process {p}: {LAUNCHED} 4 processes for a pipeline of 3 ranks: start at most one for each rank, "
                     r"or for replicas a multiple$" for p in range(PROCESSES)),
-                  *(rf"^process {p}: SumIn<2> has 2 leaves, which 4 replicas cannot share: .*$" for p in range(PROCESSES)),
+                  *(rf"^process {p}: GradientAccumulation<2> has 2 accumulations, which 4 replicas cannot share: .*$" for p in range(PROCESSES)),
                   fails=False)
 
     @unittest.skipIf(BY_SOCKETS, "there is no MPI")

@@ -42,7 +42,7 @@ bool is_same_in_all(long number) {
 template <class Trainer, class Actions>
 void check_rows(Trainer const& trainer, executed_run const& run, Actions const& planned) {
   constexpr int ranks = Trainer::compiled::ranks;
-  process_place const here = Mpi::transport::place(ranks);
+  transports::process_place const here = Mpi::transport::place(ranks);
   CHECK(run.ranks == ranks);
   CHECK(run.replicas == here.replicas);
   CHECK(run.processes == Mpi::processes());
@@ -74,7 +74,7 @@ void check_rows(Trainer const& trainer, executed_run const& run, Actions const& 
 
 /// No value is read before it was made, but for the error of clocks; its makers and readers are in
 /// one replica.
-void check_transfers(drawing const& d, int ranks) {
+void check_transfers(drawings::drawing const& d, int ranks) {
   CHECK(d.transfers.empty() == (ranks == 1));
   for (detail::drawn_transfer const& t : d.transfers) {
     CHECK(t.from_rank / ranks == t.to_rank / ranks);
@@ -87,7 +87,7 @@ void check_transfers(drawing const& d, int ranks) {
 template <class Trainer>
 void check_clock(Trainer const& trainer, executed_run const& run) {
   constexpr int ranks = Trainer::compiled::ranks;
-  process_place const here = Mpi::transport::place(ranks);
+  transports::process_place const here = Mpi::transport::place(ranks);
   std::vector<long> truly(run.rows.size());
   long const began = detail::nanoseconds_of(trainer.processes().parameters.engine->began());
   for (int r = here.first_rank; r < here.first_rank + here.ranks; ++r)
@@ -110,7 +110,7 @@ void check_timeline() {
   executed_run const run = gather_executed(trainer);
   check_rows(trainer, run, Trainer::compiled::table());
   check_clock(trainer, run);
-  check_transfers(drawing_of_run<Trainer>(run), ranks);
+  check_transfers(drawings::of_run<Trainer>(run), ranks);
   trainer.evaluate(batch);
   check_rows(trainer, gather_executed(trainer), Trainer::compiled::work::evaluation());
 }
@@ -123,7 +123,7 @@ TEST_CASE("every process has the actions of all ranks on one clock") {
 }
 TEST_CASE("replicas have rows of their own") {
   check_timeline<Timed<>>();
-  check_timeline<Timed<Stages<2>, SumIn<8>>>();
+  check_timeline<Timed<Stages<2>, GradientAccumulation<8>>>();
 }
 TEST_CASE("one page has all ranks, predicted above measured") {
   using Trainer = Timed<Stages<2>>;
@@ -131,10 +131,11 @@ TEST_CASE("one page has all ranks, predicted above measured") {
   trainer.step(batch_of(trainer));
   std::string const path = processes::in_folder("step.html");
   // [page]
-  drawing const measured = drawing_of_last_run(trainer);  // in all processes
-  if (Mpi::process() == 0) write_file(path, draw_html(drawing_of_plan<Trainer>(), measured));
+  drawings::drawing const measured = drawings::of_last_run(trainer);  // in all processes
+  if (Mpi::process() == 0)
+    files::write_file(path, drawings::as_html(drawings::of_plan<Trainer>(), measured));
   // [/page]
-  process_place const here = Mpi::transport::place(2);
+  transports::process_place const here = Mpi::transport::place(2);
   CHECK(measured.ranks.size() == std::size_t(2 * here.replicas));
   if (Mpi::process() != 0) return;
   std::string const page = processes::bytes_of(path);
@@ -149,10 +150,10 @@ TEST_CASE("one page has all ranks, predicted above measured") {
 TEST_CASE("kernels of all processes are inside the actions that launched them") {
   using Trainer = Timed<Stages<2>>;
   Trainer trainer({.seed = 3});
-  seen_kernels<Trainer> kernels;
+  drawings::seen_kernels<Trainer> kernels;
   trainer.watch(batch_of(trainer), kernels.watcher());
   kernels.gather(trainer);
-  drawing d = drawing_of_last_run(trainer);
+  drawings::drawing d = drawings::of_last_run(trainer);
   kernels.add_to(d);
   for (std::size_t row = 0; row < d.ranks.size(); ++row) {
     stage_plan const& stage = Trainer::plan.stages[int(row % 2)];

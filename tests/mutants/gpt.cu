@@ -17,7 +17,7 @@ using namespace pp;
 namespace {
 
 struct Gpt : Model<Tokens<160, 136>, Embedding<32>, Positions, Residual<LayerNorm, Attention<1>>,
-                   Residual<LayerNorm, Linear<160>, GELU, Linear<32>>, LayerNorm, Linear<160>,
+                   Residual<LayerNorm, Linear<160>, GELUTanh, Linear<32>>, LayerNorm, Linear<160>,
                    CrossEntropy> {};
 
 /// FNV-1a, of 64 bits.
@@ -38,7 +38,7 @@ void train() {
   std::vector<int> tokens(std::size_t(Trainer::samples * Trainer::inputs_per_sample)),
       next(tokens.size());
   for (std::size_t i = 0; i < tokens.size(); ++i)
-    tokens[i] = int(random_block(1, 1, i).word[0] % 160);
+    tokens[i] = int(math::random_block(1, 1, i).word[0] % 160);
   for (std::size_t i = 0; i < tokens.size(); ++i) next[i] = tokens[(i + 1) % tokens.size()];
   auto const done = trainer.step({tokens, next});
   hash all;
@@ -55,7 +55,7 @@ void judge() {
   constexpr int terms = 1000;
   std::vector<double> numbers(3 * terms);
   for (std::size_t i = 0; i < numbers.size(); ++i)
-    numbers[i] = double(random_block(2, 1, i).word[0] % 1024) / 1024;
+    numbers[i] = double(math::random_block(2, 1, i).word[0] % 1024) / 1024;
   double* terms_on_device = nullptr;
   cuda::step_outcome *on_device = nullptr, found;
   cuda::run_state run, *run_on_device = nullptr;

@@ -11,7 +11,7 @@ also has to pass without a fault. Some twenty seconds for each.
 Not here, as no law can tell them apart, or only by chance:
 * flow_ranks::judge without its wait for the ranks here. The first rank at the end of its early part has seldom come there before another one's
   update, and whether it has is a matter of time.
-* flow_ranks::run_leaf where a holder waits for the owner's update only, not for its shared weights. It is a race, which laws.tsan finds.
+* flow_ranks::run_accumulation where a holder waits for the owner's update only, not for its shared weights. It is a race, which laws.tsan finds.
 """
 import argparse
 import subprocess
@@ -36,7 +36,7 @@ MUTANTS = [
     Mutant("a version is one too old", "weight_versions", "schedule/families/pipedream.hpp",
            "VerticalSync ? q.ranks - 1 : q.ahead;", "(VerticalSync ? q.ranks - 1 : q.ahead) + 1;"),
     Mutant("a backward of PACI reads the version of its forward", "weight_versions", "schedule/families/pipedream.hpp",
-           "q.kind == action_kind::forward ? q.ahead : 0", "q.ahead"),
+           "q.kind == schedules::action_kind::forward ? q.ahead : 0", "q.ahead"),
     Mutant("a ring of versions is one too short", "weight_versions", "plan/compiled/flow_schedule.hpp",
            "return peak_versions(run, rank) +", "return peak_versions(run, rank) - (peak_versions(run, rank) > 1) +"),
     Mutant("a ring of activations is one too short", "weight_versions", "plan/compiled/flow_schedule.hpp",
@@ -44,13 +44,13 @@ MUTANTS = [
     Mutant("a ring has room for the micro-batches of one mini-batch", "weight_versions", "plan/compiled/chunk_layout.hpp",
            "if (Work::is_free && f.keeping_micro_batches > 0) f.keeping_micro_batches = f.in_flight;", ""),
     Mutant("a boundary's number is one too large for its writer", "weight_versions", "runtime/actions.hpp",
-           "values + chunk.boundary.at(n)", "values + chunk.boundary.at(n + 1)"),
+           "values + chunk.rings.boundary.at(n)", "values + chunk.rings.boundary.at(n + 1)"),
     Mutant("a step is judged before all ranks have updated", "weight_versions", "runtime/host/overlap/flow_ranks.hpp",
            "    context_.for_each_rank([&](int r) { all &= updated_[r].now() >= count(n + 1); });\n", ""),
     Mutant("versions are not brought forward after a run", "weight_versions", "runtime/host/core/weight_versions.hpp",
-           "if (slot > 0) reverse(0, slot), reverse(slot, c.version_slots), reverse(0, c.version_slots);", ""),
+           "if (slot > 0) reverse(0, slot), reverse(slot, c.versions.slots), reverse(0, c.versions.slots);", ""),
     Mutant("a rollback forgets the state", "steady", "runtime/host/core/weight_versions.hpp",
-           "    std::memcpy(state, state + c.to_kept_state, std::size_t(c.state_bytes));\n", "    (void)state;\n"),
+           "    std::memcpy(state, state + c.versions.to_kept_state, std::size_t(c.sizes.state));\n", "    (void)state;\n"),
     Mutant("a rollback forgets the weights", "steady", "runtime/host/core/weight_versions.hpp", "    s.newest = s.before;\n", "    (void)s;\n"),
     Mutant("buffers do not go into the next version", "steady", "runtime/host/core/weight_versions.hpp", "if (s.before != s.newest)", "if (false)"),
     Mutant("the last step of a run is confirmed unseen", "steady", "runtime/host/overlap/step_flow.hpp",
@@ -61,12 +61,12 @@ MUTANTS = [
     Mutant("squares are added from the last to the first", "steady", "runtime/host/overlap/flow_step.hpp",
            "for (long i = 0; i < squares(); ++i) sums[i % 2] += report_[i];",
            "for (long i = squares(); i-- > 0;) sums[i % 2] += report_[i];"),
-    Mutant("gradients of a stage on several ranks are not joined", "steps_of_leaves", "runtime/host/core/step_operations.hpp",
-           "        require(me.leaves.finish());\n", ""),
-    Mutant("losses of leaves are not added up", "steps_of_leaves", "runtime/host/overlap/flow_step.hpp",
-           "j.part.leaf = i, j.part.leaves = own.count;", "j.part.leaves = own.count, j.part.leaf = own.count - 1;"),
+    Mutant("gradients of a stage on several ranks are not joined", "steps_of_accumulations", "runtime/host/core/step_operations.hpp",
+           "        require(me.sums.finish());\n", ""),
+    Mutant("losses of accumulations are not added up", "steps_of_accumulations", "runtime/host/overlap/flow_step.hpp",
+           "j.part.accumulation = i, j.part.accumulations = own.count;", "j.part.accumulations = own.count, j.part.accumulation = own.count - 1;"),
     Mutant("numbers after a short step are those of other holders", "steady_copies", "runtime/host/overlap/flow_step.hpp",
-           "    next += micro_batches(d) + turns - 1;\n    next -= next % turns;\n", "    next += micro_batches(d) + 0 * turns;\n"),
+           "    next += micro_batches(d) + pairs - 1;\n    next -= next % pairs;\n", "    next += micro_batches(d) + 0 * pairs;\n"),
     Mutant("R reads other weights than its forward", "steps_ahead", "runtime/host/overlap/flow_weights.hpp",
            "return slot_of(a.chunk, n + a.version);", "return slot_of(a.chunk, n + a.version - (a.kind == action_kind::recompute));"),
     Mutant("a pair waits for the input of its forward only", "pairs", "runtime/host/core/action_runner.hpp",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Trainers in several processes with a device each against one that has all ranks and leaves, which
-// every process trains, too.
+// Trainers in several processes with a device each against one that has all ranks and
+// accumulations, which every process trains, too.
 #pragma once
 
 #include "device/centered.hpp"
@@ -81,7 +81,8 @@ std::string trains_alike(preference p) {
     typename Many::settings b{.seed = 5, .clip_value = 0.05, .clip_norm = 0.1};
     One one(a);
     Many many(b);
-    pp::process_place const place = Many::compiled::transport::place(Many::compiled::ranks);
+    pp::transports::process_place const place =
+        Many::compiled::transport::place(Many::compiled::ranks);
     for (int r = place.first_rank; r < place.first_rank + place.ranks; ++r)
       found.expect(
           many.allocated_bytes(r) == Many::plan.rank_bytes_of(r, place.replicas, place.replica),
@@ -92,7 +93,7 @@ std::string trains_alike(preference p) {
       long const samples = One::samples * (4 - i) / 4 - i;
       auto const ours = data.view(samples);
       auto const theirs = data.template view<Many>(samples);
-      if constexpr (One::compiled::sum::leaves == 1)
+      if constexpr (One::compiled::sum::accumulations == 1)
         if (i == 1) {
           auto const x = one.accumulate(ours), y = many.accumulate(theirs);
           found.expect(laws::same_bits(x.loss, y.loss), "loss of an accumulated mini-batch");

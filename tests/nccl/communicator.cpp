@@ -4,7 +4,7 @@
 // runs one kernel at a time on it.
 #include "catch.hpp"
 
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 #include <pipe/transport/nccl/nccl.cuh>
 
 #include "nccl/processes.hpp"
@@ -75,10 +75,10 @@ TEST_CASE("the sum does not depend on where it is kept") {
       auto const join = [](std::string const& a, std::string const& b) {
         return a < b ? "(" + a + " " + b + ")" : "(" + b + " " + a + ")";
       };
-      detail::join_leaves(n, [&](int to, int from) {
+      detail::join_tree(n, [&](int to, int from) {
         by_tree[std::size_t(to)] = join(by_tree[std::size_t(to)], by_tree[std::size_t(from)]);
       });
-      detail::join_leaves_into(own, n, [&](int to, int from) {
+      detail::join_tree_into(own, n, [&](int to, int from) {
         here[std::size_t(to)] = join(here[std::size_t(to)], here[std::size_t(from)]);
       });
       CHECK(here[std::size_t(own)] == by_tree[0]);

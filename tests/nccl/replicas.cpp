@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Replicas of a pipeline in processes with a device each: sums over some of the processes, and
-// trainers, whose bits are those of one process that runs all leaves.
+// trainers, whose bits are those of one process that runs all accumulations.
 #include "catch.hpp"
 
 #include "device/device_arrays.hpp"
@@ -50,7 +50,7 @@ std::string adds_up(detail::nccl_processes& world, int devices, long room_bytes,
   for (long i = 0; i < count; ++i) {
     std::vector<T> terms;
     for (int r = 0; r < replicas; ++r) terms.push_back(number<T>(r, i + local.first));
-    detail::join_leaves(
+    detail::join_tree(
         replicas, [&](int to, int from) { terms[std::size_t(to)] += terms[std::size_t(from)]; });
     if (data[std::size_t(i)] != terms[0]) return "another sum";
   }
@@ -96,20 +96,21 @@ TEST_CASE("sums over replicas are those of the tree, for any sizes") {
   }
 }
 
-TEST_CASE("replicas on GPUs have the bits of one process that runs all leaves") {
-  for (int const n : {1, 2, 4}) train_alike<Single<SumIn<4>>, Single<SumIn<4>, Nccl>>(n);
+TEST_CASE("replicas on GPUs have the bits of one process that runs all accumulations") {
+  for (int const n : {1, 2, 4})
+    train_alike<Single<GradientAccumulation<4>>, Single<GradientAccumulation<4>, Nccl>>(n);
 }
 TEST_CASE("gradients of several pieces are added up by replicas on GPUs") {
   fake_nccl::start_anew();
   CHECK(launch(2, []() -> std::string {
           gpu.devices = 8;
           differences found;
-          OfWide<SumIn<4>> one({.seed = 3});
-          OfWide<SumIn<4>, Nccl> many({.seed = 3});
+          OfWide<GradientAccumulation<4>> one({.seed = 3});
+          OfWide<GradientAccumulation<4>, Nccl> many({.seed = 3});
           for (int const samples : {4, 2}) {  // the second replica has some, and none
-            laws::sample_batch<OfWide<SumIn<4>>> const data(samples);
+            laws::sample_batch<OfWide<GradientAccumulation<4>>> const data(samples);
             auto const a = one.step(data.view(samples)),
-                       b = many.step(data.view<OfWide<SumIn<4>, Nccl>>(samples));
+                       b = many.step(data.view<OfWide<GradientAccumulation<4>, Nccl>>(samples));
             found.expect(a.loss == b.loss && a.gradient_norm == b.gradient_norm, "step");
             found.expect(has_the_parameters(one, many), "parameters");
           }
@@ -117,13 +118,15 @@ TEST_CASE("gradients of several pieces are added up by replicas on GPUs") {
         }) == same(2, "right"));
 }
 TEST_CASE("replicas of several ranks on GPUs have the bits of one process") {
-  for (int const n : {2, 4}) train_alike<Woven<SumIn<2>>, Woven<SumIn<2>, Nccl>>(n);
-  train_alike<Scaled<SumIn<4>>, Scaled<SumIn<4>, Nccl, OffloadState>>(4);
-  train_alike<Linked<SumIn<2>>, Linked<SumIn<2>, Nccl>>(8);
+  for (int const n : {2, 4})
+    train_alike<Woven<GradientAccumulation<2>>, Woven<GradientAccumulation<2>, Nccl>>(n);
+  train_alike<Scaled<GradientAccumulation<4>>, Scaled<GradientAccumulation<4>, Nccl, OffloadState>>(
+      4);
+  train_alike<Linked<GradientAccumulation<2>>, Linked<GradientAccumulation<2>, Nccl>>(8);
 }
-TEST_CASE("without SumIn each replica on a GPU is a leaf") {
-  train_alike<Single<SumIn<2>>, Single<Nccl>>(2);
-  train_alike<Woven<SumIn<4>>, Woven<Nccl>>(8);
+TEST_CASE("without GradientAccumulation each replica on a GPU is an accumulation") {
+  train_alike<Single<GradientAccumulation<2>>, Single<Nccl>>(2);
+  train_alike<Woven<GradientAccumulation<4>>, Woven<Nccl>>(8);
 }
 
 TEST_CASE("a replica that is lost ends the runs of the others") {
@@ -132,7 +135,7 @@ TEST_CASE("a replica that is lost ends the runs of the others") {
     gpu.devices = 8;
     using trainer = Single<Nccl>;
     trainer t;
-    laws::sample_batch<Single<SumIn<4>>> const data(1);
+    laws::sample_batch<Single<GradientAccumulation<4>>> const data(1);
     auto const whole = data.view<trainer>(t.batch_samples());
     t.step(whole);
     try {
@@ -153,8 +156,8 @@ TEST_CASE("a replica that is lost ends the runs of the others") {
 
 TEST_CASE("all replicas reject a step with the text of one process") {
   fake_nccl::start_anew();
-  using one = Single<SumIn<4>, Prefetching>;
-  using many = Single<SumIn<4>, Prefetching, Nccl>;
+  using one = Single<GradientAccumulation<4>, Prefetching>;
+  using many = Single<GradientAccumulation<4>, Prefetching, Nccl>;
   for (std::string const& text : launch(2, []() -> std::string {
          gpu.devices = 8;
          one a({.seed = 5});
@@ -189,17 +192,18 @@ TEST_CASE("a run of replicas on GPUs is saved as that of one process, and resume
   fake_nccl::start_anew();
   temporary_folder const folder;
   CHECK(launch(4, [&] {
-          return is_resumed_alike<Scaled<SumIn<2>>, Scaled<SumIn<2>, Nccl, OffloadState>,
-                                  Scaled<SumIn<2>, Nccl>>(folder);
+          return is_resumed_alike<Scaled<GradientAccumulation<2>>,
+                                  Scaled<GradientAccumulation<2>, Nccl, OffloadState>,
+                                  Scaled<GradientAccumulation<2>, Nccl>>(folder);
         }) == same(4, "right"));
 }
 
-TEST_CASE("replicas take their leaves of arrays on the GPU") {
+TEST_CASE("replicas take their accumulations of arrays on the GPU") {
   fake_nccl::start_anew();
   CHECK(launch(2, []() -> std::string {
           gpu.devices = 8;
           cudaSetDevice(Nccl::process());
-          using one = Single<SumIn<2>>;
+          using one = Single<GradientAccumulation<2>>;
           using many = Single<Nccl>;
           one a({.seed = 3});
           many b({.seed = 3});
@@ -247,7 +251,7 @@ TEST_CASE("weights and drawings of replicas on GPUs are those of all processes")
           trainer other({.seed = 6});
           load_weights(other, path);
           found.expect(has_the_values(one, other), "loaded weights");
-          laws::sample_batch<Woven<SumIn<2>>> const data(1);
+          laws::sample_batch<Woven<GradientAccumulation<2>>> const data(1);
           many.step(data.view<trainer>(many.batch_samples()));
           executed_run const run = gather_executed(many);
           found.expect(run.replicas == 2 && run.ranks == 2 && run.processes == 4, "size");

@@ -13,8 +13,8 @@
 
 namespace processes {
 
-/// A run of Many is saved with the bytes of One, which has all leaves in this process; Other goes
-/// on from that file, Many from the other one, both with the bits of One.
+/// A run of Many is saved with the bytes of One, which has all accumulations in this process; Other
+/// goes on from that file, Many from the other one, both with the bits of One.
 template <class One, class Many, class Other>
 std::string is_resumed_alike(temporary_folder const& folder) {
   gpu.devices = 8;

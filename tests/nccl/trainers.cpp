@@ -111,8 +111,8 @@ TEST_CASE("a run that fails in one process ends those of the others") {
 }
 
 TEST_CASE("multiprocessors that are left to NCCL are a constant of the kernels") {
-  using leaves = Pipeline<Followed, on_host::Device, Stages<2>, NcclReserving<16>>;
-  STATIC_REQUIRE(cuda::source_of<leaves::compiled>::reserved_multiprocessors == 16);
+  using accumulations = Pipeline<Followed, on_host::Device, Stages<2>, NcclReserving<16>>;
+  STATIC_REQUIRE(cuda::source_of<accumulations::compiled>::reserved_multiprocessors == 16);
   STATIC_REQUIRE(cuda::source_of<Linked<Nccl>::compiled>::reserved_multiprocessors == 0);
 }
 

@@ -39,12 +39,13 @@ long state_bytes(int rank, int n, int r) {
 }  // namespace
 
 TEST_CASE("replicas on GPUs that divide the optimizer's state have the bits of one process") {
-  for (int const n : {1, 2, 4}) train_alike<Single<SumIn<4>>, Single<SumIn<4>, Nccl, ZeRO<1>>>(n);
+  for (int const n : {1, 2, 4})
+    train_alike<Single<GradientAccumulation<4>>, Single<GradientAccumulation<4>, Nccl, ZeRO<1>>>(n);
 }
 TEST_CASE("replicas on GPUs divide parameters of several buckets") {
   fake_nccl::start_anew();
-  using one = OfWide<SumIn<2>>;
-  using many = OfWide<SumIn<2>, Nccl, ZeRO<1>>;
+  using one = OfWide<GradientAccumulation<2>>;
+  using many = OfWide<GradientAccumulation<2>, Nccl, ZeRO<1>>;
   CHECK(launch(2, []() -> std::string {
           gpu.devices = 8;
           differences found;
@@ -61,19 +62,23 @@ TEST_CASE("replicas on GPUs divide parameters of several buckets") {
         }) == same(2, "right"));
 }
 TEST_CASE("replicas of several ranks on GPUs divide the states of whole tensors") {
-  train_alike<OfTensors<SumIn<2>>, OfTensors<SumIn<2>, Nccl, ZeRO<1>>>(4);
-  train_alike<Scaled<SumIn<4>>, Scaled<SumIn<4>, Nccl, ZeRO<1>, OffloadState>>(4);
+  train_alike<OfTensors<GradientAccumulation<2>>,
+              OfTensors<GradientAccumulation<2>, Nccl, ZeRO<1>>>(4);
+  train_alike<Scaled<GradientAccumulation<4>>,
+              Scaled<GradientAccumulation<4>, Nccl, ZeRO<1>, OffloadState>>(4);
 }
 TEST_CASE("shared parameters are updated by one replica on GPUs, and copied in all") {
-  train_alike<Linked<SumIn<2>>, Linked<SumIn<2>, Nccl, ZeRO<1>>>(8);
+  train_alike<Linked<GradientAccumulation<2>>, Linked<GradientAccumulation<2>, Nccl, ZeRO<1>>>(8);
 }
 
 TEST_CASE("a run of replicas on GPUs that divide states is saved as that of one process") {
   fake_nccl::start_anew();
   temporary_folder const folder;
   CHECK(launch(4, [&] {
-          return is_resumed_alike<Scaled<SumIn<2>>, Scaled<SumIn<2>, Nccl, ZeRO<1>>,
-                                  Scaled<SumIn<2>, Nccl, ZeRO<1>, OffloadState>>(folder);
+          return is_resumed_alike<Scaled<GradientAccumulation<2>>,
+                                  Scaled<GradientAccumulation<2>, Nccl, ZeRO<1>>,
+                                  Scaled<GradientAccumulation<2>, Nccl, ZeRO<1>, OffloadState>>(
+              folder);
         }) == same(4, "right"));
 }
 

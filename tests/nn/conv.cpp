@@ -109,10 +109,10 @@ void check_kernel(Isa isa, void* left, void* right, numbers const& expected) {
   kernel k;
   k.in(0) = left;
   k.in(1) = right;
-  for (detail::step const& s : kernel::g.epilogue) k.with.slot[s.slot] = bias.data();
-  for (detail::step const& s : kernel::g.prologue) k.with.slot[s.store] = sums.data();
+  for (detail::pointwise_op const& s : kernel::g.epilogue) k.with.slot[s.slot] = bias.data();
+  for (detail::pointwise_op const& s : kernel::g.prologue) k.with.slot[s.store] = sums.data();
   int to = kernel::g.out[0];
-  for (detail::step const& s : kernel::g.epilogue) to = s.store;
+  for (detail::pointwise_op const& s : kernel::g.epilogue) to = s.store;
   k.with.slot[to] = out.data();
   k.run(isa);
   k.with.slot[to] = again.data();

@@ -97,8 +97,8 @@ TEST_CASE("enter and leave stand around every repetition", "[nn]") {
 TEST_CASE("kinds of parameters", "[nn]") {
   struct Words : Model<Tokens<7, 3>, Embedding<4>, Positions, LayerNorm, Linear<7>, CrossEntropy> {
   };
-  using enum tensor_kind;
-  constexpr tensor_kind expected[] = {table, table, vector, vector, matrix, vector};
+  using enum custom::tensor_kind;
+  constexpr custom::tensor_kind expected[] = {table, table, vector, vector, matrix, vector};
   for (int i = 0; i < 6; ++i) CHECK(Words::graph.parameters[i].kind == expected[i]);
   struct One : Model<Input<1>, Linear<3>, Positions, MSE> {};  // one row each, and yet no vectors
   CHECK(One::graph.parameters[0].kind == matrix);

@@ -136,9 +136,9 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 TEMPLATE_TEST_CASE("CrossEntropy is its definition", "[nn]", float, double) {
   check_cross_entropy<TestType, CrossEntropy>(0, 0);
-  check_cross_entropy<TestType, CrossEntropyWith<LabelSmoothing<1, 10>>>(0.1, 0);
-  check_cross_entropy<TestType, CrossEntropyWith<ZLoss<1, 100>>>(0, 0.01);
-  check_cross_entropy<TestType, CrossEntropyWith<ZLoss<1, 1000>, LabelSmoothing<1, 1>>>(1, 0.001);
+  check_cross_entropy<TestType, With<CrossEntropy, LabelSmoothing<1, 10>>>(0.1, 0);
+  check_cross_entropy<TestType, With<CrossEntropy, ZLoss<1, 100>>>(0, 0.01);
+  check_cross_entropy<TestType, With<CrossEntropy, ZLoss<1, 1000>, LabelSmoothing<1, 1>>>(1, 0.001);
 }
 TEMPLATE_TEST_CASE("MSE is its definition", "[nn]", float, double) {
   check_elements<TestType, MSE, op_kind::squared_error>(
@@ -196,7 +196,7 @@ expected with_class_weights(numbers<T> const& of, double smoothing, double z, in
 using Classes = ClassWeights<0, 3, 2, 1, 0, 3, 2, 1, 0, 3, 2, 1, 0, 3, 2, 1, 0, 3, 2, 1, 0>;
 
 /// (1 - softmax(x)[label])^2 a + l b
-struct Score : label_loss<Score, Target<"a">, Weights<"w">, Target<"b">> {
+struct Score : LabelLoss<Score, Target<"a">, Weights<"w">, Target<"b">> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T l, T a, T b) {
     T const q = T(1) - math::exp(l);
@@ -210,7 +210,7 @@ struct Score : label_loss<Score, Target<"a">, Weights<"w">, Target<"b">> {
 };
 
 /// (x - target)^2 a + x b
-struct Mixed : element_loss<Mixed, Target<"a">, Target<"b">, Weights<"w">> {
+struct Mixed : ElementLoss<Mixed, Target<"a">, Target<"b">, Weights<"w">> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T x, T target, T a, T b) {
     T const d = x - target, square = d * d;
@@ -226,13 +226,13 @@ struct Mixed : element_loss<Mixed, Target<"a">, Target<"b">, Weights<"w">> {
 
 TEMPLATE_TEST_CASE("weights of classes are PyTorch's", "[nn]", float, double) {
   numbers<TestType> of;
-  check<CrossEntropyWith<Classes, Weights<"w">>, op_kind::cross_entropy>(
+  check<With<CrossEntropy, Classes, Weights<"w">>, op_kind::cross_entropy>(
       of, some_labels.data(), with_class_weights(of, 0, 0, rows), rows);
-  check<CrossEntropyWith<Weights<"w">, LabelSmoothing<1, 4>, Classes, ZLoss<1, 8>>,
+  check<With<CrossEntropy, Weights<"w">, LabelSmoothing<1, 4>, Classes, ZLoss<1, 8>>,
         op_kind::cross_entropy>(of, some_labels.data(), with_class_weights(of, 0.25, 0.125, 5), 5);
 }
 TEMPLATE_TEST_CASE("a BCE counts positives as often as it is told", "[nn]", float, double) {
-  check_elements<TestType, BCEWith<PosWeight<7, 2>>, op_kind::element_loss>(
+  check_elements<TestType, With<BCE, PosWeight<7, 2>>, op_kind::element_loss>(
       [](double x, double t) {
         return -3.5 * t * std::log(sigmoid(x)) - (1 - t) * std::log(sigmoid(-x));
       },
@@ -311,7 +311,7 @@ TEST_CASE("the loss of a mini-batch is the mean over what counts", "[nn]") {
   check_mean<BCE>([](auto const& x, std::size_t i,
                      double t) { return std::log1p(std::exp(double(x[i]))) - t * double(x[i]); },
                   true);
-  check_mean<CrossEntropyWith<LabelSmoothing<1, 5>, ZLoss<1, 50>>>(
+  check_mean<With<CrossEntropy, LabelSmoothing<1, 5>, ZLoss<1, 50>>>(
       [](auto const& x, std::size_t r, double label) {
         std::vector<double> const row(x.begin() + long(r) * width, x.begin() + long(r + 1) * width);
         double const all = log_sum_exp(row);
@@ -361,16 +361,16 @@ double minus_log_probability(float const* x, int label) {
 }  // namespace
 
 TEST_CASE("a weighted mean is over the sum of the weights, as PyTorch's", "[nn]") {
-  check_weighted<CrossEntropyWith<Classes>>(
+  check_weighted<With<CrossEntropy, Classes>>(
       false, [](auto const& data, std::size_t r, float const* x, auto add) {
         if (int const y = data.labels[r]; y >= 0) add((y * 7) % 4, minus_log_probability(x, y));
       });
-  check_weighted<CrossEntropyWith<Weights<"w">, Classes>>(
+  check_weighted<With<CrossEntropy, Weights<"w">, Classes>>(
       false, [](auto const& data, std::size_t r, float const* x, auto add) {
         if (int const y = data.labels[r]; y >= 0)
           add(double(data.numbers[1][r]) * ((y * 7) % 4), minus_log_probability(x, y));
       });
-  check_weighted<MSEWith<Weights<"w">>>(
+  check_weighted<With<MSE, Weights<"w">>>(
       false, [](auto const& data, std::size_t r, float const* x, auto add) {
         for (std::size_t c = 0; c < width; ++c)
           add(double(data.numbers[1][r]),
@@ -378,15 +378,15 @@ TEST_CASE("a weighted mean is over the sum of the weights, as PyTorch's", "[nn]"
       });
 }
 TEST_CASE("a loss may be a sum", "[nn]") {
-  check_weighted<CrossEntropyWith<Reduction<Sum>>>(
+  check_weighted<With<CrossEntropy, Reduction<Sum>>>(
       true, [](auto const& data, std::size_t r, float const* x, auto add) {
         if (int const y = data.labels[r]; y >= 0) add(1, minus_log_probability(x, y));
       });
-  check_weighted<BCEWith<Reduction<Sum>, Weights<"w">>>(
+  check_weighted<With<BCE, Reduction<Sum>, Weights<"w">>>(
       true, [](auto const& data, std::size_t r, float const* x, auto add) {
         for (std::size_t c = 0; c < width; ++c)
           add(double(data.numbers[1][r]),
               softplus(double(x[c])) - double(x[c]) * double(data.labels[r * width + c]));
       });
-  static_assert(std::is_same_v<Ends<MSEWith<Reduction<Mean>>>::loss, MSEWith<Reduction<Mean>>>);
+  static_assert(std::is_same_v<Ends<With<MSE, Reduction<Mean>>>::loss, With<MSE, Reduction<Mean>>>);
 }

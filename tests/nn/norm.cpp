@@ -17,11 +17,11 @@ struct Rows : Model<Input<4, 3>, Linear<21>, Norm, Linear<2>, MSE> {};
 template <class Norm>
 inline constexpr double epsilon_of = Rows<Norm>::graph.ops[2].attributes.norm().epsilon;
 
-static_assert(epsilon_of<LayerNorm> == 1e-5 && epsilon_of<LayerNormWith<>> == 1e-5);
+static_assert(epsilon_of<LayerNorm> == 1e-5 && epsilon_of<With<LayerNorm>> == 1e-5);
 static_assert(epsilon_of<RMSNorm> == std::numeric_limits<float>::epsilon());
-static_assert(epsilon_of<LayerNormWith<Epsilon<1, 1'000'000'000'000>>> == 1e-12);
-static_assert(epsilon_of<RMSNormWith<Epsilon<1, 1'000'000>>> == 1e-6);
-static_assert(epsilon_of<RMSNormWith<Epsilon<3>>> == 3);
+static_assert(epsilon_of<With<LayerNorm, Epsilon<1, 1'000'000'000'000>>> == 1e-12);
+static_assert(epsilon_of<With<RMSNorm, Epsilon<1, 1'000'000>>> == 1e-6);
+static_assert(epsilon_of<With<RMSNorm, Epsilon<3>>> == 3);
 
 /// Rows whose variance is near epsilon: there it matters.
 template <class Norm>
@@ -57,6 +57,6 @@ void check(bool has_mean, double epsilon) {
 }  // namespace
 
 TEST_CASE("a norm adds the epsilon of its option", "[nn]") {
-  check<LayerNormWith<Epsilon<1, 2>>>(true, 0.5);
-  check<RMSNormWith<Epsilon<3, 4>>>(false, 0.75);
+  check<With<LayerNorm, Epsilon<1, 2>>>(true, 0.5);
+  check<With<RMSNorm, Epsilon<3, 4>>>(false, 0.75);
 }

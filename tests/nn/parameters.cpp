@@ -25,7 +25,7 @@ constexpr long parameters_of() {
 template <int N, int C, int Heads, int T, int V>
 using Gpt2 = Model<Tokens<V, T>, Embedding<C>, Positions,
                    Repeat<N, Residual<LayerNorm, Attention<Heads>>,
-                          Residual<LayerNorm, Linear<4 * C>, GELU, Linear<C>>>,
+                          Residual<LayerNorm, Linear<4 * C>, GELUTanh, Linear<C>>>,
                    LayerNorm, Linear<V>, CrossEntropy>;
 struct Gpt2Small : Gpt2<12, 768, 12, 1024, 50257> {};
 

@@ -90,7 +90,7 @@ namespace {
 
 // [classifier]
 using Block = Seq<Residual<LayerNorm, Attention<4, NotCausal>>,
-                  Residual<LayerNorm, Linear<256>, GELU, Linear<64>>>;
+                  Residual<LayerNorm, Linear<256>, GELUTanh, Linear<64>>>;
 
 struct Reviews
     : Model<Tokens<20000, 200>, Embedding<64>, Positions, Repeat<2, Block>, LayerNorm,  // (200, 64)

@@ -152,7 +152,8 @@ TEST_CASE("error feedback has the settings of its optimizer, and names its state
   CHECK(std::string(ErrorFeedback<Muon>::name) == "ErrorFeedback<Muon>");
   CHECK_THROWS_AS(trainer({.optimizer = {{}, -1}}), data_error);
   CHECK_THROWS_AS(trainer({.optimizer = {{.momentum = 2}}}), data_error);
-  constexpr named_states of_vectors = ErrorFeedback<AdamW>::states_of(tensor_kind::vector);
+  constexpr custom::named_states of_vectors =
+      ErrorFeedback<AdamW>::states_of(custom::tensor_kind::vector);
   static_assert(of_vectors.count == 3 && ErrorFeedback<AdamW>::states == 3);
   CHECK(std::string(of_vectors.items[0].name) == "last_update");
   CHECK(std::string(of_vectors.items[1].name) == "exp_avg");

@@ -65,17 +65,17 @@ TEST_CASE("groups scale the learning rate and the decay", "[optim]") {
 TEST_CASE("parameters that are trained alike are updated in one run", "[optim]") {
   using compiled = Trainer<1>::compiled;
   chunk_description const& c = compiled::memory().chunks[0];
-  CHECK(c.update_count == 5);  // of (0.1, 3), (0.1, 0), (1, 0), (3, 0) and (1, 1)
+  CHECK(c.updates.count == 5);  // of (0.1, 3), (0.1, 0), (1, 0), (3, 0) and (1, 1)
   long end = 0;
-  for (int i = 0; i < c.update_count; ++i) {
+  for (int i = 0; i < c.updates.count; ++i) {
     CHECK(c.updates[i].begin == end);
     CHECK(c.updates[i].state == 2 * end);
     end = c.updates[i].end;
   }
-  CHECK(end * long(sizeof(double)) == c.trained_bytes);
+  CHECK(end * long(sizeof(double)) == c.sizes.trained);
   CHECK(Trainer<1>::plan.trained == Trainer<1>::plan.parameters - (5 * 4 + 4));
   struct Flat : Model<Input<2, 3>, Repeat<5, Linear<3>, LayerNorm>, MSE> {};
-  static_assert(Pipeline<Flat, AdamW, PortableHost>::compiled::memory().chunks[0].update_count ==
+  static_assert(Pipeline<Flat, AdamW, PortableHost>::compiled::memory().chunks[0].updates.count ==
                 2);
 }
 

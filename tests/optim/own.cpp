@@ -22,7 +22,7 @@ struct SoftSign {
 
   static constexpr char const* name = "SoftSign";
   static constexpr int states = 0;  // arrays of its own, as large as the parameters
-  void check(setting_check const& is) const {
+  void check(custom::setting_check const& is) const {
     is.positive("softness", softness);
   }  // optional: refused otherwise
 
@@ -31,7 +31,7 @@ struct SoftSign {
     T rate, scale, softness;
   };
   template <class T>
-  coefficients<T> prepare(update_context const& c) const {
+  coefficients<T> prepare(custom::update_context const& c) const {
     return {T(c.learning_rate), T(c.gradient_scale), T(softness)};
   }
   template <class T>
@@ -48,10 +48,10 @@ struct Normalised {
   double learning_rate = 0.01;
 
   static constexpr char const* name = "Normalised";
-  static constexpr bool takes(tensor_kind) { return true; }
-  static constexpr long state_elements(tensor_shape const&) { return 0; }
+  static constexpr bool takes(custom::tensor_kind) { return true; }
+  static constexpr long state_elements(custom::tensor_shape const&) { return 0; }
   template <class Backend, class T>
-  static constexpr long workspace_elements(tensor_shape const&) {
+  static constexpr long workspace_elements(custom::tensor_shape const&) {
     return 0;
   }
 
@@ -63,7 +63,7 @@ struct Normalised {
     PIPE_HD PIPE_INLINE void operator()(long i) const { w[i] = w[i] - rate * g[i]; }
   };
   template <class Kernels, class T>
-  void update(Kernels k, update_context const& c, tensor_update<T> const& t) const {
+  void update(Kernels k, custom::update_context const& c, custom::tensor_update<T> const& t) const {
     double const norm = std::sqrt(k.sum_of_squares(t.shape.elements(), t.gradients));
     if (norm > 0)
       k.each(t.shape.elements(), move<T>{t.values, t.gradients, T(c.learning_rate / norm)});

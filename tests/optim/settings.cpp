@@ -27,13 +27,13 @@ void holds(char const* name, Number Settings::* which, std::initializer_list<Num
   for (Number value : bad) {
     Settings s;
     s.*which = value;
-    CHECK_THROWS_WITH(s.check(setting_check("Owner")),
+    CHECK_THROWS_WITH(s.check(custom::setting_check("Owner")),
                       Contains(std::string("Owner.") + name + ": expected ") && Contains(", got "));
   }
   for (Number value : good) {
     Settings s;
     s.*which = value;
-    CHECK_NOTHROW(s.check(setting_check("Owner")));
+    CHECK_NOTHROW(s.check(custom::setting_check("Owner")));
   }
 }
 template <class Settings>
@@ -99,16 +99,17 @@ TEST_CASE("optimizers say the ranges of their numbers", "[optim]") {
   holds("c", &Muon::c, {not_a_number, inf}, {-3.0});
   holds_positive("epsilon", &Muon::epsilon);
   holds("newton_schulz_steps", &Muon::newton_schulz_steps, {-1}, {0, 5});
-  CHECK_THROWS_WITH(Muon{.others = {.beta1 = 2}}.check(setting_check("Muon")),
+  CHECK_THROWS_WITH(Muon{.others = {.beta1 = 2}}.check(custom::setting_check("Muon")),
                     "Muon.others.beta1: expected a number in [0, 1), got 2");
-  CHECK_THROWS_WITH(Muon{.others = {.learning_rate = not_a_number}}.check(setting_check("Muon")),
-                    Contains("Muon.others.learning_rate: expected a number in [0, 1e30], got nan"));
+  CHECK_THROWS_WITH(
+      Muon{.others = {.learning_rate = not_a_number}}.check(custom::setting_check("Muon")),
+      Contains("Muon.others.learning_rate: expected a number in [0, 1e30], got nan"));
 }
 
 TEST_CASE("a schedule of learning rates says the ranges of its numbers", "[optim]") {
   using schedule = learning_rate_schedule;
   auto const check = [](schedule const& s) {
-    learning_rate_function(s).check(setting_check("Owner"));
+    learning_rate_function(s).check(custom::setting_check("Owner"));
   };
   CHECK_THROWS_WITH(check({}), "Owner.steps: expected 1 or more, got 0");
   CHECK_THROWS_WITH(check({.warm_up = 100}), "Owner.steps: expected 100 or more, got 0");
@@ -124,7 +125,7 @@ TEST_CASE("a schedule of learning rates says the ranges of its numbers", "[optim
   CHECK_NOTHROW(check({.shape = decay_shape::linear, .warm_up = 5, .steps = 5, .floor = 0}));
   CHECK_NOTHROW(check(warm_up_stable_decay(10, 40, 200)));
   CHECK_THROWS_AS(check(warm_up_stable_decay(10, -40, 200)), data_error);
-  CHECK_NOTHROW(learning_rate_function([](long) { return 1.0; }).check(setting_check()));
+  CHECK_NOTHROW(learning_rate_function([](long) { return 1.0; }).check(custom::setting_check()));
 }
 
 TEST_CASE("no trainer is made with settings out of range", "[optim]") {

@@ -20,7 +20,7 @@ using numbers = std::vector<double>;
 
 /// Tall, wide and square matrices, one of a single row, one of a single column; tables; vectors.
 struct Net : Model<Input<5, 3>, Positions, Linear<17>, LayerNorm, Tanh, Linear<6, NoBias>,
-                   Group<LearningRate<1, 2>, Linear<6>>, Linear<1>, Linear<35>, GELU,
+                   Group<LearningRate<1, 2>, Linear<6>>, Linear<1>, Linear<35>, GELUTanh,
                    Group<WeightDecay<2>, Linear<4>>, MSE> {};
 constexpr int parameters = Net::graph.size.parameters;
 template <class Optimizer, class Precision = FP64>
@@ -82,7 +82,7 @@ struct plain_adafactor {
   numbers row, column, variance;
   void operator()(problem const& p, numbers& w, numbers const& g) {
     std::size_t const n = w.size();
-    bool const transposed = p.is.kind == tensor_kind::matrix;
+    bool const transposed = p.is.kind == custom::tensor_kind::matrix;
     std::size_t const rows = std::size_t(transposed ? p.is.columns() : p.is.rows()),
                       columns = n / rows;
     auto const at = [&](std::size_t r, std::size_t c) {
@@ -93,7 +93,7 @@ struct plain_adafactor {
     double const alpha = std::max(o.epsilon2, rms(w)) * rho;
     for (double& e : w) e *= 1 - rate * o.weight_decay * p.is.decay_scale;
     numbers estimate(n), u(n);
-    if (p.is.kind == tensor_kind::vector) {
+    if (p.is.kind == custom::tensor_kind::vector) {
       variance.resize(n);
       for (std::size_t i = 0; i < n; ++i)
         estimate[i] = variance[i] = (1 - rest) * variance[i] + rest * g[i] * g[i];
@@ -127,7 +127,7 @@ struct plain_muon {
   numbers m, v;
   void operator()(problem const& p, numbers& w, numbers const& g) {
     m.resize(w.size()), v.resize(w.size());
-    if (p.is.kind != tensor_kind::matrix) return adamw(p, w, g);
+    if (p.is.kind != custom::tensor_kind::matrix) return adamw(p, w, g);
     std::size_t const n = w.size(), A = std::size_t(p.is.columns()), B = n / A;
     numbers x(n);
     for (std::size_t r = 0; r < A; ++r)
@@ -287,9 +287,10 @@ TEST_CASE("whole tensors come one by one, with the state that they need", "[opti
   long kept = 0, matrices = 0;
   for (int i = 0; i < parameters; ++i) {
     detail::parameter const& p = Net::graph.parameters[i];
-    kept += detail::padded<double>(p.kind == tensor_kind::vector ? p.columns()
-                                                                 : p.rows() + p.columns());
-    matrices += detail::padded<double>(p.elements()) * (p.kind == tensor_kind::matrix ? 1 : 2);
+    kept += detail::padded<double>(p.kind == custom::tensor_kind::vector ? p.columns()
+                                                                         : p.rows() + p.columns());
+    matrices +=
+        detail::padded<double>(p.elements()) * (p.kind == custom::tensor_kind::matrix ? 1 : 2);
   }
   long bytes[3] = {}, trained = 0;
   for (int s = 0; s < 3; ++s) {
@@ -302,6 +303,6 @@ TEST_CASE("whole tensors come one by one, with the state that they need", "[opti
   CHECK(bytes[1] == matrices * 8);
   CHECK(bytes[2] == trained);
   for (chunk_description const& c : muon::memory().chunks.items)
-    for (int u = 0; u < c.update_count; ++u)
-      CHECK(c.updates[u].whole == (c.updates[u].shape.kind == tensor_kind::matrix));
+    for (int u = 0; u < c.updates.count; ++u)
+      CHECK(c.updates[u].whole == (c.updates[u].shape.kind == custom::tensor_kind::matrix));
 }

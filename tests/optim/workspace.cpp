@@ -37,7 +37,7 @@ struct fenced {
 };
 
 template <class Optimizer, class T>
-void stays_inside(tensor_shape const& shape) {
+void stays_inside(custom::tensor_shape const& shape) {
   if (!Optimizer::takes(shape.kind)) return;
   on_every_isa([&](auto kernels) {
     INFO(Optimizer::name << " on " << kernels.name << ", " << shape.rows << " x " << shape.columns);
@@ -49,9 +49,9 @@ void stays_inside(tensor_shape const& shape) {
     fenced<T> const before(shape.elements(), 1);
     Optimizer const o{};
     for (long step = 1; step <= 3; ++step)
-      kernels.update(o, update_context{step, 0.1, 0.5, 1},
-                     tensor_update<T>{shape, w.data(), g.data(), state.data(), room.data()}, true,
-                     host::everything);
+      kernels.update(o, custom::update_context{step, 0.1, 0.5, 1},
+                     custom::tensor_update<T>{shape, w.data(), g.data(), state.data(), room.data()},
+                     true, host::everything);
     CHECK((w.holds() && g.holds() && state.holds() && room.holds()));
     CHECK((w.is_finite() && state.is_finite()));
     bool moved = false;
@@ -65,10 +65,10 @@ void stays_inside() {
   constexpr long sizes[][2] = {{17, 5},  {5, 17},   {1, 7},    {7, 1},    {1, 1},
                                {64, 64}, {100, 33}, {33, 100}, {300, 260}};
   for (auto const& [rows, columns] : sizes) {
-    stays_inside<Optimizer, float>({tensor_kind::matrix, rows, columns});
-    stays_inside<Optimizer, double>({tensor_kind::matrix, rows, columns});
-    stays_inside<Optimizer, float>({tensor_kind::table, rows, columns});
-    stays_inside<Optimizer, float>({tensor_kind::vector, 1, columns});
+    stays_inside<Optimizer, float>({custom::tensor_kind::matrix, rows, columns});
+    stays_inside<Optimizer, double>({custom::tensor_kind::matrix, rows, columns});
+    stays_inside<Optimizer, float>({custom::tensor_kind::table, rows, columns});
+    stays_inside<Optimizer, float>({custom::tensor_kind::vector, 1, columns});
   }
 }
 

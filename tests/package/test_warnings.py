@@ -21,7 +21,7 @@ PROGRAM = """
 #include <pipe/weights/weights.hpp>
 #include "names.hpp"
 struct Net : pp::Model<pp::Tokens<16, 8>, pp::Embedding<16>, pp::Positions,
-                       pp::Residual<pp::LayerNorm, pp::Attention<2>>, pp::Residual<pp::Linear<32>, pp::GELU, pp::Linear<16>>,
+                       pp::Residual<pp::LayerNorm, pp::Attention<2>>, pp::Residual<pp::Linear<32>, pp::GELUTanh, pp::Linear<16>>,
                        pp::Dropout<1, 10>, pp::Linear<16>, pp::CrossEntropy> {};
 using Trainer = pp::Pipeline<Net, pp::Stages<2>, pp::MicroBatches<2>, pp::PortableHost, pp::AdamW>;
 double run(Trainer& trainer, Trainer::batch const& examples) {

@@ -136,7 +136,7 @@ void is_the_same() {
   }(std::make_integer_sequence<int, C::stages>{});
 }
 
-template <class M, int Stages, bool Splits, class Rule = RecomputeNothing, bool Ahead = false>
+template <class M, int Stages, bool Splits, class Rule = NoRecompute, bool Ahead = false>
 using of =
     detail::compilation<M, Stages, ByCost, 3, detail::number_widths{4, 2}, Splits, Rule, Ahead>;
 
@@ -261,7 +261,7 @@ void repetitions_change_nothing(int count) {
 template <template <int, class...> class Repeat>
 struct Decoder : Model<Tokens<9, 4>, Embedding<8>, Positions,
                        Repeat<9, Residual<LayerNorm, Attention<2, RoPE<>>, Dropout<1, 8>>,
-                              Residual<LayerNorm, Linear<12>, GELU, Linear<8>>>,
+                              Residual<LayerNorm, Linear<12>, GELUTanh, Linear<8>>>,
                        LayerNorm, Linear<9>, CrossEntropy> {};
 /// Widths that differ before the first copy, layers without parameters that are units, and a
 /// repetition of repetitions.

@@ -25,7 +25,7 @@ std::string words(detail::op_list list) {
     auto const steps = [&](auto const& chain) {
       if (chain.empty()) return;
       text += "[";
-      for (detail::step const& s : chain)
+      for (detail::pointwise_op const& s : chain)
         text += std::string(&s == chain.begin() ? "" : " ") + name_of(s.kind) +
                 (s.store >= 0 ? "*" : "");
       text += "]";
@@ -39,7 +39,7 @@ std::string words(detail::op_list list) {
   return text;
 }
 
-struct Mlp : Model<Input<3>, Linear<4>, GELU, Linear<5>, ReLU, Linear<2>, MSE> {};
+struct Mlp : Model<Input<3>, Linear<4>, GELUTanh, Linear<5>, ReLU, Linear<2>, MSE> {};
 struct Normed : Model<Input<3>, Linear<4>, Residual<LayerNorm, Linear<4>>, MSE> {};
 struct Begins : Model<Input<3>, Tanh, Sigmoid, Linear<4>, Tanh, LayerNorm, MSE> {};
 struct Words : Model<Tokens<7, 3>, Embedding<4>, Positions, Linear<7>, CrossEntropy> {};

@@ -12,7 +12,7 @@ using namespace pp;
 
 namespace {
 
-template <class M, int Stages = 1, class Rule = RecomputeNothing, int Value = 2>
+template <class M, int Stages = 1, class Rule = NoRecompute, int Value = 2>
 using compiled =
     detail::compilation<M, Stages, ByCost, 3, detail::number_widths{4, Value}, false, Rule>;
 
@@ -24,9 +24,9 @@ std::string words(detail::op_list list) {
     detail::group const g = C::kernels.describe(list, i).shape;
     if (g.anchor != op_kind::matmul && g.anchor != op_kind::matmul_input_gradient) continue;
     text += text.empty() ? "" : ", ";
-    for (detail::step const& s : g.prologue) text += std::string(name_of(s.kind)) + " ";
+    for (detail::pointwise_op const& s : g.prologue) text += std::string(name_of(s.kind)) + " ";
     text += std::string(name_of(g.anchor)) + (g.out[0] >= 0 ? "*" : "");
-    for (detail::step const& s : g.epilogue)
+    for (detail::pointwise_op const& s : g.epilogue)
       text += std::string(s.is_joined ? " +" : " ") + name_of(s.kind) + (s.store >= 0 ? "*" : "");
   }
   return text;
@@ -34,13 +34,13 @@ std::string words(detail::op_list list) {
 constexpr auto forward = detail::op_list::forward, inputs = detail::op_list::input_gradients,
                again = detail::op_list::recompute;
 
-struct Feed : Model<Input<6>, Linear<6>, Residual<LayerNorm, Linear<8>, GELU, Linear<6>>,
+struct Feed : Model<Input<6>, Linear<6>, Residual<LayerNorm, Linear<8>, GELUTanh, Linear<6>>,
                     Linear<6, NoBias>, MSE> {};
 /// The first residual is added to what begins with a formula.
 struct Begins : Model<Input<6>, Residual<Tanh, Linear<6>>, Linear<6>, MSE> {};
 /// Pop adds in a unit of its own, and what GELU reads is read by a Pop, too.
-struct Apart : Model<Input<6>, Stash<"x">, Linear<6>, Pop<"x">, Linear<6>, GELU,
-                     Residual<Linear<6>, Stash<"y">, GELU, Linear<6>, Pop<"y">>, MSE> {};
+struct Apart : Model<Input<6>, Stash<"x">, Linear<6>, Pop<"x">, Linear<6>, GELUTanh,
+                     Residual<Linear<6>, Stash<"y">, GELUTanh, Linear<6>, Pop<"y">>, MSE> {};
 
 /// What is one op in the graph is in one group, whatever the cut and the policy.
 template <class C>
@@ -84,12 +84,12 @@ TEST_CASE("activations and residuals are one with the product before them", "[pa
         "matmul_input_gradient*, matmul_input_gradient +map_gradient*, matmul_input_gradient*");
 }
 TEST_CASE("with 32 bits nothing is", "[passes]") {
-  CHECK(words<compiled<Feed, 1, RecomputeNothing, 4>>(forward) ==
+  CHECK(words<compiled<Feed, 1, NoRecompute, 4>>(forward) ==
         "matmul bias*, matmul bias* map*, matmul bias add*, matmul*");
 }
 TEST_CASE("a product that is one with another op has no prologue", "[passes]") {
   CHECK(words<compiled<Begins>>(forward) == "matmul bias +add*, matmul bias*");
-  CHECK(words<compiled<Begins, 1, RecomputeNothing, 4>>(forward) ==
+  CHECK(words<compiled<Begins, 1, NoRecompute, 4>>(forward) ==
         "map matmul bias add*, matmul bias*");
 }
 TEST_CASE("what a cut may take apart, or another op reads, is not one", "[passes]") {

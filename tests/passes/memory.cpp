@@ -28,8 +28,7 @@ void ranges_cover_what_is_trained() {
   for (int s = 0; s < C::stages; ++s) {
     chunk_description const& c = C::memory().chunks[s];
     std::vector<std::pair<long, long>> lies, buffers;
-    for (int i = 0; i < c.parameter_count; ++i) {
-      parameter_place const& p = c.parameters[i];
+    for (parameter_place const& p : c.parameters) {
       long const end = p.offset + p.elements() * long(sizeof(typename C::element));
       if (p.is_buffer) {
         buffers.push_back({p.offset, end});
@@ -37,12 +36,11 @@ void ranges_cover_what_is_trained() {
         continue;
       }
       lies.push_back({p.offset, end});
-      CHECK(p.trained == (p.offset < c.trained_bytes));
+      CHECK(p.trained == (p.offset < c.sizes.trained));
       if (!p.trained) continue;
       detail::parameter const& is = C::passes::forward.parameters[p.index];
       int found = 0;
-      for (int u = 0; u < c.update_count; ++u) {
-        update_range const& range = c.updates[u];
+      for (update_range const& range : c.updates) {
         if (p.offset < range.begin * long(sizeof(typename C::element)) ||
             end > range.end * long(sizeof(typename C::element)))
           continue;
@@ -56,13 +54,13 @@ void ranges_cover_what_is_trained() {
       std::sort(all->begin(), all->end());
       for (std::size_t i = 1; i < all->size(); ++i) CHECK((*all)[i - 1].second <= (*all)[i].first);
     }
-    for (int u = 0; u < c.update_count; ++u) {
+    for (int u = 0; u < c.updates.count; ++u) {
       CHECK(c.updates[u].begin == (u > 0 ? c.updates[u - 1].end : 0));
       CHECK(c.updates[u].begin * long(sizeof(typename C::element)) % detail::alignment == 0);
     }
-    CHECK((c.update_count > 0 ? c.updates[c.update_count - 1].end : 0) *
+    CHECK((c.updates.count > 0 ? c.updates[c.updates.count - 1].end : 0) *
               long(sizeof(typename C::element)) ==
-          c.trained_bytes);
+          c.sizes.trained);
   }
 }
 
@@ -81,14 +79,14 @@ void parts_do_not_overlap() {
     for (int s = 0; s < C::stages; ++s) {
       chunk_description const& c = C::memory().chunks[s];
       if (c.rank != r) continue;
-      add(c.values, c.parameter_bytes);
-      add(c.buffers, c.buffer_bytes);
-      add(c.gradients, c.trained_bytes);
-      add(c.sums, C::plan().stages[s].buffer_bytes - c.buffer_bytes);
+      add(c.values, c.sizes.parameters);
+      add(c.buffers, c.sizes.buffers);
+      add(c.gradients, c.sizes.trained);
+      add(c.sums, C::plan().stages[s].buffer_bytes - c.sizes.buffers);
       add(c.state, C::plan().stages[s].optimizer_bytes);
       add(c.transposed, C::plan().stages[s].transposed_bytes);
-      for (ring const& of :
-           {c.keeping.records, c.dropping.records, c.pending, c.boundary, c.gradient})
+      for (ring const& of : {c.keeping.records, c.dropping.records, c.rings.pending,
+                             c.rings.boundary, c.rings.gradient})
         add(C::memory().holders[c.first_holder].values + of.offset, of.bytes());
     }
     [&]<int... S>(std::integer_sequence<int, S...>) {
@@ -108,11 +106,11 @@ void parts_do_not_overlap() {
       add(rank.losses, numbers(C::micro_batches));
     }
     add(rank.executed, detail::align_up(long(sizeof(executed_action)) *
-                                        std::max(rank.training_count, rank.evaluation_count)));
+                                        std::max(rank.training.count, rank.evaluation.count)));
     add(rank.blocks, detail::align_up(rank.block_count * long(sizeof(gradient_block))));
     for (int s = 0; s < C::stages; ++s)
       if (chunk_description const& c = C::memory().chunks[s]; c.rank == r)
-        add(c.norms, numbers(2L * c.parameter_count));
+        add(c.norms, numbers(2L * c.parameters.count));
     std::sort(parts.begin(), parts.end());
     long end = 0;
     for (auto const& [begin, stop] : parts) {
@@ -179,22 +177,23 @@ struct EndsInPositions : Model<Input<3>, Linear<5>, Tanh, Linear<4>, Positions, 
 /// Backward reads the statistics of a norm, not its result: where a stage ends with one, that
 /// result is made again for nobody.
 struct EndsInNorms : Model<Input<3>, Linear<5>, LayerNorm, Linear<4>, RMSNorm, Linear<2>, MSE> {};
-struct Skips : Model<Input<3>, Linear<5>, Stash<"a">, Tanh, Linear<5>, Stash<"b">, GELU, Pop<"a">,
-                     Linear<5>, Pop<"b">, Linear<2>, Pop<"a", Concat>, MSE> {};
+struct Skips : Model<Input<3>, Linear<5>, Stash<"a">, Tanh, Linear<5>, Stash<"b">, GELUTanh,
+                     Pop<"a">, Linear<5>, Pop<"b">, Linear<2>, Pop<"a", Concat>, MSE> {};
 /// Each kind of training in turn, and what is not trained at the start, in the middle and at the
 /// end.
 struct ManyGroups
     : Model<Tokens<11, 5>, Frozen<Embedding<6>, Positions, LayerNorm>, Linear<4>,
             Group<LearningRate<1, 2>, Residual<LayerNorm, Linear<4>>, Frozen<Attention<2>>,
                   Linear<7>>,
-            Tanh, Group<WeightDecay<0>, Linear<4>, Residual<Frozen<Linear<5>>, GELU, Linear<4>>>,
+            Tanh,
+            Group<WeightDecay<0>, Linear<4>, Residual<Frozen<Linear<5>>, GELUTanh, Linear<4>>>,
             Frozen<Linear<11>>, CrossEntropy> {};
 /// Buffers behind a stage's parameters, one of them a constant, and in a stage of their own.
 struct Buffers : Model<Input<2, 3>, Custom<laws::Centered>, Linear<4>,
                        Frozen<Custom<laws::Centered>>, Custom<laws::Centered>, Linear<2>, MSE> {};
 struct Gpt : Model<Tokens<11, 5>, Embedding<6>, Positions,
                    Repeat<3, Residual<LayerNorm, Attention<2>>,
-                          Residual<LayerNorm, Linear<24>, GELU, Linear<6>>>,
+                          Residual<LayerNorm, Linear<24>, GELUTanh, Linear<6>>>,
                    LayerNorm, Linear<11>, CrossEntropy> {};
 
 }  // namespace
@@ -212,7 +211,7 @@ TEST_CASE("every launch of models with special cuts finds its operands", "[passe
   check<compiled<ManyGroups, Stages<ManyGroups::graph.size.units>>>();
   check<compiled<Gpt, Stages<5>>>();
   check<compiled<Gpt, Stages<10>, GPipe>>();
-  check<compiled<Gpt, Stages<6>, laws::ManyChunks<placement::loop, 2>>>();
+  check<compiled<Gpt, Stages<6>, laws::ManyChunks<schedules::placement::loop, 2>>>();
   check<compiled<Skips, Stages<7>>>();
   check<compiled<Buffers, Stages<1>>>();
   check<compiled<Skips, Stages<4>, laws::LastWeights>>();

@@ -23,7 +23,7 @@ inline bool writes(detail::group const& g, int slot) {
   for (signed char const out : g.out)
     if (out == slot) return true;
   for (auto const* chain : {&g.prologue, &g.epilogue})
-    for (detail::step const& s : *chain)
+    for (detail::pointwise_op const& s : *chain)
       if (s.store == slot) return true;
   return false;
 }

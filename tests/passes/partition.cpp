@@ -56,7 +56,7 @@ void check(costs const& c) {
 costs random_costs(std::uint64_t seed, int layers, long limit) {
   costs c;
   for (int i = 0; i < layers; ++i) {
-    detail::philox_block const r = random_block(seed, 1, std::uint64_t(i));
+    detail::philox_block const r = math::random_block(seed, 1, std::uint64_t(i));
     c.push_back(r.word[1] % 5 == 0 ? 0 : long(r.word[0]) % limit);
   }
   return c;

@@ -14,7 +14,7 @@ namespace {
 struct Images : Model<Input<9, 8, 3>, Conv2d<8, 3, Stride<2>, Padding<1>, NoBias>, BatchNorm, ReLU,
                       MaxPool2d<2, Stride<1>>, Conv2d<8, 3, Groups<8>, Padding<1>>, GroupNorm<2>,
                       UpsampleBilinear<2>, Conv2d<12, 3, Groups<2>>, LocalResponseNorm<3>,
-                      ConvTranspose2d<6, 3, Stride<2>>, BatchNormWith<SyncOver<1>>, AvgPool2d<3>,
+                      ConvTranspose2d<6, 3, Stride<2>>, With<BatchNorm, SyncOver<1>>, AvgPool2d<3>,
                       UpsampleNearest<2>, AdaptiveMaxPool2d<5, 4>, AdaptiveAvgPool2d<3, 3>,
                       Reshape<Rest, 6>, MeanPool, Linear<5>, CrossEntropy> {};
 

@@ -21,7 +21,7 @@ TEST_CASE("the draw of tokens has no races", "[races]") {
   on_host::device_array<int> const tokens(1);
   auto const draw = [&](bool with_threads) {
     fake_gpu::uses_threads = with_threads;
-    sample(logits.view(), {.top_k = 250}, 0, tokens.view(), on);
+    sampling::sample(logits.view(), {.top_k = 250}, 0, tokens.view(), on);
     REQUIRE(cudaStreamSynchronize(on) == cudaSuccess);
     return tokens.read();
   };

@@ -11,7 +11,7 @@ namespace {
 
 struct Transformer
     : Model<Tokens<37, 6>, Named<"table", Embedding<24>>, Positions, Dropout<1, 10>,
-            Residual<LayerNorm, Attention<2>>, Residual<RMSNorm, Linear<40>, GELU, Linear<24>>,
+            Residual<LayerNorm, Attention<2>>, Residual<RMSNorm, Linear<40>, GELUTanh, Linear<24>>,
             LayerNorm, Tied<"table">, CrossEntropy> {};
 struct Turned
     : Model<Tokens<37, 9>, Embedding<32>, Residual<RMSNorm, Attention<4, RoPE<>, KeyValueHeads<2>>>,
@@ -19,7 +19,7 @@ struct Turned
 struct Rows : Model<Input<5, 20>, Linear<36>, SwiGLU, Stash<"x">, Softmax, Linear<18>, Tanh,
                     Pop<"x">, Linear<7>, MSE> {};
 /// One kernel forward and two backward; a tile of rows and a part of one.
-struct Narrow : Model<Input<24>, Linear<40>, ReLU, Linear<40>, GELU, Linear<10>, MSE> {};
+struct Narrow : Model<Input<24>, Linear<40>, ReLU, Linear<40>, GELUTanh, Linear<10>, MSE> {};
 /// Rows that a whole block works on, and a weight's gradient that is cut into splits.
 struct Large
     : Model<Input<3, 700>, LayerNorm, Linear<12>, ReLU, Linear<300>, RMSNorm, Softmax, MSE> {};

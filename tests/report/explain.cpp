@@ -15,7 +15,7 @@ namespace {
 using namespace pp;
 using namespace pp::detail;
 using Block =
-    Seq<Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<32>, GELU, Linear<16>>>;
+    Seq<Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<32>, GELUTanh, Linear<16>>>;
 struct Small : Model<Tokens<64, 8>, Embedding<16>, Positions, Repeat<6, Block>, LayerNorm,
                      Linear<64>, CrossEntropy> {};
 using Trainer = Pipeline<Small, Stages<2>, MicroBatches<4>, MicroBatchSize<3>, GPipe, AdamW>;
@@ -35,7 +35,7 @@ TEST_CASE("the FLOPs of a step are counted twice, and bounded by the bubble", "[
   std::string const line = "a step: " + readable_real(double(Plain::plan.step_flops) * 1e-6, 1) +
                            " MFLOP, " + readable_real(6e-6 * 4 * 64 * 65 * 8, 1) +
                            " by 6 N D (parameters, positions); utilisation of the ranks at most " +
-                           readable_percent(1 - Plain::plan.bubble) + "\n";
+                           console::readable_percent(1 - Plain::plan.bubble) + "\n";
   CHECK(has(explain<Plain>(), line));
   // Without the first and last layers' input gradient and loss the two agree to a tenth or so.
   CHECK(double(Plain::plan.step_flops) == Approx(6. * 4 * 64 * 65 * 8).epsilon(0.15));
@@ -45,18 +45,19 @@ TEST_CASE("the FLOPs of a step are counted twice, and bounded by the bubble", "[
   for (int s = 0; s < 2; ++s) again += 4 * Again::plan.stages[s].recompute_flops;
   REQUIRE(again > 0);
   double const useful = double(Again::plan.step_flops) / double(Again::plan.step_flops + again);
-  CHECK(has(explain<Again>(), "at most " + readable_percent((1 - Again::plan.bubble) * useful) +
-                                  ", " + readable_percent(1 - useful) + " recomputed\n"));
+  CHECK(has(explain<Again>(), "at most " +
+                                  console::readable_percent((1 - Again::plan.bubble) * useful) +
+                                  ", " + console::readable_percent(1 - useful) + " recomputed\n"));
   using Flowing =
       Pipeline<Squares, Stages<2>, MicroBatches<4>, MicroBatchSize<2>, SGD, Steady<OneFOneB>>;
   CHECK(has(explain<Flowing>(),
-            "at most " + readable_percent(1 - Flowing::plan.bubble_steady) + "\n"));
+            "at most " + console::readable_percent(1 - Flowing::plan.bubble_steady) + "\n"));
 }
 
 TEST_CASE("the plan names the model, its options and its layers") {
   std::string const text = explain<Trainer>();
   INFO(text);
-  CHECK(has(text, "Small: " + readable_count(Trainer::plan.parameters) +
+  CHECK(has(text, "Small: " + console::readable_count(Trainer::plan.parameters) +
                       " parameters, 25 distinct kernels, fp32, AdamW\n"));
   CHECK(has(text, "2 stages on 2 ranks, schedule gpipe, 4 x 3 samples per step\n"));
   CHECK(has(text,
@@ -65,7 +66,7 @@ TEST_CASE("the plan names the model, its options and its layers") {
   CHECK(has(text, "CrossEntropy\n"));
   CHECK(has(text, "8 ids -> 8 x 16"));
   CHECK(has(text, "8 x 16 -> 8 x 64"));
-  CHECK(has(text, readable_bytes(Trainer::plan.bytes) + " in all"));
+  CHECK(has(text, console::readable_bytes(Trainer::plan.bytes) + " in all"));
   CHECK(has(text, "imbalance " + readable_real(Trainer::plan.imbalance, 3)));
   CHECK(has(text, "rank 1  "));
 }
@@ -94,10 +95,10 @@ TEST_CASE("the period is told where steps overlap") {
   CHECK(plan.bubble_steady < plan.bubble);
   CHECK(has(told(std::type_identity<Steady<ZeroBubbleH2>>{}),
             words +
-                readable_percent(plan.period.value() /
-                                 double(Overlapping::compiled::timeline().makespan)) +
-                " of the makespan in the long run, bubble " + readable_percent(plan.bubble_steady) +
-                "\n"));
+                console::readable_percent(plan.period.value() /
+                                          double(Overlapping::compiled::timeline().makespan)) +
+                " of the makespan in the long run, bubble " +
+                console::readable_percent(plan.bubble_steady) + "\n"));
   CHECK(has(told(std::type_identity<PACI<>>{}), words));
 }
 
@@ -124,7 +125,7 @@ TEST_CASE("links between ranks are listed with their bytes") {
 }
 
 TEST_CASE("the exchange of replicas is listed with the time that hides it") {
-  using Replicas = Pipeline<Small, Stages<2>, SumIn<4>>;
+  using Replicas = Pipeline<Small, Stages<2>, GradientAccumulation<4>>;
   std::string const text = explain_links<Replicas>();
   INFO(text);
   auto const& when = Replicas::compiled::timeline();
@@ -136,8 +137,8 @@ TEST_CASE("the exchange of replicas is listed with the time that hides it") {
   long const drain = when.makespan - when.spans.at(1, last).end, fill = when.spans.at(1, 0).start;
   CHECK(has(text, "2 (n - 1) / n times the gradients of its ranks per step\n"));
   CHECK(has(text, "0.0 %          -              0.0 %  "));
-  CHECK(has(text, "  " + readable_bytes(Replicas::plan.summed_bytes[1]) + "  "));
-  CHECK(has(text, readable_percent(double(drain) / double(when.makespan)) + "  "));
+  CHECK(has(text, "  " + console::readable_bytes(Replicas::plan.summed_bytes[1]) + "  "));
+  CHECK(has(text, console::readable_percent(double(drain) / double(when.makespan)) + "  "));
   CHECK(has(text, "  " + by(drain) + "  "));
   CHECK(has(text, "  " + by(drain + fill) + "\n"));
 }
@@ -168,7 +169,7 @@ TEST_CASE("no line is wider than a hundred characters, and none ends in a space"
 TEST_CASE("kernels are listed with what was fused into them") {
   std::string const text = explain_kernels<Trainer>();
   INFO(text);
-  CHECK(has(text, "matmul 8 x 32 k16 + bias + GELU\n"));
+  CHECK(has(text, "matmul 8 x 32 k16 + bias + GELUTanh\n"));
   CHECK(has(text, "attention 8 x 16 h2\n"));
   CHECK(has(text, "lookup 8 x 16 v64 + row_bias\n"));
   CHECK(has(text, "backward, weight"));

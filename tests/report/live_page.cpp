@@ -126,7 +126,7 @@ TEST_CASE("a run with every way of watching") {
                       .serve = pp::page_address{},  // a free port of 127.0.0.1: see page.url()
                       .file = html});
   pp::metrics_log log;
-  log.add(pp::progress_line(steps, pp::words_of_step, out))
+  log.add(pp::progress_line(steps, pp::console::step_words, out))
       .add(pp::metrics_file::resumed(csv, trainer.steps()))
       .add(pp::json_lines_file::resumed(lines, trainer.steps()))
       .add(page)

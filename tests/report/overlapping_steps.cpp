@@ -24,7 +24,8 @@ using namespace pp;
 
 namespace {
 
-struct Net : Model<Input<6>, Linear<8>, GELU, Linear<8>, GELU, Linear<8>, GELU, Linear<4>, MSE> {};
+struct Net : Model<Input<6>, Linear<8>, GELUTanh, Linear<8>, GELUTanh, Linear<8>, GELUTanh,
+                   Linear<4>, MSE> {};
 template <class S, int A, class... More>
 using Of = Pipeline<Net, Stages<4>, MicroBatches<A>, MicroBatchSize<2>, SGD, S, More...>;
 
@@ -39,7 +40,7 @@ std::vector<typename Trainer::batch> mini_batches(int count, int samples = Train
 /// The updates in the weights that micro-batch k of all reads in chunk s, of A in a mini-batch, in
 /// the trainer's whole life: the table of docs/howto/overlapping_steps.md. begin: those before the
 /// call.
-using version_rule = long (*)(action_kind, long k, int s, int A, long begin);
+using version_rule = long (*)(schedules::action_kind, long k, int s, int A, long begin);
 
 /// shown: steps that are recorded, behind `first`, of a call after `before` steps. samples: of each
 template <class Trainer>
@@ -56,13 +57,14 @@ void check_records(executed_run const& run, long before, int first, int shown, i
     std::map<int, long> made;      // versions, by their time
     std::map<int, long> complete;  // by step, the last gradient
     for (executed_action const& e : run.rows[row]) {
-      INFO(Trainer::plan().schedule << ": " << short_name(e.what.kind) << " of step " << e.step);
+      INFO(Trainer::plan().schedule << ": " << schedules::short_name(e.what.kind) << " of step "
+                                    << e.step);
       CHECK(e.start >= end);
       CHECK(e.end >= e.start);
       end = e.end;
       CHECK(e.what.micro_batch < there);
       auto const key = std::tuple(e.step, e.what.micro_batch, e.what.chunk);
-      if (e.what.kind == action_kind::update) {
+      if (e.what.kind == schedules::action_kind::update) {
         CHECK(++updates[e.step] == 1);
         CHECK(e.what.version == e.step + 1);
         CHECK(e.what.micro_batch == there - 1);
@@ -70,7 +72,7 @@ void check_records(executed_run const& run, long before, int first, int shown, i
         made[e.what.version] = e.end;
         continue;
       }
-      if (e.what.kind == action_kind::forward) CHECK(forwards.emplace(key, e).second);
+      if (e.what.kind == schedules::action_kind::forward) CHECK(forwards.emplace(key, e).second);
       if (detail::makes_input_gradient(e.what.kind)) CHECK(backwards.emplace(key, e).second);
       if (detail::makes_weight_gradient(e.what.kind)) complete[e.step] = e.end;
       if (e.what.version > first) CHECK(made.count(e.what.version) == 1);
@@ -105,7 +107,7 @@ void check_run(version_rule version, typename Trainer::settings const& settings 
   check_records<Trainer>(gather_executed(trainer), 12, 2, 4, samples, version);
 }
 
-long of_step(action_kind, long k, int, int A, long) { return k / A; }
+long of_step(schedules::action_kind, long k, int, int A, long) { return k / A; }
 long from_zero(long n) { return n < 0 ? 0 : n; }
 
 /// Four steps in a new trainer are executed as they are planned, also in several chunks of a rank.
@@ -113,17 +115,18 @@ template <class Trainer>
 void check_plan() {
   Trainer trainer;
   trainer.train(mini_batches<Trainer>(4));
-  drawing const measured = drawing_of_last_run(trainer);
-  drawing const predicted = drawing_of_plan<Trainer>(measured.steps);
+  drawings::drawing const measured = drawings::of_last_run(trainer);
+  drawings::drawing const predicted = drawings::of_plan<Trainer>(measured.steps);
   REQUIRE(measured.steps == 4);
   CHECK(predicted.steps == 4);
   REQUIRE(measured.ranks.size() == predicted.ranks.size());
   for (std::size_t r = 0; r < measured.ranks.size(); ++r) {
-    std::vector<action> done, planned;
+    std::vector<schedules::action> done, planned;
     for (detail::drawn_action const& a : measured.ranks[r].actions) done.push_back(a.what);
     for (detail::drawn_action const& a : predicted.ranks[r].actions)
       // An update is recorded once for all chunks of the rank.
-      if (a.what.kind != action_kind::update || planned.back().kind != action_kind::update)
+      if (a.what.kind != schedules::action_kind::update ||
+          planned.back().kind != schedules::action_kind::update)
         planned.push_back(a.what);
     INFO(Trainer::plan().schedule << ", rank " << r);
     CHECK(done == planned);
@@ -137,16 +140,18 @@ void check_plan() {
 TEST_CASE("the last of steps that overlap are recorded with the weights that they read") {
   check_run<Of<Steady<>, 2>>(of_step);
   check_run<Of<Steady<ZeroBubbleH2>, 4>>(of_step);
-  check_run<Of<Steady<>, 2, SumIn<2>>>(of_step);
-  check_run<Of<PipeDream<>, 2>>(
-      [](action_kind, long k, int s, int A, long) { return from_zero(k - (3 - s)) / A; });
+  check_run<Of<Steady<>, 2, GradientAccumulation<2>>>(of_step);
+  check_run<Of<PipeDream<>, 2>>([](schedules::action_kind, long k, int s, int A, long) {
+    return from_zero(k - (3 - s)) / A;
+  });
   check_run<Of<PipeDream<true>, 2>>(
-      [](action_kind, long k, int, int A, long) { return from_zero(k - 3) / A; });
+      [](schedules::action_kind, long k, int, int A, long) { return from_zero(k - 3) / A; });
   check_run<Of<PipeDream2BW<>, 3>>(
-      [](action_kind, long k, int, int A, long) { return from_zero(k / A - 1); });
+      [](schedules::action_kind, long k, int, int A, long) { return from_zero(k / A - 1); });
   // One copy: a call begins with the newest. A prediction is made of these.
-  version_rule const newest = [](action_kind kind, long k, int s, int A, long begin) {
-    return std::max(begin, kind == action_kind::forward ? from_zero(k - (3 - s)) / A : k / A);
+  version_rule const newest = [](schedules::action_kind kind, long k, int s, int A, long begin) {
+    return std::max(begin,
+                    kind == schedules::action_kind::forward ? from_zero(k - (3 - s)) / A : k / A);
   };
   check_run<Of<PACI<>, 2>>(newest);
   check_run<Of<PACI<0, true>, 1>>(newest);
@@ -161,20 +166,21 @@ TEST_CASE("steps that overlap are executed as planned") {
       Pipeline<Net, Stages<4>, MicroBatches<4>, MicroBatchSize<2>, SGD, Steady<ZeroBubbleV>>>();
   check_plan<Of<PipeDream<>, 1>>();
   check_plan<Of<PACI<>, 2>>();
-  check_plan<Of<Steady<>, 2, SumIn<2>>>();
-  check_plan<Of<PipeDream<>, 1, SumIn<2>>>();
+  check_plan<Of<Steady<>, 2, GradientAccumulation<2>>>();
+  check_plan<Of<PipeDream<>, 1, GradientAccumulation<2>>>();
 }
 TEST_CASE("a page shows the last steps, planned above measured") {
   using Trainer = Of<Steady<ZeroBubbleH2>, 4>;
   Trainer trainer;
   trainer.train(mini_batches<Trainer>(6));
   // [page]
-  drawing const measured = drawing_of_last_run(trainer);  // the last four steps
-  std::string const page = draw_html(drawing_of_plan<Trainer>(measured.steps), measured);
+  drawings::drawing const measured = drawings::of_last_run(trainer);  // the last four steps
+  std::string const page = drawings::as_html(drawings::of_plan<Trainer>(measured.steps), measured);
   // [/page]
   CHECK(page.find("\"U update\"") != page.npos);
-  for (drawing const& d : {drawing_of_plan<Trainer>(measured.steps), measured}) {
-    std::string const svg = draw_svg(d), trace = draw_trace(d), text = draw_text(d);
+  for (drawings::drawing const& d : {drawings::of_plan<Trainer>(measured.steps), measured}) {
+    std::string const svg = drawings::as_svg(d), trace = drawings::as_trace(d),
+                      text = drawings::as_text(d);
     CHECK(svg.find("<title>U of micro-batch 15, chunk 3: ") != svg.npos);
     CHECK(svg.find("micro-batch 16") == svg.npos);
     CHECK(trace.find("\"B15\"") != trace.npos);
@@ -183,8 +189,8 @@ TEST_CASE("a page shows the last steps, planned above measured") {
   for (rank_load const& load : rank_loads(trainer, {})) CHECK((load.busy > 0 && load.busy <= 1));
   // A step alone is one, as ever.
   trainer.step(mini_batches<Trainer>(1)[0]);
-  drawing const alone = drawing_of_last_run(trainer);
+  drawings::drawing const alone = drawings::of_last_run(trainer);
   CHECK(alone.steps == 1);
   CHECK(alone.ranks[0].actions.size() ==
-        drawing_of_plan<Trainer>(alone.steps).ranks[0].actions.size());
+        drawings::of_plan<Trainer>(alone.steps).ranks[0].actions.size());
 }

@@ -63,9 +63,10 @@ bool is_action(element const& e) {
 }  // namespace
 
 TEST_CASE("every action is a box in its row, as wide as it is long") {
-  for (pp::placement const where : {pp::placement::loop, pp::placement::vee}) {
-    pp::drawing const d = tables::draw(where);
-    std::vector<element> const all = elements_of(pp::draw_svg(d, {.width = 900}));
+  for (pp::schedules::placement const where :
+       {pp::schedules::placement::loop, pp::schedules::placement::vee}) {
+    pp::drawings::drawing const d = tables::draw(where);
+    std::vector<element> const all = elements_of(pp::drawings::as_svg(d, {.width = 900}));
     std::vector<element> rows;
     std::size_t boxes = 0;
     double busy = 0;
@@ -91,11 +92,12 @@ TEST_CASE("every action is a box in its row, as wide as it is long") {
 }
 
 TEST_CASE("numbers of micro-batches stand in boxes that have room for them") {
-  auto const question = pp::equal_times(2, 12);
-  auto const table = pp::make_table<pp::OneFOneB, 2, 12>(question);
-  pp::drawing const d = pp::drawing_of(question, table, pp::simulate(question, table));
+  auto const question = pp::schedules::equal_times(2, 12);
+  auto const table = pp::schedules::make_table<pp::OneFOneB, 2, 12>(question);
+  pp::drawings::drawing const d =
+      pp::drawings::of_table(question, table, pp::schedules::simulate(question, table));
   auto const numbers = [&](int width) {
-    std::string const text = pp::draw_svg(d, {.width = width, .memory = false});
+    std::string const text = pp::drawings::as_svg(d, {.width = width, .memory = false});
     std::regex const label("<text x=\"[0-9.]+\" y=\"[0-9.]+\">[0-9]+</text>");
     return std::distance(std::sregex_iterator(text.begin(), text.end(), label), {});
   };
@@ -104,9 +106,9 @@ TEST_CASE("numbers of micro-batches stand in boxes that have room for them") {
 }
 
 TEST_CASE("options show what they name") {
-  pp::drawing const d = tables::draw(pp::placement::vee);
-  auto const count = [&](pp::svg_options const& o, std::string const& style) {
-    auto const all = elements_of(pp::draw_svg(d, o));
+  pp::drawings::drawing const d = tables::draw(pp::schedules::placement::vee);
+  auto const count = [&](pp::drawings::svg_options const& o, std::string const& style) {
+    auto const all = elements_of(pp::drawings::as_svg(d, o));
     return std::count_if(all.begin(), all.end(), [&](element const& e) {
       return e.attributes.count("class") && e.attributes.at("class") == style;
     });
@@ -123,9 +125,10 @@ TEST_CASE("options show what they name") {
 }
 
 TEST_CASE("a pair has a frame, and what it sends leaves at its end") {
-  pp::problem<> const question{2, 2, 6, 0, {{2, 2, 2, {}, 0, 1}}};
-  auto const table = pp::make_dynamic_table<pp::Paired<pp::EagerOneFOneB>>(question);
-  pp::drawing const d = pp::drawing_of(question, table, pp::simulate(question, table));
+  pp::schedules::problem<> const question{2, 2, 6, 0, {{2, 2, 2, {}, 0, 1}}};
+  auto const table = pp::schedules::make_dynamic_table<pp::Paired<pp::EagerOneFOneB>>(question);
+  pp::drawings::drawing const d =
+      pp::drawings::of_table(question, table, pp::schedules::simulate(question, table));
   std::size_t pairs = 0;
   for (auto const& r : d.ranks)
     for (std::size_t i = 0; i < r.actions.size(); ++i)
@@ -136,7 +139,7 @@ TEST_CASE("a pair has a frame, and what it sends leaves at its end") {
         CHECK(d.ready(rank, int(i) + 1) == r.actions[i].start + 5);
       }
   std::size_t frames = 0;
-  for (element const& e : elements_of(pp::draw_svg(d)))
+  for (element const& e : elements_of(pp::drawings::as_svg(d)))
     frames += e.attributes.count("class") && e.attributes.at("class") == "pair";
   CHECK(pairs == 5 + 3);
   CHECK(frames == pairs + 1);  // and one in the legend
@@ -144,28 +147,29 @@ TEST_CASE("a pair has a frame, and what it sends leaves at its end") {
 
 TEST_CASE("a hostile title is text") {
   pp::detail::drawing_words const words{"</title><script>\"a\" & 'b'\x01\xFF", "<b>", "&"};
-  std::string const text =
-      pp::draw_svg(tables::draw(pp::placement::loop, words), {.critical = true, .transfers = true});
+  std::string const text = pp::drawings::as_svg(tables::draw(pp::schedules::placement::loop, words),
+                                                {.critical = true, .transfers = true});
   elements_of(text);
   CHECK(text.find("<script>") == text.npos);
   CHECK(text.find("&lt;/title&gt;&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;��") != text.npos);
 }
 
 TEST_CASE("nothing, and very much, can be drawn, too") {
-  elements_of(pp::draw_svg(pp::drawing{}));
-  auto const question = pp::equal_times(300, 2);
-  auto const table = pp::make_dynamic_table<pp::GPipe>(question);
-  std::string const text = pp::draw_svg(
-      pp::drawing_of(question, table, pp::simulate(question, table)), {.critical = true});
+  elements_of(pp::drawings::as_svg(pp::drawings::drawing{}));
+  auto const question = pp::schedules::equal_times(300, 2);
+  auto const table = pp::schedules::make_dynamic_table<pp::GPipe>(question);
+  std::string const text = pp::drawings::as_svg(
+      pp::drawings::of_table(question, table, pp::schedules::simulate(question, table)),
+      {.critical = true});
   CHECK(text.find(">rank 0<") != text.npos);
   CHECK(text.find(">rank 299<") == text.npos);  // names keep their distance
 }
 
 TEST_CASE("text is readable on every fill, and fills are apart without colours") {
-  using enum pp::action_kind;
+  using enum pp::schedules::action_kind;
   for (int kind = 0; kind < pp::detail::action_kinds; ++kind)
     for (int shade = 0; shade < pp::detail::drawn_shades; ++shade) {
-      pp::detail::colour const fill = pp::detail::fill_of(pp::action_kind(kind), shade);
+      pp::detail::colour const fill = pp::detail::fill_of(pp::schedules::action_kind(kind), shade);
       INFO(kind << " " << shade << " " << pp::detail::hex_of(fill));
       CHECK(pp::detail::contrast(fill, pp::detail::text_on(fill)) > 4.5);
     }

@@ -11,13 +11,16 @@ namespace tables {
 
 /// All forwards, then input gradients with recomputation before, then weight gradients and an
 /// update: any placement.
-inline pp::dynamic_table split(pp::problem<> const& question, pp::placement where) {
-  using enum pp::action_kind;
-  auto table = pp::dynamic_table(question.ranks, where);
+inline pp::schedules::dynamic_table split(pp::schedules::problem<> const& question,
+                                          pp::schedules::placement where) {
+  using enum pp::schedules::action_kind;
+  auto table = pp::schedules::dynamic_table(question.ranks, where);
   int const per_rank = question.chunks / question.ranks;
   for (int rank = 0; rank < question.ranks; ++rank) {
-    auto const chunk = [&](int index) { return pp::chunk_on(where, question.ranks, rank, index); };
-    auto const all = [&](int index, pp::action_kind kind) {
+    auto const chunk = [&](int index) {
+      return pp::schedules::chunk_on(where, question.ranks, rank, index);
+    };
+    auto const all = [&](int index, pp::schedules::action_kind kind) {
       for (int mb = 0; mb < question.micro_batches; ++mb)
         table.push(rank, {kind, chunk(index), mb});
     };
@@ -35,15 +38,15 @@ inline pp::dynamic_table split(pp::problem<> const& question, pp::placement wher
 }
 
 /// Costs that differ by kind, in bytes and nanoseconds.
-inline constexpr pp::chunk_cost costs{300, 400, 200, {4096, -1024, -3072}, 0};
-inline constexpr pp::problem<> looped = pp::equal_times(3, 4, costs, 50, 2);
-inline pp::drawing draw(pp::placement where,
-                        pp::detail::drawing_words const& words = {"split", "ns", "B"}) {
+inline constexpr pp::schedules::chunk_cost costs{300, 400, 200, {4096, -1024, -3072}, 0};
+inline constexpr pp::schedules::problem<> looped = pp::schedules::equal_times(3, 4, costs, 50, 2);
+inline pp::drawings::drawing draw(pp::schedules::placement where,
+                                  pp::detail::drawing_words const& words = {"split", "ns", "B"}) {
   auto const table = split(looped, where);
-  return pp::drawing_of(looped, table, pp::simulate(looped, table), words);
+  return pp::drawings::of_table(looped, table, pp::schedules::simulate(looped, table), words);
 }
 
-inline std::size_t actions(pp::drawing const& d) {
+inline std::size_t actions(pp::drawings::drawing const& d) {
   std::size_t sum = 0;
   for (pp::detail::drawn_rank const& r : d.ranks) sum += r.actions.size();
   return sum;

@@ -20,9 +20,11 @@ std::string without_colours(std::string const& text) {
 }  // namespace
 
 TEST_CASE("colours change nothing but colours") {
-  for (pp::placement const where : {pp::placement::loop, pp::placement::vee}) {
-    pp::drawing const d = tables::draw(where);
-    std::string const plain = pp::draw_text(d), coloured = pp::draw_text(d, {.colours = true});
+  for (pp::schedules::placement const where :
+       {pp::schedules::placement::loop, pp::schedules::placement::vee}) {
+    pp::drawings::drawing const d = tables::draw(where);
+    std::string const plain = pp::drawings::as_text(d),
+                      coloured = pp::drawings::as_text(d, {.colours = true});
     CHECK(plain.find('\x1b') == plain.npos);
     CHECK(coloured != plain);
     CHECK(without_colours(coloured) == plain);
@@ -31,7 +33,8 @@ TEST_CASE("colours change nothing but colours") {
 }
 
 TEST_CASE("a coloured line ends without colour") {
-  std::istringstream lines(pp::draw_text(tables::draw(pp::placement::loop), {.colours = true}));
+  std::istringstream lines(
+      pp::drawings::as_text(tables::draw(pp::schedules::placement::loop), {.colours = true}));
   for (std::string line; std::getline(lines, line);) {
     std::size_t const begins = line.rfind("\x1b[38"), ends = line.rfind("\x1b[0m");
     INFO(line);
@@ -48,18 +51,20 @@ TEST_CASE("chunks of a rank have colours of their own") {
 
 TEST_CASE("a backward as one is half B, half W") {
   pp::detail::timeline_drawing drawing(1, 4, 4);
-  drawing.add(0, {pp::action_kind::backward, 0, 0}, 0, 4);
-  auto const colours = [](pp::action_kind kind) {
+  drawing.add(0, {pp::schedules::action_kind::backward, 0, 0}, 0, 4);
+  auto const colours = [](pp::schedules::action_kind kind) {
     pp::detail::colour const fill = pp::detail::fill_of(kind);
     return pp::detail::terminal_colours(pp::detail::text_on(fill), fill);
   };
-  CHECK(drawing.str(true) == "rank 0  " + colours(pp::action_kind::backward_input) + "aa" +
-                                 colours(pp::action_kind::backward_weight) + "aa\x1b[0m\n");
+  CHECK(drawing.str(true) == "rank 0  " + colours(pp::schedules::action_kind::backward_input) +
+                                 "aa" + colours(pp::schedules::action_kind::backward_weight) +
+                                 "aa\x1b[0m\n");
 }
 
 TEST_CASE("a title cannot speak to the terminal") {
-  std::string const text = pp::draw_text(tables::draw(pp::placement::vee, {"a\x1b]0;b\a\x9b"
-                                                                           "c\xC2\x9B"}));
+  std::string const text =
+      pp::drawings::as_text(tables::draw(pp::schedules::placement::vee, {"a\x1b]0;b\a\x9b"
+                                                                         "c\xC2\x9B"}));
   CHECK(text.find("a�]0;b��c�\n") == 0);
 }
 
@@ -70,16 +75,16 @@ TEST_CASE("colours are for terminals that want them") {
   REQUIRE(file != nullptr);
   ::unsetenv("NO_COLOR");
   ::setenv("TERM", "xterm", 1);
-  CHECK(pp::wants_colour(terminal));
-  CHECK_FALSE(pp::wants_colour(file));
-  CHECK_FALSE(pp::wants_colour(std::ostringstream()));
-  CHECK(pp::wants_colour(std::cout) == pp::wants_colour(stdout));
+  CHECK(pp::console::wants_colour(terminal));
+  CHECK_FALSE(pp::console::wants_colour(file));
+  CHECK_FALSE(pp::console::wants_colour(std::ostringstream()));
+  CHECK(pp::console::wants_colour(std::cout) == pp::console::wants_colour(stdout));
   ::setenv("NO_COLOR", "1", 1);
-  CHECK_FALSE(pp::wants_colour(terminal));
+  CHECK_FALSE(pp::console::wants_colour(terminal));
   ::setenv("NO_COLOR", "", 1);
-  CHECK(pp::wants_colour(terminal));
+  CHECK(pp::console::wants_colour(terminal));
   ::setenv("TERM", "dumb", 1);
-  CHECK_FALSE(pp::wants_colour(terminal));
+  CHECK_FALSE(pp::console::wants_colour(terminal));
   ::unsetenv("NO_COLOR");
   std::fclose(file);
 }

@@ -8,30 +8,30 @@
 #include <pipe/report/text_table.hpp>
 
 TEST_CASE("counts have commas between thousands") {
-  CHECK(pp::readable_count(0) == "0");
-  CHECK(pp::readable_count(999) == "999");
-  CHECK(pp::readable_count(1000) == "1,000");
-  CHECK(pp::readable_count(-123456) == "-123,456");
-  CHECK(pp::readable_count(1234567890) == "1,234,567,890");
+  CHECK(pp::console::readable_count(0) == "0");
+  CHECK(pp::console::readable_count(999) == "999");
+  CHECK(pp::console::readable_count(1000) == "1,000");
+  CHECK(pp::console::readable_count(-123456) == "-123,456");
+  CHECK(pp::console::readable_count(1234567890) == "1,234,567,890");
 }
 
 TEST_CASE("bytes have the unit that leaves up to four digits") {
-  CHECK(pp::readable_bytes(0) == "-");
-  CHECK(pp::readable_bytes(1023) == "1023 B");
-  CHECK(pp::readable_bytes(1024) == "1.0 KiB");
-  CHECK(pp::readable_bytes(1536) == "1.5 KiB");
-  CHECK(pp::readable_bytes((1L << 20) - 1) == "1.0 MiB");
-  CHECK(pp::readable_bytes(5L << 30) == "5.0 GiB");
+  CHECK(pp::console::readable_bytes(0) == "-");
+  CHECK(pp::console::readable_bytes(1023) == "1023 B");
+  CHECK(pp::console::readable_bytes(1024) == "1.0 KiB");
+  CHECK(pp::console::readable_bytes(1536) == "1.5 KiB");
+  CHECK(pp::console::readable_bytes((1L << 20) - 1) == "1.0 MiB");
+  CHECK(pp::console::readable_bytes(5L << 30) == "5.0 GiB");
 }
 
 TEST_CASE("shares and shapes") {
-  CHECK(pp::readable_percent(0.2484) == "24.8 %");
+  CHECK(pp::console::readable_percent(0.2484) == "24.8 %");
   CHECK(pp::detail::readable_shape(pp::shape(128, 96)) == "128 x 96");
   CHECK(pp::detail::readable_shape(pp::shape(7)) == "7");
 }
 
 TEST_CASE("a table aligns its columns") {
-  pp::text_table table({"n", "name", "size"}, {1});
+  pp::console::text_table table({"n", "name", "size"}, {1});
   table.add({"1", "a", "10"});
   table.add({"22", "bcd", "1,000"});
   CHECK(table.str() ==
@@ -41,7 +41,7 @@ TEST_CASE("a table aligns its columns") {
 }
 
 TEST_CASE("widths are counted in code points") {
-  pp::text_table table({"layer", "times"}, {0});
+  pp::console::text_table table({"layer", "times"}, {0});
   table.add({"größe", "3 µs"});
   table.add({"W", "10 µs"});
   CHECK(table.str() ==

@@ -11,10 +11,14 @@ namespace {
 
 template <class Policy, int Ranks, int MicroBatches>
 std::string drawing(int width) {
-  pp::problem<> const question{
-      Ranks, pp::chunks_for(Policy::where, Ranks, Policy::chunks_per_rank), MicroBatches, 0, {}};
-  auto const table = pp::make_table<Policy, Ranks, MicroBatches>();
-  return pp::draw(table, pp::simulate(question, table), width);
+  pp::schedules::problem<> const question{
+      Ranks,
+      pp::schedules::chunks_for(Policy::where, Ranks, Policy::chunks_per_rank),
+      MicroBatches,
+      0,
+      {}};
+  auto const table = pp::schedules::make_table<Policy, Ranks, MicroBatches>();
+  return pp::draw(table, pp::schedules::simulate(question, table), width);
 }
 
 }  // namespace
@@ -35,13 +39,15 @@ TEST_CASE("1F1B on two ranks, drawn twice as wide") {
 }
 
 TEST_CASE("an update is shown at the end of a step, although it takes no time") {
-  auto const problem = pp::equal_times(2, 2);
-  auto const table = pp::repeated(problem, pp::make_table<pp::OneFOneB, 2, 2>(), 2);
-  CHECK(pp::draw(table, pp::simulate(pp::repeated(problem, 2), table), 36) ==
+  auto const problem = pp::schedules::equal_times(2, 2);
+  auto const table =
+      pp::schedules::repeated(problem, pp::schedules::make_table<pp::OneFOneB, 2, 2>(), 2);
+  CHECK(pp::draw(table, pp::schedules::simulate(pp::schedules::repeated(problem, 2), table), 36) ==
         "rank 0  0011....aaaa..bbb*2233....cccc..ddd*\n"
         "rank 1  ..00aaaa11bbb*......22cccc33ddd*....\n");
   for (int const width : {0, 1, 7}) {
-    std::string const text = pp::draw(table, pp::simulate(pp::repeated(problem, 2), table), width);
+    std::string const text =
+        pp::draw(table, pp::schedules::simulate(pp::schedules::repeated(problem, 2), table), width);
     CHECK(text.size() == std::size_t(2 * (width + 9)));
   }
 }
@@ -54,7 +60,7 @@ TEST_CASE("a line has the width that was asked for, however long the step") {
 }
 
 TEST_CASE("each kind of action has its character") {
-  using enum pp::action_kind;
+  using enum pp::schedules::action_kind;
   CHECK(pp::detail::drawn({forward, 0, 13}) == '3');
   CHECK(pp::detail::drawn({backward, 0, 2}) == 'c');
   CHECK(pp::detail::drawn({backward_input, 0, 27}) == 'b');
@@ -64,7 +70,7 @@ TEST_CASE("each kind of action has its character") {
 }
 
 TEST_CASE("a measured run is drawn like a schedule") {
-  using enum pp::action_kind;
+  using enum pp::schedules::action_kind;
   pp::executed_run run{2, 1, 1};
   run.rows = {{{{forward, 0, 0}, 0, 0, 100, 0}, {{backward, 0, 0}, 0, 600, 1000, 500}},
               {{{forward, 1, 0}, 0, 100, 300, 100}, {{backward, 1, 0}, 0, 300, 600, 0}}};
@@ -84,10 +90,10 @@ TEST_CASE("numbers of ranks are aligned") {
 }
 
 TEST_CASE("what cannot be drawn is refused") {
-  auto const question = pp::equal_times(2, 2), longer = pp::equal_times(2, 3),
-             wider = pp::equal_times(3, 2);
-  auto const table = pp::make_dynamic_table<pp::GPipe>(question);
-  auto const when = pp::simulate(question, table);
+  auto const question = pp::schedules::equal_times(2, 2), longer = pp::schedules::equal_times(2, 3),
+             wider = pp::schedules::equal_times(3, 2);
+  auto const table = pp::schedules::make_dynamic_table<pp::GPipe>(question);
+  auto const when = pp::schedules::simulate(question, table);
   CHECK_THROWS_WITH(
       pp::draw(table, when, -1),
       "timeline_drawing: expected 0 or more ranks and characters, got 2 ranks of -1 characters");
@@ -95,10 +101,13 @@ TEST_CASE("what cannot be drawn is refused") {
       pp::detail::timeline_drawing(-1, 1, 1),
       "timeline_drawing: expected 0 or more ranks and characters, got -1 ranks of 1 characters");
   CHECK_THROWS_WITH(
-      pp::draw(table, pp::simulate(longer, pp::make_dynamic_table<pp::GPipe>(longer))),
+      pp::draw(table, pp::schedules::simulate(
+                          longer, pp::schedules::make_dynamic_table<pp::GPipe>(longer))),
       "the timeline of rank 0: expected at most 4 actions, as its table has, got 6");
-  CHECK_THROWS_WITH(pp::draw(table, pp::simulate(wider, pp::make_dynamic_table<pp::GPipe>(wider))),
-                    "the timeline: expected 2 ranks, as its table has, got 3");
+  CHECK_THROWS_WITH(
+      pp::draw(table,
+               pp::schedules::simulate(wider, pp::schedules::make_dynamic_table<pp::GPipe>(wider))),
+      "the timeline: expected 2 ranks, as its table has, got 3");
   pp::detail::timeline_drawing lines(2, 10, 10);
   for (int const none : {-1, 2, 1000000})
     CHECK_THROWS_WITH(lines.add(none, {}, 0, 1),

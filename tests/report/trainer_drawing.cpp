@@ -22,7 +22,8 @@ using Trainer = pp::Pipeline<Small, pp::Stages<3>, pp::MicroBatches<4>, pp::Micr
 
 std::vector<float> const inputs(8 * Trainer::samples, 0.5f), labels(4 * Trainer::samples, 0.25f);
 
-void check_same_work(pp::drawing const& predicted, pp::drawing const& measured) {
+void check_same_work(pp::drawings::drawing const& predicted,
+                     pp::drawings::drawing const& measured) {
   REQUIRE(predicted.ranks.size() == measured.ranks.size());
   for (std::size_t rank = 0; rank < predicted.ranks.size(); ++rank) {
     auto const &a = predicted.ranks[rank].actions, &b = measured.ranks[rank].actions;
@@ -36,7 +37,7 @@ void check_same_work(pp::drawing const& predicted, pp::drawing const& measured) 
 }  // namespace
 
 TEST_CASE("the plan is drawn with its times and bytes") {
-  pp::drawing const d = pp::drawing_of_plan<Trainer>();
+  pp::drawings::drawing const d = pp::drawings::of_plan<Trainer>();
   CHECK(d.words.title == "Small, predicted");
   CHECK(d.words.time_unit == "FLOP");
   CHECK(d.makespan == Trainer::compiled::timeline().makespan);
@@ -48,10 +49,10 @@ TEST_CASE("the plan is drawn with its times and bytes") {
 TEST_CASE("a run is drawn as it was executed") {
   Trainer trainer({.seed = 1});
   trainer.step({inputs, labels});
-  pp::drawing const d = pp::drawing_of_last_run(trainer, "a run");
+  pp::drawings::drawing const d = pp::drawings::of_last_run(trainer, "a run");
   CHECK(d.words.title == "a run");
   CHECK(d.words.time_unit == "ns");
-  check_same_work(pp::drawing_of_plan<Trainer>(), d);
+  check_same_work(pp::drawings::of_plan<Trainer>(), d);
   bool starts = false, ends = false;
   for (std::size_t rank = 0; rank < d.ranks.size(); ++rank) {
     long before = 0;
@@ -59,7 +60,8 @@ TEST_CASE("a run is drawn as it was executed") {
       CHECK(a.start >= before);
       CHECK(a.end >= a.start);
       before = a.end;
-      starts = starts || (a.critical && a.what == pp::action{pp::action_kind::forward, 0, 0});
+      starts = starts || (a.critical && a.what == pp::schedules::action{
+                                                      pp::schedules::action_kind::forward, 0, 0});
       ends = ends || (a.critical && a.end == d.makespan);
     }
   }
@@ -74,15 +76,15 @@ TEST_CASE("a stage that two ranks run has two rows") {
                              pp::MicroBatchSize<2>, pp::OneFOneB, pp::SGD>;
   Twice trainer({.seed = 1});
   trainer.step({inputs, labels});
-  pp::drawing const d = pp::drawing_of_last_run(trainer);
+  pp::drawings::drawing const d = pp::drawings::of_last_run(trainer);
   CHECK(d.ranks.size() == 4);
-  check_same_work(pp::drawing_of_plan<Twice>(), d);
+  check_same_work(pp::drawings::of_plan<Twice>(), d);
 }
 
 TEST_CASE("an evaluation keeps nothing") {
   Trainer trainer({.seed = 1});
   trainer.evaluate({inputs, labels});
-  pp::drawing const d = pp::drawing_of_last_run(trainer);
+  pp::drawings::drawing const d = pp::drawings::of_last_run(trainer);
   CHECK(d.words.title == "Small, measured");
   for (pp::detail::drawn_rank const& r : d.ranks) {
     CHECK(r.actions.size() == 4);
@@ -92,9 +94,9 @@ TEST_CASE("an evaluation keeps nothing") {
 
 TEST_CASE("kernels lie inside the actions that launched them") {
   Trainer trainer({.seed = 1});
-  pp::seen_kernels<Trainer> kernels;
+  pp::drawings::seen_kernels<Trainer> kernels;
   trainer.watch({inputs, labels}, kernels.watcher());
-  pp::drawing d = pp::drawing_of_last_run(trainer);
+  pp::drawings::drawing d = pp::drawings::of_last_run(trainer);
   kernels.add_to(d);
   int launches = 0;
   for (int s = 0; s < Trainer::plan.stage_count; ++s)
@@ -119,7 +121,7 @@ TEST_CASE("replicas are rows of their own, and the slowest one has the critical 
   pp::executed_run run = pp::gather_executed(trainer);
   CHECK(run.ranks == 3);
   CHECK(run.rows.size() == 3);
-  pp::drawing const one = pp::drawing_of_run<Trainer>(run);
+  pp::drawings::drawing const one = pp::drawings::of_run<Trainer>(run);
   CHECK(pp::detail::summary_of(one).find("processes") == std::string::npos);
 
   // A second replica a microsecond later, in processes of its own.
@@ -128,7 +130,7 @@ TEST_CASE("replicas are rows of their own, and the slowest one has the critical 
     run.rows.push_back(run.rows[std::size_t(rank)]);
     for (pp::executed_action& a : run.rows.back()) a.start += 1000, a.end += 1000;
   }
-  pp::drawing const two = pp::drawing_of_run<Trainer>(run);
+  pp::drawings::drawing const two = pp::drawings::of_run<Trainer>(run);
   CHECK(two.makespan == one.makespan + 1000);
   CHECK(two.bubble_by_makespan > one.bubble_by_makespan);
   CHECK(two.bubble_by_stage_local_span == Approx(one.bubble_by_stage_local_span));
@@ -155,8 +157,8 @@ TEST_CASE("replicas are rows of their own, and the slowest one has the critical 
     CHECK((t.from == u.from && t.to == u.to));
   }
   // Every format names the rows.
-  for (std::string const& text :
-       {pp::draw_text(two), pp::draw_svg(two), pp::draw_html(two), pp::draw_trace(two)}) {
+  for (std::string const& text : {pp::drawings::as_text(two), pp::drawings::as_svg(two),
+                                  pp::drawings::as_html(two), pp::drawings::as_trace(two)}) {
     CHECK(text.find("replica 1, rank 2") != text.npos);
     CHECK(text.find("\"rank 0\"") == text.npos);
   }
@@ -164,24 +166,24 @@ TEST_CASE("replicas are rows of their own, and the slowest one has the critical 
 
 TEST_CASE("kernels of a replica are drawn in its own rows") {
   Trainer trainer({.seed = 1});
-  pp::seen_kernels<Trainer> kernels;
+  pp::drawings::seen_kernels<Trainer> kernels;
   trainer.watch({inputs, labels}, kernels.watcher());
   pp::executed_run run = pp::gather_executed(trainer);
   run.replicas = 2;
   for (int rank = 0; rank < 3; ++rank) run.rows.push_back(run.rows[std::size_t(rank)]);
-  pp::drawing d = pp::drawing_of_run<Trainer>(run);
+  pp::drawings::drawing d = pp::drawings::of_run<Trainer>(run);
   kernels.add_to(d);  // this process is in replica 0
   for (int row = 0; row < 6; ++row) CHECK(d.ranks[std::size_t(row)].details.empty() == (row >= 3));
 }
 
 TEST_CASE("of several leaves the kernels of the last one are drawn") {
   using Summed = pp::Pipeline<Small, pp::Stages<3>, pp::MicroBatches<2>, pp::MicroBatchSize<2>,
-                              pp::OneFOneB, pp::SGD, pp::SumIn<2>>;
+                              pp::OneFOneB, pp::SGD, pp::GradientAccumulation<2>>;
   Summed trainer({.seed = 1});
-  pp::seen_kernels<Summed> kernels;
+  pp::drawings::seen_kernels<Summed> kernels;
   trainer.watch({inputs, labels}, kernels.watcher());
   kernels.gather(trainer);  // nothing: there is one process
-  pp::drawing d = pp::drawing_of_last_run(trainer);
+  pp::drawings::drawing d = pp::drawings::of_last_run(trainer);
   kernels.add_to(d);
   for (int rank = 0; rank < 3; ++rank) {
     pp::stage_plan const& s = Summed::plan.stages[rank];

@@ -27,7 +27,7 @@ struct Twice : OneFOneB {
   static constexpr bool fits_a_constant(int, int) { return false; }
   template <class Problem, class Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    table.push(1, action{action_kind::forward, 1, 0});
+    table.push(1, schedules::action{schedules::action_kind::forward, 1, 0});
     OneFOneB::fill(problem, table);
   }
 };
@@ -66,7 +66,7 @@ TEST_CASE("more micro-batches than a constant holds") {
   STATIC_REQUIRE((one::compiled::by_compiler && !two::compiled::by_compiler));
   laws::same_as_one_stage<one, two>(3, 1);
   CHECK_THAT(explain<two>(), Contains("zb-h1"));
-  CHECK(drawing_of_plan<two>().makespan == two::compiled::timeline().makespan);
+  CHECK(drawings::of_plan<two>().makespan == two::compiled::timeline().makespan);
 }
 
 TEST_CASE("a wrong schedule is refused at construction") {

@@ -181,7 +181,7 @@ TEST_CASE("a mini-batch without a single label is no step", "[runtime]") {
 
 namespace {
 
-struct Weighted : Model<Input<3>, Linear<2>, CrossEntropyWith<Weights<"weight">>> {};
+struct Weighted : Model<Input<3>, Linear<2>, With<CrossEntropy, Weights<"weight">>> {};
 
 }  // namespace
 

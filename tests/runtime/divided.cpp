@@ -11,17 +11,17 @@ namespace {
 
 using results = std::vector<std::string>;
 
-/// Runs an action of a leaf as the executor does; returns what is wrong.
+/// Runs an action of an accumulation as the executor does; returns what is wrong.
 std::string run(replica& r, program p) {
-  pp::action const& a = r.of.training[p == program::backward];
+  pp::schedules::action const& a = r.of.training[p == program::backward];
   program_set const& set = r.of.chunk.keeping;
   program_view const& view = set.programs[int(p)];
   region_bases const at = arena_bases(
       r.of.d, 0, 0, [&](int) { return r.start(); },
-      [](pp::transfer const&) -> char* { return nullptr; });
+      [](pp::transports::transfer const&) -> char* { return nullptr; });
   for (int i = 0; i < view.count; ++i) {
     void* slot[group::max_slots];
-    if (r.leaves.place(0, set, p, i, at, slot) != waited::done)
+    if (r.sums.place(0, set, p, i, at, slot) != waited::done)
       return "a launch did not get its operands";
     int const layer = p == program::forward ? i : view.count - 1 - i;
     parameter_place const& of = r.of.place(layer);
@@ -33,25 +33,25 @@ std::string run(replica& r, program p) {
       if (p == program::backward)
         static_cast<float*>(slot[1])[k] = number(layer, k) + float(r.place.replica);
     }
-    r.leaves.after_launch(0, set, view, i);
+    r.sums.after_launch(0, set, view, i);
   }
-  r.leaves.after(a);
+  r.sums.after(a);
   return {};
 }
-/// A leaf, of which the first `busy` replicas have a sample. Then the own parts of gradients are
-/// sums over these.
-std::string run_leaf(replica& r, int busy) {
+/// An accumulation, of which the first `busy` replicas have a sample. Then the own parts of
+/// gradients are sums over these.
+std::string run_accumulation(replica& r, int busy) {
   r.now.batch.samples = r.place.replica < busy;
-  r.leaves.begin(r.now);
+  r.sums.begin(r.now);
   for (program p : {program::forward, program::backward}) {
     if (r.now.batch.samples == 0) {
-      if (r.leaves.skip(r.of.training[p == program::backward]) != waited::done)
+      if (r.sums.skip(r.of.training[p == program::backward]) != waited::done)
         return "a replica without samples did not go on";
     } else if (std::string const wrong = run(r, p); !wrong.empty()) {
       return wrong;
     }
   }
-  if (r.leaves.finish() != waited::done) return "the run did not finish";
+  if (r.sums.finish() != waited::done) return "the run did not finish";
   std::string wrong;
   for (int i = 0; i + 1 < int(r.of.places.size()); ++i)
     r.for_each_own(i, [&](long k, float&, float& gradient) {
@@ -61,23 +61,23 @@ std::string run_leaf(replica& r, int busy) {
   return wrong;
 }
 
-/// The leaves of a replica, of `leaves` in all, which replicas cannot divide evenly.
-std::string run_leaves(replica& r, int leaves) {
+/// The accumulations of a replica, of `accumulations` in all, which replicas cannot divide evenly.
+std::string run_accumulations(replica& r, int accumulations) {
   int const count = r.shares[std::size_t(r.place.replica)];
   r.now.batch.samples = 1;
-  r.now.part.leaves = count;
-  for (r.now.part.leaf = 0; r.now.part.leaf < count; ++r.now.part.leaf) {
-    r.leaves.begin(r.now);
+  r.now.part.accumulations = count;
+  for (r.now.part.accumulation = 0; r.now.part.accumulation < count; ++r.now.part.accumulation) {
+    r.sums.begin(r.now);
     for (program p : {program::forward, program::backward})
       if (std::string const wrong = run(r, p); !wrong.empty()) return wrong;
-    if (r.leaves.finish() != waited::done) return "the run did not finish";
+    if (r.sums.finish() != waited::done) return "the run did not finish";
   }
   int added = 0;  // by the numbers of the replicas
   for (int i = 0; i < int(r.shares.size()); ++i) added += i * r.shares[std::size_t(i)];
   std::string wrong;
   for (int i = 0; i + 1 < int(r.of.places.size()); ++i)
     r.for_each_own(i, [&](long k, float&, float& gradient) {
-      if (gradient != float(leaves) * number(i, k) + float(added))
+      if (gradient != float(accumulations) * number(i, k) + float(added))
         wrong = "a gradient is another sum";
     });
   return wrong;
@@ -89,7 +89,7 @@ TEST_CASE("launches read whole parameters, and replicas keep their parts of the 
   for (int zero : {2, 3})
     for (int count : {1, 2, 4}) {
       matrices const model(6, zero);
-      CHECK(of_all(model, count, [&](replica& r) { return run_leaf(r, count); }) ==
+      CHECK(of_all(model, count, [&](replica& r) { return run_accumulation(r, count); }) ==
             results(std::size_t(count)));
     }
 }
@@ -97,20 +97,20 @@ TEST_CASE("replicas without samples take part, launch by launch") {
   for (int zero : {2, 3})
     for (int busy : {1, 2}) {
       matrices const model(6, zero);
-      CHECK(of_all(model, 3, [&](replica& r) { return run_leaf(r, busy); }) == results(3));
+      CHECK(of_all(model, 3, [&](replica& r) { return run_accumulation(r, busy); }) == results(3));
     }
 }
-TEST_CASE("replicas that run different numbers of leaves keep their parts of the sum") {
+TEST_CASE("replicas that run different numbers of accumulations keep their parts of the sum") {
   for (int count : {3, 5, 7}) {
     matrices const model(4, 2, 8);
-    CHECK(of_all(model, count, [&](replica& r) { return run_leaves(r, 8); }) ==
+    CHECK(of_all(model, count, [&](replica& r) { return run_accumulations(r, 8); }) ==
           results(std::size_t(count)));
   }
 }
 TEST_CASE("between runs all replicas have whole parameters, and take their parts of new ones") {
   matrices const model(3, 3);
   auto const takes_over = [&](replica& r) -> std::string {
-    auto& windows = r.leaves.windows();
+    auto& windows = r.sums.windows();
     std::vector<float> all(std::size_t(model.bytes) / sizeof(float), -1.0F);
     if (windows.collect(0, reinterpret_cast<char*>(all.data())) != waited::done)
       return "parameters do not come";
@@ -159,15 +159,15 @@ TEST_CASE("operands of divided parameters are found by launch") {
   CHECK(gradients.after_launch(forward, 0).size() == 0);
   CHECK(gradients.of_launch(backward, 2).size() == 1);
 }
-TEST_CASE("pieces come in the order in which backward completes them") {
+TEST_CASE("buckets come in the order in which backward completes them") {
   matrices const model(3, 2);
-  auto const pieces = pieces_of(model.d, matrices::width, 0);
-  REQUIRE(pieces.size() == 4);
+  auto const buckets = gradient_buckets(model.d, matrices::width, 0);
+  REQUIRE(buckets.size() == 4);
   for (int i = 0; i < 3; ++i) {
-    CHECK(pieces[i].launch[0] == i);
-    CHECK(pieces[i].begin == model.place(2 - i).offset);
+    CHECK(buckets[i].launch[0] == i);
+    CHECK(buckets[i].begin == model.place(2 - i).offset);
   }
-  CHECK(pieces[3].launch[0] == 2);  // the vector, of the last launch, too
-  CHECK(pieces[3].begin == model.chunk.divided_bytes);
-  CHECK(pieces_of(model.d, matrices::width, 1).size() == 0);
+  CHECK(buckets[3].launch[0] == 2);  // the vector, of the last launch, too
+  CHECK(buckets[3].begin == model.chunk.sizes.divided);
+  CHECK(gradient_buckets(model.d, matrices::width, 1).size() == 0);
 }

@@ -63,9 +63,9 @@ struct wrapped_executor {
           {.waiting = {.deadline = deadline}, .on_timeout = on_timeout, .slow = slow}) {
     for (int c = 0; c < compiled::stages; ++c) {
       chunk_description const& chunk = compiled::memory().chunks[c];
-      for (int i = 0; i < chunk.parameter_count; ++i)
-        for (long e = 0; e < chunk.parameters[i].elements(); ++e)
-          weights(c)[chunk.parameters[i].offset / 4 + e] =
+      for (parameter_place const& p : chunk.parameters)
+        for (long e = 0; e < p.elements(); ++e)
+          weights(c)[p.offset / 4 + e] =
               float(laws::uniform(3, std::uint64_t(c), std::uint64_t(e)));
     }
     m.parameters_changed();
@@ -77,7 +77,7 @@ struct wrapped_executor {
     std::vector<float> values;
     for (int c = 0; c < compiled::stages; ++c)
       values.insert(values.end(), weights(c),
-                    weights(c) + compiled::memory().chunks[c].parameter_bytes / 4);
+                    weights(c) + compiled::memory().chunks[c].sizes.parameters / 4);
     return values;
   }
   step_result train() { return run(job::kind::train); }

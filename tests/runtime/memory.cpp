@@ -58,7 +58,7 @@ namespace {
 /// Large enough that a rank's arena is no small request; a second input, which other ranks read
 /// than the first.
 struct Wide : Model<Input<1, 40>, Linear<64>, Tanh, Stash<"left">, Named<"right", Tokens<30, 1>>,
-                    Embedding<64>, Pop<"left">, Linear<48>, GELU, Linear<30>, MSE> {};
+                    Embedding<64>, Pop<"left">, Linear<48>, GELUTanh, Linear<30>, MSE> {};
 template <class... More>
 using Large = Pipeline<Wide, PortableHost, AdamW, MicroBatches<3>, More...>;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Mini-batches without a label that counts: a mean over nothing is NaN, as PyTorch has it, and no
-// step is made of one. Where some other mini-batch, leaf or loss of the step has a label, they
-// change nothing.
+// step is made of one. Where some other mini-batch, accumulation or loss of the step has a label,
+// they change nothing.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -66,8 +66,8 @@ TEST_CASE("steps that overlap are not made without a label, either", "[runtime]"
   CHECK(message_of<data_error>([&] { trainer.train(all); }) == refusal);
   CHECK(trainer.steps() == 2);
 }
-TEST_CASE("a leaf without a label changes nothing", "[runtime]") {
-  using Trainer = Of<SumIn<2>>;
+TEST_CASE("an accumulation without a label changes nothing", "[runtime]") {
+  using Trainer = Of<GradientAccumulation<2>>;
   Trainer trainer({.seed = 3});
   laws::sample_batch<Trainer> data(1);
   for (std::size_t i = data.labels.size() / 2; i < data.labels.size(); ++i) data.labels[i] = -1;

@@ -307,7 +307,7 @@ TEST_CASE("no allocation that fails leaves half a record of metrics", "[runtime]
   laws::sample_batch<Trained> const data(1);
   step_result const last = t->step(data.view());
   std::filesystem::create_directory(folder.file("runs"));
-  auto const start = record_file::start::replace;
+  auto const start = files::record_file::start::replace;
   for (long n = 0, done = 0; done == 0; ++n) {
     INFO("allocation " << n);
     metrics_log log;

@@ -37,8 +37,9 @@ void executes_its_table() {
         CHECK(e.start - e.waited >= clock);
         CHECK(e.end >= e.start);
         clock = e.end;
-        if (e.what.kind == action_kind::forward || makes_input_gradient(e.what.kind))
-          made[{e.what.kind == action_kind::forward, e.what.chunk, e.what.micro_batch}] = e;
+        if (e.what.kind == schedules::action_kind::forward || makes_input_gradient(e.what.kind))
+          made[{e.what.kind == schedules::action_kind::forward, e.what.chunk, e.what.micro_batch}] =
+              e;
       }
       CHECK(double(clock) * 1e-9 <= result.seconds);
     }
@@ -58,7 +59,7 @@ void executes_its_table() {
     auto const done = trainer.executed(r);
     CHECK(int(done.size()) ==
           Trainer::compiled::micro_batches * Trainer::compiled::schedule::chunks_per_rank);
-    for (executed_action const& e : done) CHECK(e.what.kind == action_kind::forward);
+    for (executed_action const& e : done) CHECK(e.what.kind == schedules::action_kind::forward);
   }
 }
 

@@ -22,25 +22,25 @@ namespace random_schedules {
 
 using namespace pp;
 using namespace pp::detail;
-using enum action_kind;
+using enum schedules::action_kind;
 using dice = std::mt19937;
 
 int below(dice& d, int end) { return std::uniform_int_distribution<int>(0, end - 1)(d); }
 
 /// What the policies below fill in.
-dynamic_table* given = nullptr;
+schedules::dynamic_table* given = nullptr;
 
-template <placement Where, int Chunks>
+template <schedules::placement Where, int Chunks>
 struct Given {
   static constexpr char const* name = "given";
-  static constexpr placement where = Where;
+  static constexpr schedules::placement where = Where;
   static constexpr int chunks_per_rank = Chunks;
   static constexpr bool splits_backward = true, trains = true;
   static constexpr bool fits_a_constant(int, int) { return false; }
   template <class Problem, class Table>
   static void fill(Problem const&, Table& table) {
     for (int rank = 0; rank < given->ranks(); ++rank)
-      for (action const& a : given->row(rank)) table.push(rank, a);
+      for (schedules::action const& a : given->row(rank)) table.push(rank, a);
     if (given->unplaced.any) table.push(given->unplaced.rank, given->unplaced.which);
   }
 };
@@ -51,12 +51,12 @@ constexpr int stages = 4, micro_batches = 5;
 template <class... More>
 using Trained =
     Pipeline<Small, MicroBatches<micro_batches>, MicroBatchSize<2>, PortableHost, Adam, More...>;
-template <placement Where, int Chunks>
+template <schedules::placement Where, int Chunks>
 using Many = Trained<Stages<stages>, Given<Where, Chunks>>;
 
 /// An order in which everything comes after what it needs, drawn action by action.
-dynamic_table right_table(dice& d, placement where, int ranks) {
-  auto table = dynamic_table(ranks, where);
+schedules::dynamic_table right_table(dice& d, schedules::placement where, int ranks) {
+  auto table = schedules::dynamic_table(ranks, where);
   int done[stages][3] = {};  // micro-batches that are through F, B and W of a chunk
   for (int left = 3 * stages * micro_batches; left > 0;) {
     int const chunk = below(d, stages), kind = below(d, 3), mb = done[chunk][kind];
@@ -67,7 +67,8 @@ dynamic_table right_table(dice& d, placement where, int ranks) {
                            : done[chunk][1] > mb;
     if (!ready) continue;
     bool const both = kind == 1 && done[chunk][2] == mb && below(d, 2) == 0;
-    action_kind const kinds[] = {forward, both ? backward : backward_input, backward_weight};
+    schedules::action_kind const kinds[] = {forward, both ? backward : backward_input,
+                                            backward_weight};
     table.push(rank_of(where, ranks, chunk), {kinds[kind], chunk, mb});
     ++done[chunk][kind];
     if (both) ++done[chunk][2];
@@ -81,18 +82,18 @@ int some_number(dice& d) {
   return below(d, 3) == 0 ? odd[below(d, int(std::size(odd)))] : below(d, micro_batches);
 }
 
-void spoil(dice& d, dynamic_table& table) {
+void spoil(dice& d, schedules::dynamic_table& table) {
   auto& row = table.row(below(d, table.ranks()));
   if (row.empty()) return;
   auto const place = [&] { return row.begin() + below(d, int(row.size())); };
-  action const copy = *place();
+  schedules::action const copy = *place();
   switch (below(d, 8)) {
     case 0: std::swap(*place(), *place()); break;
     case 1: row.erase(place()); break;
     case 2: row.insert(place(), copy); break;
     case 3: place()->chunk = some_number(d); break;
     case 4: place()->micro_batch = some_number(d); break;
-    case 5: place()->kind = action_kind(below(d, 9)); break;
+    case 5: place()->kind = schedules::action_kind(below(d, 9)); break;
     case 6: place()->version = some_number(d); break;
     default: table.push(some_number(d), copy);
   }
@@ -116,12 +117,13 @@ std::vector<float> trained() {
 
 /// Trains under a schedule that the process `make`s, in a process of its own.
 template <class Trainer>
-int outcome_of(std::vector<float> const& expected, std::function<dynamic_table()> const& make) {
+int outcome_of(std::vector<float> const& expected,
+               std::function<schedules::dynamic_table()> const& make) {
   pid_t const child = fork();
   if (child == 0) {
     int found = other_error;
     try {
-      dynamic_table table = make();
+      schedules::dynamic_table table = make();
       given = &table;
       found = laws::same_numbers(trained<Trainer>(), expected) ? same_bits : other_bits;
       if (explain<Trainer>().empty() || Trainer::plan().bubble < 0) found = other_error;
@@ -137,7 +139,7 @@ int outcome_of(std::vector<float> const& expected, std::function<dynamic_table()
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-template <placement Where, int Chunks>
+template <schedules::placement Where, int Chunks>
 void try_many() {
   using trainer = Many<Where, Chunks>;
   constexpr int ranks = stages / Chunks, tries = 60;
@@ -159,10 +161,10 @@ void try_many() {
     spoilt += found == refused;
 
     int const read = outcome_of<trainer>(expected, [&] {
-      std::string text = torch_csv(table);
+      std::string text = schedules::torch_csv(table);
       for (int i = below(d, 3); i >= 0; --i)
         text[std::size_t(below(d, int(text.size())))] = "0123456789FBIW,\n()"[below(d, 18)];
-      return read_torch_csv(text).table;
+      return schedules::read_torch_csv(text).table;
     });
     CHECK((read == same_bits || read == refused));
     unreadable += read == refused;
@@ -173,9 +175,9 @@ void try_many() {
 }
 
 TEST_CASE("schedules drawn by lot train like one stage, spoilt ones are refused", "[laws][long]") {
-  try_many<placement::straight, 1>();
-  try_many<placement::loop, 2>();
-  try_many<placement::vee, 2>();
+  try_many<schedules::placement::straight, 1>();
+  try_many<schedules::placement::loop, 2>();
+  try_many<schedules::placement::vee, 2>();
 }
 
 }  // namespace random_schedules

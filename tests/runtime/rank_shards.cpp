@@ -31,7 +31,7 @@ TEST_CASE("numbers of updates are where the level of ZeRO keeps them") {
       long gradients = r.end.gradients, values = r.end.values, state = r.end.state;
       for (owned_update<float> const& u : r.shards.updates_of(0)) {
         long const begin = u.of.begin * matrices::width, bytes = (u.of.end - u.of.begin) * 4;
-        bool const divided = begin < model.chunk.divided_bytes;
+        bool const divided = begin < model.chunk.sizes.divided;
         // Own parts lie one after the other.
         CHECK(place_of(r, u.gradients) == (divided ? gradients : model.bytes + begin));
         CHECK(place_of(r, u.values) == (divided && zero > 2 ? values : begin));
@@ -88,7 +88,7 @@ TEST_CASE("replicas give each other all parameters that each has whole") {
           long const first = place_of(r, run.data);
           for (long at = first; at < first + run.bytes; ++at) ++times[std::size_t(at)];
         }
-      long const divided = zero > 2 ? model.chunk.divided_bytes : 0;
+      long const divided = zero > 2 ? model.chunk.sizes.divided : 0;
       for (long at = 0; at < model.bytes; ++at)
         if (times[std::size_t(at)] != (at >= divided)) FAIL("byte " << at);
     }

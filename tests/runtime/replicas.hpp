@@ -4,7 +4,7 @@
 // description by hand, and a transport between them.
 #pragma once
 
-#include <pipe/runtime/host/core/leaf_sums.hpp>
+#include <pipe/runtime/host/core/accumulation_sums.hpp>
 #include <pipe/runtime/host/replicas/replicas.hpp>
 #include <pipe/transport/process/process_watch.hpp>
 
@@ -24,7 +24,7 @@
 namespace replicas {
 
 using namespace pp::detail;
-using pp::waited;
+using pp::transports::waited;
 
 /// Lanes as strict as MPI's: a message is taken where it lies when both sides have met, in order,
 /// and has the length that is expected. Waits end after 20 s.
@@ -71,7 +71,7 @@ class lanes_between : public silent::replicas {
     return true;
   }
   template <class Condition>
-  waited until(Condition const& is_so, pp::failure_flag const& failed) {
+  waited until(Condition const& is_so, pp::transports::failure_flag const& failed) {
     auto const end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!is_so()) {
       if (failed) return waited::failed;
@@ -92,7 +92,7 @@ class lanes_between : public silent::replicas {
   std::vector<std::shared_ptr<post>> sends_[lanes];
   std::vector<expected> receives_[lanes];
 };
-static_assert(pp::replica_transport<lanes_between>);
+static_assert(pp::transports::replica_transport<lanes_between>);
 
 /// One chunk of `count` matrices that replicas divide, each of three blocks, and a vector that they
 /// do not: forward reads one after the other, backward the transposed copies the other way round,
@@ -106,11 +106,12 @@ struct matrices {
   chunk_description chunk;
   rank_description rank;
   chunk_holder holder;
-  pp::action training[2]{{pp::action_kind::forward, 0, 0}, {pp::action_kind::backward, 0, 0}};
+  pp::schedules::action training[2]{{pp::schedules::action_kind::forward, 0, 0},
+                                    {pp::schedules::action_kind::backward, 0, 0}};
   pipeline_description d;
   long bytes = 0;  ///< of parameters
 
-  matrices(int count, int zero, int leaves = 1) {
+  matrices(int count, int zero, int accumulations = 1) {
     for (int i = 0; i <= count; ++i) {
       parameter_place p;
       p.index = p.layer = i;
@@ -119,7 +120,7 @@ struct matrices {
       p.transposed = i < count ? bytes : -1;
       places.push_back(p);
       bytes += align_up(p.elements() * width);
-      if (i < count && zero > 1) chunk.divided_bytes = chunk.divided_transposed_bytes = bytes;
+      if (i < count && zero > 1) chunk.sizes.divided = chunk.sizes.divided_transposed = bytes;
     }
     program_set& set = chunk.keeping;
     auto const begin = [&](program p) {
@@ -141,19 +142,19 @@ struct matrices {
     operands.push_back({{region::parameter_gradients, place(count).offset}, 40});
     for (program p : {program::forward, program::backward})
       set.programs[int(p)].operands = operands.data(), set.programs[int(p)].count = count;
-    chunk.parameters = places.data(), chunk.parameter_count = count + 1;
+    chunk.parameters = {places.data(), count + 1};
     range.end = range.shape.columns = bytes / width, range.shape.rows = 1;
     range.state_size = 2 * range.end;
-    chunk.updates = &range, chunk.update_count = 1;
+    chunk.updates = {&range, 1};
     chunk.gradients = bytes, chunk.transposed = 2 * bytes;
     chunk.sums = chunk.state = 2 * bytes;
-    chunk.trained_bytes = chunk.parameter_bytes = bytes;
-    rank.received_leaves = 3 * bytes;
-    rank.received_leaf_bytes = zero == 0 ? room_for_replicas(bytes) : 0;
-    rank.fixed_bytes = rank.received_leaves + rank.received_leaf_bytes, rank.level_bytes = bytes;
-    rank.training = training, rank.training_count = 2;
+    chunk.sizes.trained = chunk.sizes.parameters = bytes;
+    rank.replica_room = 3 * bytes;
+    rank.replica_room_bytes = zero == 0 ? room_for_replicas(bytes) : 0;
+    rank.fixed_bytes = rank.replica_room + rank.replica_room_bytes, rank.level_bytes = bytes;
+    rank.training = {training, 2};
     for (parameter_place const& p : places) rank.block_count += blocks_of(p);
-    d.zero = zero, d.leaves = leaves, d.divides_gradients = zero > 1;
+    d.zero = zero, d.accumulations = accumulations, d.divides_gradients = zero > 1;
     d.chunk = &chunk, d.rank = &rank, d.holder = &holder;
   }
   matrices(matrices const&) = delete;
@@ -186,32 +187,32 @@ inline backend_calls<float> calls() {
 /// A rank of one replica, with its arena, whose divided values are there.
 struct replica {
   matrices const& of;
-  pp::process_place place;
+  pp::transports::process_place place;
   arena_end end;
   std::vector<double> memory;
   std::vector<gradient_block> blocks;
   rank_shards<float> shards;
   lanes_between transport;
   backend_calls<float> functions = calls();
-  std::vector<int> shares;  // leaves of each replica
+  std::vector<int> shares;  // accumulations of each replica
   job now;
   team threads{1, std::chrono::nanoseconds(0), -1};
-  pp::failure_flag failed{false};
-  leaf_sums<float, lanes_between> leaves;
+  pp::transports::failure_flag failed{false};
+  accumulation_sums<float, lanes_between> sums;
 
   replica(matrices const& model, lanes_between::office& office, int me, int all)
       : of(model), place{0, 1, 1, 0, me, all},
         end(end_of_arena(model.d, matrices::width, 0, all, me)),
         memory(std::size_t(end.end) / sizeof(double)), blocks(model.blocks()),
         transport(office, me), shares(std::size_t(all)) {
-    for (int r = 0; r < all; ++r) shares[std::size_t(r)] = even_share(of.d.leaves, all, r);
+    for (int r = 0; r < all; ++r) shares[std::size_t(r)] = even_share(of.d.accumulations, all, r);
     shards.assemble(of.d, 0, start(), place, end, blocks.data(), int(blocks.size()));
     for (int i = 0; of.d.zero > 2 && i + 1 < int(of.places.size()); ++i)
       for_each_own(i, [&](long k, float& own, float&) { own = number(i, k); });
     now.what = job::kind::train;
     now.part.replicas = all;
     now.part.shares = shares.data();
-    leaves.assemble({of.d, functions, transport, place, 0, start(), end, threads, failed}, shards);
+    sums.assemble({of.d, functions, transport, place, 0, start(), end, threads, failed}, shards);
   }
   replica(replica const&) = delete;
   char* start() { return reinterpret_cast<char*>(memory.data()); }
@@ -219,7 +220,7 @@ struct replica {
   template <class Use>
   void for_each_own(int i, Use const& use) {
     parameter_place const& p = of.place(i);
-    shard_cuts{of.chunk, matrices::width, place.replicas}.for_each_divided_slice(
+    shard_cuts{of.chunk, matrices::width, place.replicas}.for_each_divided_shard(
         place.replica, [&](int, long begin, long finish) {
           for (long at = begin; at < finish; at += matrices::width)
             if (at >= p.offset && at < p.offset + p.elements() * matrices::width)

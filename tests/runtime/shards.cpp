@@ -28,22 +28,20 @@ struct vectors {
       p.rows = 1, p.columns = n, p.offset = offset;
       places.push_back(p);
       offset += align_up(n * width);
-      if (p.index < divided) chunk.divided_bytes = offset;
+      if (p.index < divided) chunk.sizes.divided = offset;
     }
     range.end = range.shape.columns = offset / width;
     range.shape.rows = 1;
     range.state_size = 2 * range.end;
-    chunk.parameters = places.data();
-    chunk.parameter_count = int(places.size());
-    chunk.updates = &range;
-    chunk.update_count = 1;
-    chunk.sums = chunk.state = chunk.trained_bytes = offset;
+    chunk.parameters = {places.data(), int(places.size())};
+    chunk.updates = {&range, 1};
+    chunk.sums = chunk.state = chunk.sizes.trained = offset;
   }
 };
 
 /// Whether a position begins a block of a parameter, or is the end.
 bool is_cut(vectors const& v, long at) {
-  bool is = at == v.chunk.trained_bytes;
+  bool is = at == v.chunk.sizes.trained;
   for (parameter_place const& p : v.places)
     is = is || (at >= p.offset && at < p.offset + p.columns * width &&
                 (at - p.offset) % (block * width) == 0);
@@ -65,7 +63,7 @@ TEST_CASE("every byte has one owner, and cuts are at blocks") {
           CHECK(cuts.begin_of(b, s) == at);
           CHECK(is_cut(v, at));
           int const owner = cuts.replica_of(b, s);
-          CHECK(cuts.slice_of(b, owner) == s);
+          CHECK(cuts.shard_of(b, owner) == s);
           long const end = cuts.begin_of(b, s + 1);
           CHECK(end >= at);
           if (end > at) {
@@ -75,9 +73,9 @@ TEST_CASE("every byte has one owner, and cuts are at blocks") {
           }
           at = end;
         }
-        CHECK(cuts.begin_of(b + 1) - cuts.begin_of(b) <= most_leaf_bucket + block * width);
+        CHECK(cuts.begin_of(b + 1) - cuts.begin_of(b) <= most_bucket_bytes + block * width);
       }
-      CHECK(at == v.chunk.trained_bytes);
+      CHECK(at == v.chunk.sizes.trained);
     }
 }
 TEST_CASE("replicas update every element once, and have its state once") {

@@ -47,18 +47,18 @@ bool in_order(std::vector<step_op> const& ops, step_op a, step_op b) {
 
 TEST_CASE("a plain step measures, judges and updates") {
   CHECK(executed(run_fact::trains | run_fact::completes | run_fact::is_last | run_fact::updates) ==
-        std::vector{add_leaves, measure, gather, judge, update, transpose});
+        std::vector{accumulate, measure, gather, judge, update, transpose});
 }
 TEST_CASE("a step with shared parameters and averages runs every operation") {
   CHECK(executed(run_fact::trains | run_fact::completes | run_fact::is_last | run_fact::updates |
                  run_fact::has_ties | run_fact::has_averages) ==
-        std::vector{add_leaves, barrier, sum_ties, measure, gather, judge, update, average,
+        std::vector{accumulate, barrier, sum_ties, measure, gather, judge, update, average,
                     transpose, barrier, copy_ties});
 }
 TEST_CASE("replicas that divide an update give each other their parts") {
   CHECK(executed(run_fact::trains | run_fact::completes | run_fact::is_last | run_fact::updates |
                  run_fact::has_averages | run_fact::divides) ==
-        std::vector{add_leaves, measure, gather, judge, update, share, average, transpose});
+        std::vector{accumulate, measure, gather, judge, update, share, average, transpose});
 }
 TEST_CASE("an update that is made again is what follows the judgement") {
   std::vector<step_op> ops;
@@ -82,7 +82,7 @@ TEST_CASE("whatever the facts, operations come after what they read") {
       if (!is_last && facts & (run_fact::completes | run_fact::updates)) continue;
       auto const ops = executed(facts, sound);
       CAPTURE(facts, sound);
-      CHECK(ops.front() == add_leaves);
+      CHECK(ops.front() == accumulate);
       CHECK(has(ops, judge) == is_last);
       CHECK(has(ops, measure) == (is_last && facts & run_fact::trains));
       CHECK(in_order(ops, sum_ties, measure));
@@ -103,16 +103,17 @@ TEST_CASE("whatever the facts, operations come after what they read") {
       CHECK(has(ops, update) == steps);
       CHECK(has(ops, average) == (steps && facts & run_fact::has_averages));
       if (!steps && !(facts & run_fact::updates))
-        CHECK(ops.back() == (is_last ? judge : add_leaves));
+        CHECK(ops.back() == (is_last ? judge : accumulate));
     }
 }
 TEST_CASE("gradients that wait for more are not added up between places") {
   auto const ops = executed(run_fact::trains | run_fact::is_last | run_fact::has_ties);
-  CHECK(ops == std::vector{add_leaves, measure, gather, judge});
+  CHECK(ops == std::vector{accumulate, measure, gather, judge});
 }
-TEST_CASE("a leaf before the last one only adds its gradients and its loss to those before it") {
-  CHECK(executed(run_fact::trains | run_fact::has_ties) == std::vector{add_leaves});
-  CHECK(executed(0) == std::vector{add_leaves});
+TEST_CASE(
+    "an accumulation before the last one only adds its gradients and its loss to those before it") {
+  CHECK(executed(run_fact::trains | run_fact::has_ties) == std::vector{accumulate});
+  CHECK(executed(0) == std::vector{accumulate});
 }
 TEST_CASE("all ranks pass a barrier before they update, and never only to evaluate") {
   unsigned const plain =
@@ -139,11 +140,11 @@ TEST_CASE("the facts of a run are those of its job and its pipeline") {
         (run_fact::trains | run_fact::completes | run_fact::is_last | run_fact::updates));
   j.part.is_continued = true;
   j.update.applies = false;
-  d.tie_count = 1;
+  d.ties.count = 1;
   d.averages = true;
   unsigned const facts = run_fact::trains | run_fact::has_ties | run_fact::has_averages;
   CHECK(facts_of(d, j) == (facts | run_fact::is_last));
   j.part.is_continued = false;
-  j.part.leaf = 1, j.part.leaves = 4;
+  j.part.accumulation = 1, j.part.accumulations = 4;
   CHECK(facts_of(d, j) == facts);
 }

@@ -11,8 +11,8 @@
 #include "transport/silent.hpp"
 
 using namespace pp::detail;
-using pp::milestone;
-using pp::waited;
+using pp::transports::milestone;
+using pp::transports::waited;
 
 namespace {
 
@@ -25,12 +25,12 @@ struct notes : silent::ranks {
 
   using silent::ranks::ranks;
   void publish(int holder, milestone m, int number) { published.push_back({holder, m, number}); }
-  waited wait(int holder, milestone m, int number, pp::failure_flag const&) {
+  waited wait(int holder, milestone m, int number, pp::transports::failure_flag const&) {
     awaited.push_back({holder, m, number});
     return outcome;
   }
 };
-static_assert(pp::transport<notes>);
+static_assert(pp::transports::transport<notes>);
 
 /// A chunk with three holders. Launches 1 and 2 of its backward add; launch 0 and a launch that
 /// only reads gradients do not. Micro-batches before number 2 recompute: one launch more.
@@ -44,7 +44,7 @@ struct shared_chunk {
   pipeline_description d;
   job now;
   notes transport{1, 1, {}};
-  pp::failure_flag failed{false};
+  pp::transports::failure_flag failed{false};
   activity doing;
 
   shared_chunk() {
@@ -60,7 +60,7 @@ struct shared_chunk {
   long run(int micro_batch) {
     program_set const& set = chunk.set_for(micro_batch);
     sum_order<notes> const order(d, now, transport, failed,
-                                 {pp::action_kind::backward, 0, micro_batch}, set,
+                                 {pp::schedules::action_kind::backward, 0, micro_batch}, set,
                                  program::backward, shift);
     long waited_for = 0, time = 0;
     for (int i = 0; i < set.programs[int(program::backward)].count; ++i) {

@@ -79,13 +79,13 @@ TEST_CASE("a team may be assembled later, and may be sent home unused", "[runtim
 
 TEST_CASE("a count goes on beyond the largest int", "[runtime]") {
   progress p;
-  failure_flag never{false};
+  transports::failure_flag never{false};
   int const last = std::numeric_limits<int>::max(), next = progress::after(last);
   p.reset(last);
-  CHECK(p.wait(last, {}, never) == waited::done);
-  CHECK(p.wait(next, {.spin = 0ns, .deadline = 1ms}, never) == waited::too_long);
+  CHECK(p.wait(last, {}, never) == transports::waited::done);
+  CHECK(p.wait(next, {.spin = 0ns, .deadline = 1ms}, never) == transports::waited::too_long);
   p.advance();
   CHECK(p.now() == next);
-  CHECK(p.wait(last, {}, never) == waited::done);
-  CHECK(p.wait(next, {}, never) == waited::done);
+  CHECK(p.wait(last, {}, never) == transports::waited::done);
+  CHECK(p.wait(next, {}, never) == transports::waited::done);
 }

@@ -45,23 +45,23 @@ void pass(site s) {
 struct Tripping {
   static constexpr shape result(shape in) { return in; }
   static constexpr int parameters = 1;
-  static constexpr custom_parameter parameter(int, shape in) {
+  static constexpr custom::parameter parameter(int, shape in) {
     return {1, in.columns(), "factor", {distribution::constant, 0.5f}, false};
   }
   template <class T>
-  static void forward(custom_forward<T> const& a) {
+  static void forward(custom::forward<T> const& a) {
     for (int i = 0; i < a.samples * a.in.elements(); ++i)
       a.y[i] = a.parameter[0][i % a.in.columns()] * a.x[i];
     pass(site::forward);
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a) {
+  static void input_gradient(custom::input_gradient<T> const& a) {
     for (int i = 0; i < a.samples * a.in.elements(); ++i)
       a.dx[i] = a.parameter[0][i % a.in.columns()] * a.dy[i];
     pass(site::input_gradient);
   }
   template <class T>
-  static void weight_gradient(custom_weight_gradient<T> const& a) {
+  static void weight_gradient(custom::weight_gradient<T> const& a) {
     for (int i = 0; i < a.samples * a.in.elements(); ++i)
       a.gradient[0][i % a.in.columns()] += a.dy[i] * a.x[i];
     pass(site::weight_gradient);

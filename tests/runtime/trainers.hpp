@@ -30,7 +30,7 @@ using SevenRanks =
 using LateWeights = pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatches<5>,
                                  pp::Stages<3>, laws::LateWeights>;
 using TwoChunks = pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatches<5>,
-                               pp::Stages<4>, laws::ManyChunks<pp::placement::loop, 2>>;
+                               pp::Stages<4>, laws::ManyChunks<pp::schedules::placement::loop, 2>>;
 using DownAndUp = pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatches<5>,
                                pp::Stages<4>, pp::ZeroBubbleV>;
 using Regression = pp::Pipeline<Numbers, pp::PortableHost, pp::SGD, pp::MicroBatches<4>,

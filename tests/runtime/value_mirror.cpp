@@ -20,10 +20,10 @@ struct executor {
   struct ways {
     executor& e;
     void clear() { ++e.cleared; }  // what a window has brought may be older than the parameters
-    pp::waited collect(int, char* to) {
+    pp::transports::waited collect(int, char* to) {
       ++e.collections;
       std::memcpy(to, e.elsewhere, 8);
-      return e.comes ? pp::waited::done : pp::waited::failed;
+      return e.comes ? pp::transports::waited::done : pp::transports::waited::failed;
     }
     void distribute(int, char const* from) { std::memcpy(e.elsewhere, from, 8); }
   };
@@ -43,7 +43,7 @@ struct one_chunk {
   chunk_description chunk;
   pipeline_description d;
   one_chunk() {
-    chunk.values = 16, chunk.divided_bytes = 8;
+    chunk.values = 16, chunk.sizes.divided = 8;
     d.chunk = &chunk;
   }
 };

@@ -15,26 +15,27 @@
 namespace {
 
 using namespace pp;
+using namespace pp::schedules;
 using namespace pp::detail;
 using reference::dice;
-using enum pp::action_kind;
+using enum pp::schedules::action_kind;
 
 /// A second opinion on rendezvous: as long as any two ranks can meet, let them.
-bool reaches_the_end(dynamic_rows<rank_step> const& steps) {
+bool reaches_the_end(dynamic_rows<rank_instruction> const& steps) {
   std::vector<std::size_t> at(steps.items.size(), 0);
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t rank = 0; rank < at.size(); ++rank) {
       if (at[rank] == steps.items[rank].size()) continue;
-      rank_step const mine = steps.items[rank][at[rank]];
-      if (mine.kind == step_kind::compute) {
+      rank_instruction const mine = steps.items[rank][at[rank]];
+      if (mine.kind == instruction_kind::compute) {
         ++at[rank], moved = true;
         continue;
       }
       auto const peer = std::size_t(mine.peer);
       if (at[peer] == steps.items[peer].size()) continue;
-      rank_step const theirs = steps.items[peer][at[peer]];
-      if (mine.kind == step_kind::send && theirs.kind == step_kind::receive &&
+      rank_instruction const theirs = steps.items[peer][at[peer]];
+      if (mine.kind == instruction_kind::send && theirs.kind == instruction_kind::receive &&
           theirs.peer == int(rank) && theirs.of == mine.of)
         ++at[rank], ++at[peer], moved = true;
     }
@@ -54,10 +55,10 @@ void check_laws(reference::many_costs const& problem, dynamic_table const& table
     std::vector<action> computed;
     std::set<std::tuple<bool, int, int>> received;  // forward, chunk, micro-batch
     for (int i = 0; i < steps.size(rank); ++i) {
-      rank_step const s = steps.at(rank, i);
-      if (s.kind == step_kind::receive)
+      rank_instruction const s = steps.at(rank, i);
+      if (s.kind == instruction_kind::receive)
         received.insert({s.of.kind == forward, s.of.chunk, s.of.micro_batch});
-      if (s.kind == step_kind::send) {
+      if (s.kind == instruction_kind::send) {
         REQUIRE(!computed.empty());
         // As soon as it is made; of a pair, when both are.
         auto made = computed.end() - 1;
@@ -66,7 +67,7 @@ void check_laws(reference::many_costs const& problem, dynamic_table const& table
         REQUIRE(receiver_of(problem, table, rank, s.of) == s.peer);
         channels[{rank, s.peer}].push_back(s.of);
       }
-      if (s.kind != step_kind::compute) continue;
+      if (s.kind != instruction_kind::compute) continue;
       computed.push_back(s.of);
       bool const is_forward = s.of.kind == forward;
       if (!is_forward && !makes_input_gradient(s.of.kind)) continue;
@@ -80,7 +81,7 @@ void check_laws(reference::many_costs const& problem, dynamic_table const& table
   }
   for (int rank = 0; rank < problem.ranks; ++rank)
     for (int i = 0; i < steps.size(rank); ++i)
-      if (rank_step const s = steps.at(rank, i); s.kind == step_kind::receive) {
+      if (rank_instruction const s = steps.at(rank, i); s.kind == instruction_kind::receive) {
         auto& channel = channels[{s.peer, rank}];
         REQUIRE(!channel.empty());
         REQUIRE(channel.front() == s.of);
@@ -99,12 +100,12 @@ bool fits(reference::many_costs const& problem, dynamic_table const& table, Slot
   for (int rank = 0; rank < problem.ranks; ++rank) {
     std::set<std::tuple<bool, int, int>> read;  // forward, reading chunk, micro-batch
     for (int i = 0; i < steps.size(rank); ++i) {
-      rank_step const s = steps.at(rank, i);
+      rank_instruction const s = steps.at(rank, i);
       int const mb = s.of.micro_batch;
-      if (s.kind == step_kind::compute) {
+      if (s.kind == instruction_kind::compute) {
         if (table.trains ? makes_weight_gradient(s.of.kind) : s.of.kind == forward)
           read.insert({true, s.of.chunk, mb}), read.insert({false, s.of.chunk, mb});
-      } else if (s.kind == step_kind::receive) {
+      } else if (s.kind == instruction_kind::receive) {
         bool const is_value = s.of.kind == forward;
         int const reader = is_value ? s.of.chunk + 1 : s.of.chunk - 1;
         slot_count const there = slots[std::size_t(is_value ? s.of.chunk : reader)];
@@ -158,8 +159,8 @@ TEST_CASE("forward alone runs ahead no further than there are slots", "[communic
     auto const eager = communicate(problem, table);
     int ahead = 0, most = 0;  // received by the second rank before it reads any
     for (int i = 0; i < eager.size(1); ++i) {
-      if (eager.at(1, i).kind == step_kind::receive) most = std::max(most, ++ahead);
-      if (eager.at(1, i).kind == step_kind::compute) --ahead;
+      if (eager.at(1, i).kind == instruction_kind::receive) most = std::max(most, ++ahead);
+      if (eager.at(1, i).kind == instruction_kind::compute) --ahead;
     }
     CHECK(most > slots);  // without a limit it does
   }
@@ -194,10 +195,12 @@ TEST_CASE("a receive that blocks a send is found", "[communication]") {
   auto steps = communicate(problem, make_dynamic_table<OneFOneB>(problem));
   REQUIRE(check_rendezvous(problem, steps).ok());
   auto& first = steps.items[0];
-  auto const send = std::find_if(first.begin(), first.end(),
-                                 [](rank_step const& s) { return s.kind == step_kind::send; });
-  auto const receive = std::find_if(
-      first.begin(), first.end(), [](rank_step const& s) { return s.kind == step_kind::receive; });
+  auto const send = std::find_if(first.begin(), first.end(), [](rank_instruction const& s) {
+    return s.kind == instruction_kind::send;
+  });
+  auto const receive = std::find_if(first.begin(), first.end(), [](rank_instruction const& s) {
+    return s.kind == instruction_kind::receive;
+  });
   std::iter_swap(send, receive);  // the first rank waits for the gradient before it sends the value
   verdict const found = check_rendezvous(problem, steps);
   REQUIRE(found.what == fault::deadlock);
@@ -208,6 +211,6 @@ TEST_CASE("a receive that blocks a send is found", "[communication]") {
 constexpr auto small = equal_times(2, 2);
 constexpr auto small_steps = communicate(small, make_table<OneFOneB, 2, 2>(small));
 static_assert(check_rendezvous(small, small_steps).ok());
-static_assert(small_steps.at(0, 1) == rank_step{step_kind::send, {forward, 0, 0}, 1});
+static_assert(small_steps.at(0, 1) == rank_instruction{instruction_kind::send, {forward, 0, 0}, 1});
 
 }  // namespace

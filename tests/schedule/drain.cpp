@@ -9,6 +9,7 @@
 namespace {
 
 using namespace pp;
+using namespace pp::schedules;
 
 constexpr chunk_cost cost{.forward = 3, .backward_input = 4, .backward_weight = 2};
 

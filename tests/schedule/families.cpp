@@ -12,6 +12,7 @@
 namespace {
 
 using namespace pp;
+using namespace pp::schedules;
 using namespace pp::detail;
 using proofs::is_proved;
 using reference::dice;

@@ -15,6 +15,7 @@
 namespace {
 
 using namespace pp;
+using namespace pp::schedules;
 
 // [from_csv]
 // What PyTorch's ScheduleZBVZeroBubble writes for two ranks, with format="compute_only".

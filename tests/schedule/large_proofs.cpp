@@ -8,6 +8,7 @@
 #include <pipe/schedule/dynamic_table.hpp>
 
 using namespace pp;
+using namespace pp::schedules;
 using proofs::is_proved;
 
 static_assert(is_proved<GPipe, 16, 128>() && is_proved<OneFOneB, 16, 128>() &&

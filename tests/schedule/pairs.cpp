@@ -26,6 +26,7 @@
 namespace {
 
 using namespace pp;
+using namespace pp::schedules;
 using namespace pp::detail;
 using enum action_kind;
 using reference::dice;

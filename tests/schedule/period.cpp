@@ -16,6 +16,7 @@
 namespace {
 
 using namespace pp;
+using namespace pp::schedules;
 using namespace pp::detail;
 using reference::dice;
 

@@ -11,6 +11,7 @@
 namespace user {
 
 using namespace pp;
+using namespace pp::schedules;
 
 /// Ten lines that a user may write: 1F1B that keeps one more micro-batch in flight.
 // [user_policy]
@@ -56,7 +57,8 @@ static_assert(is_backward_next(make_table<OneFOneB, 4, 8>(), 3, 3));
 static_assert(!is_backward_next(make_table<OneFOneB, 4, 8>(), 2, 2));
 static_assert(!is_backward_next(make_table<GPipe, 4, 8>(), 3, 3));
 static_assert(is_backward_next(make_table<GPipe, 4, 1>(), 3, 3));
-static_assert(!is_backward_next(make_table<ZeroBubbleH1, 4, 8>(), 3, 3));  // B and W apart
+static_assert(!is_backward_next(make_table<ZeroBubbleH1, 4, 8>(), 3,
+                                3));  // B and W apart
 static_assert(peak_in_flight(large_table, 0) == 16 && peak_in_flight(large_table, 15) == 1);
 constexpr auto large_slots = same_slots{{16, 2}};
 static_assert(boundary_slots(large, large_table, large_timeline, 0) == large_slots.each);

@@ -9,15 +9,16 @@ namespace proofs {
 
 template <class Policy, int P, int M>
 struct proved {
-  static constexpr pp::problem<> work{P, pp::chunks_for(Policy::where, P, Policy::chunks_per_rank),
-                                      M, 1, pp::same_cost{{3, 2, 4}}};
-  static constexpr auto table = pp::make_table<Policy, P, M>(work);
+  static constexpr pp::schedules::problem<> work{
+      P, pp::schedules::chunks_for(Policy::where, P, Policy::chunks_per_rank), M, 1,
+      pp::schedules::same_cost{{3, 2, 4}}};
+  static constexpr auto table = pp::schedules::make_table<Policy, P, M>(work);
   static constexpr bool shape = check_shape(work, table).ok();
   static constexpr bool complete = check_complete(work, table).ok();
   static constexpr bool order = check_order(work, table).ok();
   static constexpr bool resources = check_resources(work, table).ok();
   static constexpr bool progress = check_progress(work, table).ok();
-  static constexpr auto when = simulate(work, table);
+  static constexpr auto when = pp::schedules::simulate(work, table);
 };
 
 template <class Policy, int P = 8, int M = 32>

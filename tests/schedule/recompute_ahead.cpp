@@ -14,6 +14,7 @@
 #include <pipe/schedule/validate.hpp>
 
 using namespace pp;
+using namespace pp::schedules;
 using namespace pp::detail;
 
 namespace {

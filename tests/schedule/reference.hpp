@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A second opinion on schedules, written to be obviously right and nothing else: clocks tick, maps
-// remember, nothing is shared with the library but the words `action` and `placement`. And a maker
-// of random tables to be judged by both.
+// remember, nothing is shared with the library but the words `schedules::action` and
+// `schedules::placement`. And a maker of random tables to be judged by both.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,14 @@
 
 namespace reference {
 
-using pp::action;
-using pp::action_kind;
-using many_costs = pp::problem<std::vector<pp::chunk_cost>>;
+using pp::schedules::action;
+using pp::schedules::action_kind;
+using many_costs = pp::schedules::problem<std::vector<pp::schedules::chunk_cost>>;
 
-inline int holder(pp::placement where, int ranks, int chunk, int mb) {
-  if (where == pp::placement::bidirectional) return mb % 2 ? ranks - 1 - chunk : chunk;
-  if (where == pp::placement::straight) return chunk;
-  bool const upwards = where == pp::placement::vee && (chunk / ranks) % 2 == 1;
+inline int holder(pp::schedules::placement where, int ranks, int chunk, int mb) {
+  if (where == pp::schedules::placement::bidirectional) return mb % 2 ? ranks - 1 - chunk : chunk;
+  if (where == pp::schedules::placement::straight) return chunk;
+  bool const upwards = where == pp::schedules::placement::vee && (chunk / ranks) % 2 == 1;
   return upwards ? ranks - 1 - chunk % ranks : chunk % ranks;
 }
 
@@ -79,7 +79,7 @@ struct course {
 
 /// Lets the ranks loose: at every moment at which anything can have changed, every idle rank looks
 /// whether its next action's needs have arrived.
-inline course run(many_costs const& problem, pp::dynamic_table const& table) {
+inline course run(many_costs const& problem, pp::schedules::dynamic_table const& table) {
   std::size_t const ranks = table.items.size();
   course answer;
   answer.spans.resize(ranks);
@@ -127,7 +127,7 @@ inline course run(many_costs const& problem, pp::dynamic_table const& table) {
 }
 
 /// Whether the table is a right one, by the letter of the definition.
-inline bool is_right(many_costs const& problem, pp::dynamic_table const& table) {
+inline bool is_right(many_costs const& problem, pp::schedules::dynamic_table const& table) {
   std::map<result, int> made;
   std::map<std::pair<char, int>, std::map<int, std::vector<int>>>
       order;  // of (result, chunk), by rank
@@ -155,10 +155,11 @@ inline bool is_right(many_costs const& problem, pp::dynamic_table const& table) 
         return false;
       if (a.kind == action_kind::update &&
           (!updated.insert(place).second ||
-           a.micro_batch + (table.where == pp::placement::bidirectional ? 2 : 1) <
+           a.micro_batch + (table.where == pp::schedules::placement::bidirectional ? 2 : 1) <
                problem.micro_batches))
         return false;
-      int const copy = table.where == pp::placement::bidirectional ? a.micro_batch % 2 : 0;
+      int const copy =
+          table.where == pp::schedules::placement::bidirectional ? a.micro_batch % 2 : 0;
       if (a.kind == action_kind::recompute) order[{'R', a.chunk}][copy].push_back(a.micro_batch);
       for (result const& r : results_of(a)) {
         ++made[r];
@@ -187,17 +188,18 @@ class dice {
   std::mt19937 engine_;
 };
 
-/// A problem for `placement`, with up to the given sizes and times from `shortest` on.
-inline many_costs random_problem(dice& roll, pp::placement where, int most_ranks,
+/// A problem for a placement, with up to the given sizes and times from `shortest` on.
+inline many_costs random_problem(dice& roll, pp::schedules::placement where, int most_ranks,
                                  int most_micro_batches, int shortest) {
   many_costs problem;
   problem.ranks = roll(1, most_ranks);
-  bool const many = where == pp::placement::loop || where == pp::placement::vee;
+  bool const many =
+      where == pp::schedules::placement::loop || where == pp::schedules::placement::vee;
   problem.chunks = problem.ranks * (many ? roll(1, 3) : 1);
   problem.micro_batches = roll(1, most_micro_batches);
   problem.hop = roll(0, 3) == 0 ? 0 : roll(0, 7);
   for (int chunk = 0; chunk < problem.chunks; ++chunk) {
-    pp::chunk_cost cost;
+    pp::schedules::chunk_cost cost;
     cost.forward = roll(shortest, 9);
     cost.backward_input = roll(shortest, 9);
     cost.backward_weight = roll(shortest, 9);
@@ -217,10 +219,10 @@ enum class style {
 };  // anything: BW here, B and W there, now and then an R, a U
 
 /// A right table: again and again some action that could come next, whichever.
-inline pp::dynamic_table random_table(dice& roll, many_costs const& problem, pp::placement where,
-                                      style how) {
-  auto table = pp::dynamic_table(problem.ranks, where, how != style::forward_only);
-  int const step = where == pp::placement::bidirectional ? 2 : 1;
+inline pp::schedules::dynamic_table random_table(dice& roll, many_costs const& problem,
+                                                 pp::schedules::placement where, style how) {
+  auto table = pp::schedules::dynamic_table(problem.ranks, where, how != style::forward_only);
+  int const step = where == pp::schedules::placement::bidirectional ? 2 : 1;
   std::set<result> made;
   auto const follows = [&](char what, int chunk,
                            int mb) {  // the micro-batch before has been through
@@ -264,8 +266,9 @@ inline pp::dynamic_table random_table(dice& roll, many_costs const& problem, pp:
   return table;
 }
 
-inline constexpr pp::placement placements[] = {pp::placement::straight, pp::placement::loop,
-                                               pp::placement::vee, pp::placement::bidirectional};
+inline constexpr pp::schedules::placement placements[] = {
+    pp::schedules::placement::straight, pp::schedules::placement::loop,
+    pp::schedules::placement::vee, pp::schedules::placement::bidirectional};
 inline constexpr style styles[] = {style::forward_only, style::whole, style::split,
                                    style::anything};
 

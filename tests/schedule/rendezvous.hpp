@@ -9,8 +9,8 @@ namespace pp::detail {
 
 /// Whether every rank reaches the end of its steps when a send and its receive complete together
 /// and each side blocks until then. Otherwise the first rank that is stuck, and its position.
-template <pipeline_problem Problem, class Steps>
-constexpr verdict check_rendezvous(Problem const& problem, Steps const& steps) {
+template <schedules::pipeline_problem Problem, class Steps>
+constexpr schedules::verdict check_rendezvous(Problem const& problem, Steps const& steps) {
   auto position = scratch<int>(problem.ranks);
   auto awake = scratch<int>(problem.ranks);
   auto is_awake = scratch<bool>(problem.ranks);
@@ -25,12 +25,12 @@ constexpr verdict check_rendezvous(Problem const& problem, Steps const& steps) {
     int const rank = awake.item[--count];
     is_awake.item[rank] = false;
     while (!at_end(rank)) {
-      rank_step const mine = steps.at(rank, position.item[rank]);
-      if (mine.kind != step_kind::compute) {
+      rank_instruction const mine = steps.at(rank, position.item[rank]);
+      if (mine.kind != instruction_kind::compute) {
         int const peer = mine.peer;
         if (peer < 0 || peer >= problem.ranks || peer == rank || at_end(peer)) break;
-        rank_step const theirs = steps.at(peer, position.item[peer]);
-        bool const meets = theirs.kind != step_kind::compute && theirs.kind != mine.kind &&
+        rank_instruction const theirs = steps.at(peer, position.item[peer]);
+        bool const meets = theirs.kind != instruction_kind::compute && theirs.kind != mine.kind &&
                            theirs.peer == rank && theirs.of == mine.of;
         if (!meets) break;
         ++position.item[peer];
@@ -41,9 +41,9 @@ constexpr verdict check_rendezvous(Problem const& problem, Steps const& steps) {
   }
   for (int rank = 0; rank < problem.ranks; ++rank)
     if (!at_end(rank))
-      return verdict{fault::deadlock, rank, position.item[rank],
-                     steps.at(rank, position.item[rank]).of};
-  return verdict{};
+      return schedules::verdict{fault::deadlock, rank, position.item[rank],
+                                steps.at(rank, position.item[rank]).of};
+  return schedules::verdict{};
 }
 
 }  // namespace pp::detail

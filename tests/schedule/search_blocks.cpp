@@ -11,6 +11,7 @@
 namespace {
 
 using namespace pp;
+using namespace pp::schedules;
 using namespace pp::detail;
 
 /// Idle slots of the slowest rank at equal times, with `chunks` chunks in memory, P to 2P.

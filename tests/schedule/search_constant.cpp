@@ -7,6 +7,7 @@
 namespace {
 
 using namespace pp;
+using namespace pp::schedules;
 
 constexpr auto question =
     equal_times(8, 32, {29802, 29428, 19530, {303104, -172032, -131072}}, 577);

@@ -13,6 +13,7 @@
 namespace {
 
 using namespace pp;
+using namespace pp::schedules;
 using namespace pp::detail;
 using reference::dice;
 using reference::many_costs;

@@ -17,6 +17,7 @@
 namespace {
 
 using namespace pp;
+using namespace pp::schedules;
 using reference::dice;
 
 /// The numbers of the ranks of four stages, or of fewer and no ranks for the others.
@@ -202,7 +203,7 @@ static_assert(peak_in_flight(in_turns, 0) == 4 && peak_in_flight(in_turns, 1) ==
 
 TEST_CASE("replicas are drawn with a shade each", "[stage_ranks]") {
   auto const when = simulate(uneven, in_turns);
-  drawing const d = drawing_of(uneven, in_turns, when);
+  drawings::drawing const d = drawings::of_table(uneven, in_turns, when);
   for (auto const& a : d.ranks[1].actions) CHECK(a.shade == 0);
   for (auto const& a : d.ranks[2].actions) CHECK(a.shade == 1);
   bool starts = false, ends = false;

@@ -15,8 +15,9 @@
 namespace {
 
 using namespace pp;
+using namespace pp::schedules;
 using namespace pp::detail;
-using enum pp::action_kind;
+using enum pp::schedules::action_kind;
 
 TEST_CASE("actions have PyTorch's names", "[torch_csv]") {
   REQUIRE(torch_name(action{forward, 2, 0}) == "2F0");
@@ -24,10 +25,12 @@ TEST_CASE("actions have PyTorch's names", "[torch_csv]") {
   REQUIRE(torch_name(action{backward_input, 1, 3}) == "1I3");
   REQUIRE(torch_name(action{backward_weight, 1, 3}) == "1W3");
   REQUIRE(torch_name(action{update, 1, 3}).empty());
-  REQUIRE(torch_name(rank_step{step_kind::send, {forward, 0, 1}, 1}) == "0SEND_F1");
-  REQUIRE(torch_name(rank_step{step_kind::receive, {forward, 0, 1}, 0}) == "1RECV_F1");
-  REQUIRE(torch_name(rank_step{step_kind::send, {backward, 1, 1}, 0}) == "1SEND_B1");
-  REQUIRE(torch_name(rank_step{step_kind::receive, {backward_input, 1, 1}, 1}) == "0RECV_B1");
+  REQUIRE(torch_name(rank_instruction{instruction_kind::send, {forward, 0, 1}, 1}) == "0SEND_F1");
+  REQUIRE(torch_name(rank_instruction{instruction_kind::receive, {forward, 0, 1}, 0}) ==
+          "1RECV_F1");
+  REQUIRE(torch_name(rank_instruction{instruction_kind::send, {backward, 1, 1}, 0}) == "1SEND_B1");
+  REQUIRE(torch_name(rank_instruction{instruction_kind::receive, {backward_input, 1, 1}, 1}) ==
+          "0RECV_B1");
   auto const problem = equal_times(2, 2);
   REQUIRE(torch_csv(make_dynamic_table<OneFOneB>(problem)) == "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
 }

@@ -14,9 +14,10 @@
 namespace {
 
 using namespace pp;
+using namespace pp::schedules;
 using namespace pp::detail;
 using reference::dice;
-using enum pp::action_kind;
+using enum pp::schedules::action_kind;
 
 /// A table from lists, one per rank.
 dynamic_table lists(std::vector<std::vector<action>> rows, placement where = placement::straight,
@@ -50,11 +51,11 @@ TEST_CASE("each fault is found where it is", "[validate]") {
     REQUIRE(validate(equal_times(3, 2), lists(rows)).what == fault::wrong_shape);
     REQUIRE(validate(equal_times(2, 0), lists(rows)).what == fault::wrong_shape);
     REQUIRE(validate(equal_times(2, 2, {}, 0, 2), lists(rows)).what == fault::wrong_shape);
-    REQUIRE(validate(pp::problem<>{2, 3, 2, 0, {}}, lists(rows, placement::loop)).what ==
+    REQUIRE(validate(pp::schedules::problem<>{2, 3, 2, 0, {}}, lists(rows, placement::loop)).what ==
             fault::wrong_shape);
-    REQUIRE(validate(pp::problem<>{2, 0, 2, 0, {}}, lists(rows, placement::loop)).what ==
+    REQUIRE(validate(pp::schedules::problem<>{2, 0, 2, 0, {}}, lists(rows, placement::loop)).what ==
             fault::wrong_shape);
-    REQUIRE(validate(pp::problem<>{0, 0, 2, 0, {}}, lists({}, placement::loop)).what ==
+    REQUIRE(validate(pp::schedules::problem<>{0, 0, 2, 0, {}}, lists({}, placement::loop)).what ==
             fault::wrong_shape);
   }
   SECTION("a chunk, a micro-batch or a kind that does not exist") {

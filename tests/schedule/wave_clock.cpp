@@ -14,7 +14,7 @@
 
 namespace {
 
-using pp::wave_clock;
+using pp::schedules::wave_clock;
 using reference::dice;
 
 /// The most that a step of `waves` waves does not read, counted step by step.
@@ -49,7 +49,8 @@ constexpr bool is_that_of_two_versions() {
   for (int mini_batch : {1, 4, 7})
     for (int micro_batch = 0; micro_batch < 5 * mini_batch; ++micro_batch)
       for (int ahead : {0, 3})
-        for (pp::action_kind kind : {pp::action_kind::forward, pp::action_kind::backward}) {
+        for (pp::schedules::action_kind kind :
+             {pp::schedules::action_kind::forward, pp::schedules::action_kind::backward}) {
           int const version =
               pp::PipeDream2BW<>::version({kind, micro_batch, ahead, 4, mini_batch});
           if (wave_clock{1}.waves_of_others(micro_batch / mini_batch) !=

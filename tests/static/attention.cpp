@@ -27,18 +27,18 @@ struct SameDocument {
 
 struct Packed : Model<Tokens<256, 256>, Embedding<64>, Positions,
                       Repeat<4, Residual<LayerNorm, Attention<4, Mask<SameDocument>>>,
-                             Residual<LayerNorm, Linear<256>, GELU, Linear<64>>>,
+                             Residual<LayerNorm, Linear<256>, GELUTanh, Linear<64>>>,
                       LayerNorm, Linear<256>, SoftCap<30>, CrossEntropy> {};
 // [/mask]
 
 // [vision]
 /// ViT-B/16.
 struct ViT
-    : Model<Input<224, 224, 3>, PatchEmbedding<768, 16>, ClassToken, Positions,
-            Repeat<
-                12, Residual<LayerNormWith<Epsilon<1, 1'000'000>>, Attention<12, NotCausal>>,
-                Residual<LayerNormWith<Epsilon<1, 1'000'000>>, Linear<3072>, GELUErf, Linear<768>>>,
-            LayerNormWith<Epsilon<1, 1'000'000>>, FirstPosition, Linear<1000>, CrossEntropy> {};
+    : Model<
+          Input<224, 224, 3>, PatchEmbedding<768, 16>, ClassToken, Positions,
+          Repeat<12, Residual<With<LayerNorm, Epsilon<1, 1'000'000>>, Attention<12, NotCausal>>,
+                 Residual<With<LayerNorm, Epsilon<1, 1'000'000>>, Linear<3072>, GELU, Linear<768>>>,
+          With<LayerNorm, Epsilon<1, 1'000'000>>, FirstPosition, Linear<1000>, CrossEntropy> {};
 
 using Trainer = Pipeline<ViT, Stages<4>, MicroBatches<8>, AdamW>;
 static_assert(Trainer::plan.parameters == 86'567'656);  // as published

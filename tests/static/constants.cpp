@@ -13,10 +13,10 @@ namespace {
 template <class Found, wrong::diagnosis What, class... Words>
 constexpr bool says = std::is_same_v<Found, wrong::Use<What, Words...>> ||
                       std::is_same_v<Found, wrong::Layer<1, What, Words...>>;
-template <class Found, class O, member Which>
+template <class Found, class O, wrong::member Which>
 constexpr bool names_function =
     says<Found, wrong::function_must_be_constexpr, O, wrong::Function<Which>>;
-template <class Found, class O, member Which>
+template <class Found, class O, wrong::member Which>
 constexpr bool names_value = says<Found, wrong::value_must_be_constexpr, O, wrong::Value<Which>>;
 
 // ---- layers ----
@@ -28,21 +28,21 @@ using said_of_layer =
 struct Scale {
   static constexpr int parameters = 1;
   static constexpr shape result(shape in) { return in; }
-  static constexpr custom_parameter parameter(int, shape in) { return {1, in.columns()}; }
+  static constexpr custom::parameter parameter(int, shape in) { return {1, in.columns()}; }
   static constexpr long saved_per_sample(shape in) { return in.elements(); }
   static constexpr long flops(shape in) { return in.elements(); }
   template <class T>
-  static void forward(custom_forward<T> const&);
+  static void forward(custom::forward<T> const&);
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const&);
+  static void input_gradient(custom::input_gradient<T> const&);
   template <class T>
-  static void weight_gradient(custom_weight_gradient<T> const&);
+  static void weight_gradient(custom::weight_gradient<T> const&);
 };
 struct late_result : Scale {
   static shape result(shape in) { return in; }
 };
 struct late_parameter : Scale {
-  static custom_parameter parameter(int, shape in) { return {1, in.columns()}; }
+  static custom::parameter parameter(int, shape in) { return {1, in.columns()}; }
 };
 struct late_saved : Scale {
   static long saved_per_sample(shape in) { return in.elements(); }
@@ -54,21 +54,22 @@ struct late_parameters : Scale {
   static inline int parameters = 1;
 };
 struct fails : Scale {  // for the shape that it gets
-  static constexpr custom_parameter parameter(int, shape in) {
-    return in.columns() == 4 ? throw "no" : custom_parameter{1, in.columns()};
+  static constexpr custom::parameter parameter(int, shape in) {
+    return in.columns() == 4 ? throw "no" : custom::parameter{1, in.columns()};
   }
 };
 static_assert(std::is_same_v<said_of_layer<Custom<Scale>>, detail::nothing_wrong>);
 static_assert(
-    names_function<said_of_layer<Custom<late_result>>, Custom<late_result>, member::result>);
+    names_function<said_of_layer<Custom<late_result>>, Custom<late_result>, wrong::member::result>);
 static_assert(names_function<said_of_layer<Custom<late_parameter>>, Custom<late_parameter>,
-                             member::parameter>);
+                             wrong::member::parameter>);
 static_assert(names_function<said_of_layer<Custom<late_saved>>, Custom<late_saved>,
-                             member::saved_per_sample>);
-static_assert(names_function<said_of_layer<Custom<late_flops>>, Custom<late_flops>, member::flops>);
+                             wrong::member::saved_per_sample>);
+static_assert(
+    names_function<said_of_layer<Custom<late_flops>>, Custom<late_flops>, wrong::member::flops>);
 static_assert(names_value<said_of_layer<Custom<late_parameters>>, Custom<late_parameters>,
-                          member::parameters>);
-static_assert(names_function<said_of_layer<Custom<fails>>, Custom<fails>, member::result>);
+                          wrong::member::parameters>);
+static_assert(names_function<said_of_layer<Custom<fails>>, Custom<fails>, wrong::member::result>);
 
 struct described {
   template <class Builder>
@@ -83,15 +84,16 @@ struct late_description {
   }
 };
 static_assert(std::is_same_v<said_of_layer<described>, detail::nothing_wrong>);
-static_assert(names_function<said_of_layer<late_description>, late_description, member::describe>);
+static_assert(
+    names_function<said_of_layer<late_description>, late_description, wrong::member::describe>);
 static_assert(names_function<said_of_layer<Seq<described, Residual<late_description>>>,
-                             late_description, member::describe>);
+                             late_description, wrong::member::describe>);
 static_assert(names_function<said_of_layer<Seq<described, Custom<late_flops>>>, Custom<late_flops>,
-                             member::flops>);
+                             wrong::member::flops>);
 static_assert(names_function<said_of_layer<Seq<Custom<Scale>, late_description>>, late_description,
-                             member::describe>);
+                             wrong::member::describe>);
 
-struct late_formula : activation<late_formula> {
+struct late_formula : Activation<late_formula> {
   static inline bool derivative_reads_output = false;
   template <class T>
   static T forward(T x);
@@ -99,7 +101,7 @@ struct late_formula : activation<late_formula> {
   static T derivative(T x);
 };
 static_assert(
-    names_value<said_of_layer<late_formula>, late_formula, member::derivative_reads_output>);
+    names_value<said_of_layer<late_formula>, late_formula, wrong::member::derivative_reads_output>);
 
 struct Small {
   static constexpr detail::initializer of(int inputs, int) {
@@ -116,10 +118,10 @@ struct of_many {  // not for few
 };
 static_assert(std::is_same_v<said_of_layer<Linear<4, Init<Small>>>, detail::nothing_wrong>);
 static_assert(std::is_same_v<said_of_layer<Linear<4, Init<of_many>>>, detail::nothing_wrong>);
-static_assert(
-    names_function<said_of_layer<Linear<4, Init<late_recipe>>>, Init<late_recipe>, member::of>);
+static_assert(names_function<said_of_layer<Linear<4, Init<late_recipe>>>, Init<late_recipe>,
+                             wrong::member::of>);
 static_assert(names_function<said_of_layer<Group<Init<Small, late_recipe>, Linear<4>>>,
-                             Init<Small, late_recipe>, member::of>);
+                             Init<Small, late_recipe>, wrong::member::of>);
 
 // ---- schedules ----
 
@@ -135,7 +137,7 @@ struct late_name : Order {
   static inline char const* name = "late";
 };
 struct late_where : Order {
-  static inline placement where = placement::straight;
+  static inline schedules::placement where = schedules::placement::straight;
 };
 struct late_chunks : Order {
   static inline int chunks_per_rank = 1;
@@ -156,14 +158,14 @@ struct late_fits : Order {
   static bool fits_a_constant(int, int) { return true; }
 };
 static_assert(std::is_same_v<said<Order>, detail::nothing_wrong>);
-static_assert(names_value<said<late_name>, late_name, member::name>);
-static_assert(names_value<said<late_where>, late_where, member::where>);
-static_assert(names_value<said<late_chunks>, late_chunks, member::chunks_per_rank>);
-static_assert(names_value<said<late_splits>, late_splits, member::splits_backward>);
-static_assert(names_value<said<late_trains>, late_trains, member::trains>);
-static_assert(names_value<said<late_updates>, late_updates, member::updates>);
-static_assert(names_function<said<late_refuses>, late_refuses, member::refuses>);
-static_assert(names_function<said<late_fits>, late_fits, member::fits_a_constant>);
+static_assert(names_value<said<late_name>, late_name, wrong::member::name>);
+static_assert(names_value<said<late_where>, late_where, wrong::member::where>);
+static_assert(names_value<said<late_chunks>, late_chunks, wrong::member::chunks_per_rank>);
+static_assert(names_value<said<late_splits>, late_splits, wrong::member::splits_backward>);
+static_assert(names_value<said<late_trains>, late_trains, wrong::member::trains>);
+static_assert(names_value<said<late_updates>, late_updates, wrong::member::updates>);
+static_assert(names_function<said<late_refuses>, late_refuses, wrong::member::refuses>);
+static_assert(names_function<said<late_fits>, late_fits, wrong::member::fits_a_constant>);
 
 // ---- optimizers ----
 
@@ -174,14 +176,14 @@ struct late_title : SGD {
   static inline char const* name = "late";
 };
 struct late_takes : Muon {
-  static bool takes(tensor_kind) { return true; }
+  static bool takes(custom::tensor_kind) { return true; }
 };
 struct late_state_elements : Muon {
-  static long state_elements(tensor_shape const&) { return 0; }
+  static long state_elements(custom::tensor_shape const&) { return 0; }
 };
 struct late_workspace : Muon {
   template <class Backend, class T>
-  static long workspace_elements(tensor_shape const&) {
+  static long workspace_elements(custom::tensor_shape const&) {
     return 0;
   }
 };
@@ -190,12 +192,13 @@ static_assert((optimizer<SGD> && optimizer<Adam> && optimizer<AdamW> && optimize
 static_assert(std::is_same_v<said<Muon>, detail::nothing_wrong> &&
               std::is_same_v<said<LAMB, FP64>, detail::nothing_wrong> &&
               std::is_same_v<said<Adafactor>, detail::nothing_wrong>);
-static_assert(names_value<said<late_states>, late_states, member::states>);
-static_assert(names_value<said<late_title>, late_title, member::name>);
-static_assert(names_function<said<late_takes>, late_takes, member::takes>);
+static_assert(names_value<said<late_states>, late_states, wrong::member::states>);
+static_assert(names_value<said<late_title>, late_title, wrong::member::name>);
+static_assert(names_function<said<late_takes>, late_takes, wrong::member::takes>);
 static_assert(
-    names_function<said<late_state_elements>, late_state_elements, member::state_elements>);
-static_assert(names_function<said<late_workspace>, late_workspace, member::workspace_elements>);
+    names_function<said<late_state_elements>, late_state_elements, wrong::member::state_elements>);
+static_assert(
+    names_function<said<late_workspace>, late_workspace, wrong::member::workspace_elements>);
 
 // ---- recompute policies ----
 
@@ -218,21 +221,21 @@ struct late_recomputes : Norms {
   static inline bool recomputes = true;
 };
 static_assert(std::is_same_v<said<Norms>, detail::nothing_wrong>);
-static_assert(names_function<said<late_drops>, late_drops, member::drops>);
-static_assert(names_function<said<drops_of_some>, drops_of_some, member::drops>);
-static_assert(names_value<said<late_keeps_last>, late_keeps_last, member::keeps_last>);
-static_assert(names_value<said<late_recomputes>, late_recomputes, member::recomputes>);
+static_assert(names_function<said<late_drops>, late_drops, wrong::member::drops>);
+static_assert(names_function<said<drops_of_some>, drops_of_some, wrong::member::drops>);
+static_assert(names_value<said<late_keeps_last>, late_keeps_last, wrong::member::keeps_last>);
+static_assert(names_value<said<late_recomputes>, late_recomputes, wrong::member::recomputes>);
 struct only_drops {
   static constexpr bool drops(op_kind) { return true; }
 };
 struct only_recomputes {
   static constexpr bool recomputes = true;
 };
-template <member Lacks, class O>
+template <wrong::member Lacks, class O>
 inline constexpr bool lacks_of_recompute =
     says<said<O>, wrong::recompute_is_incomplete, O, wrong::Missing<Lacks>>;
-static_assert(lacks_of_recompute<member::recomputes, only_drops> &&
-              lacks_of_recompute<member::drops, only_recomputes>);
+static_assert(lacks_of_recompute<wrong::member::recomputes, only_drops> &&
+              lacks_of_recompute<wrong::member::drops, only_recomputes>);
 
 // ---- precisions ----
 
@@ -251,15 +254,15 @@ struct of_integers : FP32 {
 struct of_longs : FP32 {
   using value = long;
 };
-template <member Lacks, class O>
+template <wrong::member Lacks, class O>
 inline constexpr bool lacks_of_precision =
     says<said<O>, wrong::precision_is_incomplete, O, wrong::Missing<Lacks>>;
-static_assert(names_value<said<late_precision>, late_precision, member::name>);
-static_assert(names_value<said<late_scale>, late_scale, member::scales_loss>);
-static_assert(names_value<said<late_product>, late_product, member::product>);
-static_assert(lacks_of_precision<member::element, of_integers> &&
-              lacks_of_precision<member::value, of_longs> &&
-              lacks_of_precision<member::name, number_types<float, float, dtype::f32>>);
+static_assert(names_value<said<late_precision>, late_precision, wrong::member::name>);
+static_assert(names_value<said<late_scale>, late_scale, wrong::member::scales_loss>);
+static_assert(names_value<said<late_product>, late_product, wrong::member::product>);
+static_assert(lacks_of_precision<wrong::member::element, of_integers> &&
+              lacks_of_precision<wrong::member::value, of_longs> &&
+              lacks_of_precision<wrong::member::name, number_types<float, float, dtype::f32>>);
 
 // ---- transports ----
 
@@ -275,16 +278,16 @@ struct says_nothing {};
 struct of_no_ranks : in_process {};
 struct waits_in_vain : in_process {
   using in_process::in_process;
-  void wait(int, milestone, int, failure_flag const&);
+  void wait(int, transports::milestone, int, transports::failure_flag const&);
 };
-template <member Lacks, class T>
+template <wrong::member Lacks, class T>
 inline constexpr bool lacks_of_transport =
     says<said<Over<T>>, wrong::transport_is_incomplete, Over<T>, wrong::Missing<Lacks>>;
 static_assert(std::is_same_v<said<Over<in_process>>, detail::nothing_wrong>);
-static_assert(names_value<said<Over<late_copies>>, Over<late_copies>, member::copies>);
-static_assert(lacks_of_transport<member::copies, says_nothing> &&
-              lacks_of_transport<member::constructor, of_no_ranks> &&
-              lacks_of_transport<member::wait, waits_in_vain>);
+static_assert(names_value<said<Over<late_copies>>, Over<late_copies>, wrong::member::copies>);
+static_assert(lacks_of_transport<wrong::member::copies, says_nothing> &&
+              lacks_of_transport<wrong::member::constructor, of_no_ranks> &&
+              lacks_of_transport<wrong::member::wait, waits_in_vain>);
 
 // ---- partition policies ----
 
@@ -320,12 +323,13 @@ using said_of_cuts =
     typename decltype(diagnose_pipeline<SmallNet,
                                         option_set<PortableHost, Stages<2>, O...>>())::type;
 static_assert(std::is_same_v<said_of_cuts<Halves>, detail::nothing_wrong>);
-static_assert(names_function<said_of_cuts<late_cut>, late_cut, member::cut>);
-static_assert(names_function<said_of_cuts<cut_beyond_the_last>, cut_beyond_the_last, member::cut>);
+static_assert(names_function<said_of_cuts<late_cut>, late_cut, wrong::member::cut>);
+static_assert(
+    names_function<said_of_cuts<cut_beyond_the_last>, cut_beyond_the_last, wrong::member::cut>);
 static_assert(says<said_of_cuts<cut_by_nothing>, wrong::cuts_must_ascend_and_make_as_many_stages,
                    cut_by_nothing, Stages<2>, wrong::Layers<2>>);
 static_assert(says<said<cut_of_two>, wrong::partition_is_incomplete, cut_of_two,
-                   wrong::Missing<member::cut>>);
+                   wrong::Missing<wrong::member::cut>>);
 
 // ---- the list of families ----
 
@@ -341,7 +345,9 @@ static_assert(std::is_same_v<mixed::get<option_family::optimizer>, AdamW> &&
 // Each default is of its own family, and of no other.
 template <class... Family>
 constexpr bool defaults_are_of_their_family(detail::layers<Family...> all) {
-  return ((find_family<typename Family::fallback>(all) == detail::leaf_index<Family>(all)) && ...);
+  return (
+      (detail::find_family<typename Family::fallback>(all) == detail::leaf_index<Family>(all)) &&
+      ...);
 }
 static_assert(defaults_are_of_their_family(option_families{}));
 

@@ -43,7 +43,7 @@ static_assert(Net::valid);
 }  // namespace layers_of_layers
 
 namespace targets {
-struct Measured : element_loss<Measured, Target<"variance">> {
+struct Measured : ElementLoss<Measured, Target<"variance">> {
   template <class T>
   PIPE_HD static T value(T x, T target, T variance) {
     return (x - target) * (x - target) / (T(2) * variance);

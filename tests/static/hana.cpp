@@ -39,7 +39,7 @@ namespace hana = boost::hana;
 
 // [blocks]
 template <int Width, int Kernel>
-using Cell = Residual<LayerNorm, Linear<Kernel * Width>, GELU, Linear<Width>>;
+using Cell = Residual<LayerNorm, Linear<Kernel * Width>, GELUTanh, Linear<Width>>;
 
 constexpr auto cells = hana::transform(hana::tuple_c<int, 1, 2, 3, 4>, [](auto i) {
   constexpr int n = decltype(i)::value;
@@ -107,25 +107,25 @@ using namespace hana::literals;
 struct Small : Model<Input<8>, Linear<16>, ReLU, Linear<4>, MSE> {};
 
 constexpr auto is_relu = hana::equal.to(hana::type_c<ReLU>);
-constexpr auto smooth = hana::replace_if(layers_of<Small>, is_relu, hana::type_c<GELU>);
+constexpr auto smooth = hana::replace_if(layers_of<Small>, is_relu, hana::type_c<GELUTanh>);
 struct Smooth : Model<decltype(smooth)> {};
 
 constexpr auto normed = hana::insert(layers_of<Small>, 1_c, hana::type_c<LayerNorm>);
 struct Normed : Model<decltype(normed)> {};
 // [/lists]
 
-static_assert(std::is_base_of_v<Model<Input<8>, Linear<16>, GELU, Linear<4>, MSE>, Smooth>);
+static_assert(std::is_base_of_v<Model<Input<8>, Linear<16>, GELUTanh, Linear<4>, MSE>, Smooth>);
 static_assert(
     std::is_base_of_v<Model<Input<8>, LayerNorm, Linear<16>, ReLU, Linear<4>, MSE>, Normed>);
 static_assert(std::is_base_of_v<Model<Input<8>, Linear<16>, ReLU, Linear<4>, MSE>,
                                 Model<decltype(layers_of<Small>)>>);
 static_assert(hana::count_if(layers_of<Small>, is_relu) == hana::size_c<1>);
-static_assert(layers_of<Repeat<3, ReLU, GELU>> == hana::tuple_t<ReLU, GELU>);
+static_assert(layers_of<Repeat<3, ReLU, GELUTanh>> == hana::tuple_t<ReLU, GELUTanh>);
 static_assert(layers_of<Seq<>> == hana::tuple_t<>);
 
 // Lists in lists, among layers, and of no or one layer.
 constexpr auto nested = hana::make_tuple(hana::tuple_t<Linear<8>, ReLU>, hana::type_c<Linear<4>>);
-constexpr auto maybe = hana::if_(hana::false_c, hana::just(hana::type_c<GELU>), hana::nothing);
+constexpr auto maybe = hana::if_(hana::false_c, hana::just(hana::type_c<GELUTanh>), hana::nothing);
 using Around = Model<Input<8>, decltype(nested), LayerNorm, decltype(maybe),
                      decltype(hana::just(hana::type_c<Softmax>)), MSE>;
 using Written = Model<Input<8>, Linear<8>, ReLU, Linear<4>, LayerNorm, Softmax, MSE>;
@@ -162,12 +162,12 @@ static_assert(functions::parameters_of<Outer>() == functions::parameters_of<Inne
 // template takes it.
 template <class...>
 struct Any;
-constexpr auto two = boost::hana::tuple_t<ReLU, GELU>;
-static_assert(std::is_same_v<Unpack<Residual, decltype(two)>, Residual<ReLU, GELU>>);
-static_assert(std::is_same_v<Unpack<Seq, decltype((two))>, Seq<ReLU, GELU>>);
+constexpr auto two = boost::hana::tuple_t<ReLU, GELUTanh>;
+static_assert(std::is_same_v<Unpack<Residual, decltype(two)>, Residual<ReLU, GELUTanh>>);
+static_assert(std::is_same_v<Unpack<Seq, decltype((two))>, Seq<ReLU, GELUTanh>>);
 static_assert(
     std::is_same_v<Unpack<Any, boost::hana::basic_tuple<boost::hana::type<int>>>, Any<int>>);
 static_assert(std::is_same_v<Unpack<Any, boost::hana::tuple<>>, Any<>>);
-static_assert(std::is_same_v<Unpack<Any, decltype(boost::hana::to_set(two))>, Any<ReLU, GELU>>);
+static_assert(std::is_same_v<Unpack<Any, decltype(boost::hana::to_set(two))>, Any<ReLU, GELUTanh>>);
 
 }  // namespace

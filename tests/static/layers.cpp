@@ -21,8 +21,9 @@ struct Pictures : Model<Input<64, 64, 3>, PatchEmbedding<96, 16>,  // 4 x 4 patc
 // [linear]
 /// A feed-forward part as in Llama, and one with a slope, a limit and dropout of one in ten.
 using Gated = Residual<RMSNorm, Linear<2 * 172, NoBias>, SwiGLU, Linear<64, NoBias>>;
-using Plain = Residual<LayerNorm, Linear<256, Init<Kaiming, Zeros>>, LeakyReLUWith<1, 5>,
-                       Linear<64>, SoftCap<30>, Dropout<1, 10>>;
+using Plain =
+    Residual<LayerNorm, Linear<256, Init<Kaiming, Zeros>>, With<LeakyReLU, NegativeSlope<1, 5>>,
+             Linear<64>, SoftCap<30>, Dropout<1, 10>>;
 // [/linear]
 
 // [attention]
@@ -49,17 +50,17 @@ struct Segments
 // [normalisation]
 struct Norms
     : Model<Input<8, 8, 3>, Conv2d<16, 3, NoBias>, BatchNorm, ReLU,  // (6, 6, 16)
-            Conv2d<16, 3, NoBias>, BatchNormWith<SyncOver<4>, Momentum<1, 100>>,
+            Conv2d<16, 3, NoBias>, With<BatchNorm, SyncOver<4>, Momentum<1, 100>>,
             ReLU,  // (4, 4, 16)
-            Conv2d<16, 1>, GroupNorm<4>, InstanceNormWith<WithAffine>,
+            Conv2d<16, 1>, GroupNorm<4>, With<InstanceNorm, WithAffine>,
             LocalResponseNorm<5, ResponseScale<1, 2'000>>,
-            LayerNormWith<Epsilon<1, 1'000'000'000'000>>, MeanPool, Linear<10>, CrossEntropy> {};
+            With<LayerNorm, Epsilon<1, 1'000'000'000'000>>, MeanPool, Linear<10>, CrossEntropy> {};
 // [/normalisation]
 
 // [shapes]
 struct Mixer : Model<Input<28, 28, 1>, Pad<2>,                     // (32, 32, 1)
                      Conv2d<24, 8, Stride<8>>, Reshape<Rest, 24>,  // (4, 4, 24), then (16, 24)
-                     Residual<LayerNorm, Linear<48>, GELU, Linear<24>>,
+                     Residual<LayerNorm, Linear<48>, GELUTanh, Linear<24>>,
                      Flatten,  // (384)
                      Linear<10>, CrossEntropy> {};
 // [/shapes]
@@ -68,11 +69,11 @@ struct Mixer : Model<Input<28, 28, 1>, Pad<2>,                     // (32, 32, 1
 /// Rare classes count more, targets are smoothed, and the batch brings a weight for each row.
 struct Classes
     : Model<Input<20>, Linear<32>, Tanh, Linear<3>,
-            CrossEntropyWith<ClassWeights<1, 5, 2>, LabelSmoothing<1, 10>, Weights<"weight">>> {};
+            With<CrossEntropy, ClassWeights<1, 5, 2>, LabelSmoothing<1, 10>, Weights<"weight">>> {};
 /// Robust regression of two numbers, on a scale of 1/2; a sample without them has a weight of 0.
 struct Line : Model<Input<20>, Linear<32>, Tanh, Linear<2>, Huber<1, 2, Weights<"there">>> {};
 /// Yes or no for each of five questions.
-struct Answers : Model<Input<20>, Linear<32>, Tanh, Linear<5>, BCEWith<PosWeight<3>>> {};
+struct Answers : Model<Input<20>, Linear<32>, Tanh, Linear<5>, With<BCE, PosWeight<3>>> {};
 // [/losses]
 
 /// The numbers of a model that are trained; constants: those that are not.
@@ -144,7 +145,7 @@ struct Cells : Model<Input<7, 6, 8>, L..., MSE> {};
 template <class M, class Without>
 inline constexpr long work_beside = work<M>() - work<Without>();
 static_assert(work_beside<Rows<Tanh, Linear<8>>, Rows<Tanh>> == 2 * 6 * 8 * 8 + 6 * 8);
-static_assert(work_beside<Rows<Tanh, GELU>, Rows<Tanh>> == 8 * 6 * 8);
+static_assert(work_beside<Rows<Tanh, GELUTanh>, Rows<Tanh>> == 8 * 6 * 8);
 static_assert(work_beside<Rows<Tanh, LayerNorm>, Rows<Tanh>> == 8 * 6 * 8);
 static_assert(work_beside<Rows<Tanh, BatchNorm>, Rows<Tanh>> == 12 * 6 * 8);
 static_assert(
@@ -167,7 +168,7 @@ template <class... L>
 inline constexpr long kept_beside = (Pipeline<Kept<L...>>::plan.stages[0].saved_bytes -
                                      Pipeline<Kept<>>::plan.stages[0].saved_bytes) /
                                     long(sizeof(float));
-static_assert(kept_beside<Linear<32>, GELU, Dropout<1, 10>> == 16 * 32);  // x of GELU
+static_assert(kept_beside<Linear<32>, GELUTanh, Dropout<1, 10>> == 16 * 32);  // x of GELUTanh
 static_assert(kept_beside<Dropout<1, 10>, MaxPool1d<2>, UpsampleNearest1d<2>> == 16 * 32);
 static_assert(kept_beside<Softmax> == 16 * 32);
 static_assert(kept_beside<LayerNorm> == 16 * 2 && kept_beside<BatchNorm> == 3 * 32);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Both namespaces at once: what a program means by a name of the standard library is that name, and
-// words that programs have types of their own for are not taken.
+// words that programs have types of their own for are not taken; nor are names of layers, losses
+// and optimizers that other libraries have and this one lacks.
 #include <algorithm>
 #include <barrier>
 #include <cmath>
@@ -33,29 +34,43 @@
 using namespace std;
 using namespace pp;
 
+struct action {};
 struct address {};
 struct builder {};
 struct cost {};
+struct drawing {};
 struct graph {};
 struct group {};
 struct op {};
 struct parameter {};
+struct placement {};
+struct problem {};
 struct program {};
 struct region {};
 struct step {};
+struct transfer {};
 struct value {};
 struct view {};
-using of_the_program =
-    tuple<address, builder, cost, graph, group, op, parameter, program, region, step, value, view>;
-static_assert(tuple_size_v<of_the_program> == 12);
+using of_the_program = tuple<action, address, builder, cost, drawing, graph, group, op, parameter,
+                             placement, problem, program, region, step, transfer, value, view>;
+static_assert(tuple_size_v<of_the_program> == 17);
+
+template <int Channels, int Size>
+struct Conv3d {};
+struct CrossEntropyLoss {};
+struct LSTM {};
+struct PReLU {};
+struct RMSprop {};
+using of_other_libraries = tuple<Conv3d<16, 3>, CrossEntropyLoss, LSTM, PReLU, RMSprop>;
+static_assert(tuple_size_v<of_other_libraries> == 5);
 
 namespace {
 
 struct Net : Model<Input<3>, Linear<4>, Tanh, Linear<2>, MSE> {};
 using Trainer = Pipeline<Net, SGD, Stages<2>, MicroBatches<2>, OneFOneB, PortableHost>;
 static_assert(Trainer::plan().stages[0].rank == 0);
-constexpr auto question = equal_times(2, 4);
-static_assert(validate(question, make_table<GPipe, 2, 4>(question)).ok());
+constexpr auto question = schedules::equal_times(2, 4);
+static_assert(schedules::validate(question, schedules::make_table<GPipe, 2, 4>(question)).ok());
 
 [[maybe_unused]] bool use(vector<int>& v) {
   mt19937 bits(1);

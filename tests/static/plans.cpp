@@ -113,12 +113,13 @@ static_assert(four::plan.links[0].from == 0 && four::plan.links[0].to == 1 &&
 static_assert(four::plan.links[1].from == 1 && four::plan.links[1].to == 0 &&
               four::plan.links[1].values == 0 && four::plan.links[1].gradients == 4 * 64);
 static_assert(four::plan.step_bytes_of(four::plan.links[5]) == 8 * 4 * 64);
-static_assert(Even1F1B<4, 8, SumIn<2>>::plan.step_bytes_of(four::plan.links[5]) == 2 * 8 * 4 * 64);
+static_assert(Even1F1B<4, 8, GradientAccumulation<2>>::plan.step_bytes_of(four::plan.links[5]) ==
+              2 * 8 * 4 * 64);
 // Per unit of the time of the slowest rank, which has a share of it all: bytes over time.
 static_assert([] {
   long slowest = 0;
   for (int s = 0; s < 4; ++s) {
-    chunk_cost const& c = four::compiled::times().cost(s);
+    schedules::chunk_cost const& c = four::compiled::times().cost(s);
     long const time = c.forward + c.backward_input + c.backward_weight;
     slowest = time > slowest ? time : slowest;
   }
@@ -139,7 +140,7 @@ static_assert(four::plan.exchange_bytes_of(3, 4) ==
 template <int N>
 struct Gpt : Model<Tokens<96, 32>, Embedding<48>, Positions,
                    Repeat<N, Residual<LayerNorm, Attention<4>>,
-                          Residual<LayerNorm, Linear<192>, GELU, Linear<48>>>,
+                          Residual<LayerNorm, Linear<192>, GELUTanh, Linear<48>>>,
                    LayerNorm, Linear<96>, CrossEntropy> {};
 template <int N, class... More>
 using compiled = compiled_pipeline<Gpt<N>, option_set<PortableHost, More...>>;
@@ -149,9 +150,10 @@ static_assert(Gpt<96>::graph.size.units == 2 + 2 * 96 + 2);
 
 namespace replicas {
 // [replicas]
-struct Net : Model<Input<512>, Linear<512>, ReLU,
-                   Residual<LayerNorm, Linear<2048>, GELU, Linear<512>>,  // four fifths of the time
-                   Linear<512>, ReLU, Linear<10>, CrossEntropy> {};
+struct Net
+    : Model<Input<512>, Linear<512>, ReLU,
+            Residual<LayerNorm, Linear<2048>, GELUTanh, Linear<512>>,  // four fifths of the time
+            Linear<512>, ReLU, Linear<10>, CrossEntropy> {};
 using Three = Pipeline<Net, Stages<3>, MicroBatches<16>, AdamW>;
 using Six = Pipeline<Net, StageReplicas<1, 4, 1>, MicroBatches<16>, AdamW>;  // on 6 ranks
 static_assert(Three::plan.imbalance > 2.3 && Six::plan.imbalance < 1.25);

@@ -5,8 +5,8 @@
 #include <pipe/pipe.hpp>
 using namespace pp;
 
-using Block =
-    Seq<Residual<LayerNorm, Attention<6>>, Residual<LayerNorm, Linear<1536>, GELU, Linear<384>>>;
+using Block = Seq<Residual<LayerNorm, Attention<6>>,
+                  Residual<LayerNorm, Linear<1536>, GELUTanh, Linear<384>>>;
 
 struct GPT
     : Model<Tokens<256, 256>,  // vocabulary, context

@@ -5,9 +5,10 @@
 #include <pipe/pipe.hpp>
 
 using namespace pp;
+using namespace pp::schedules;
 using namespace pp::detail;
 
-struct Mlp : Model<Input<64>, Repeat<8, Linear<64>, GELU>, Linear<8>, MSE> {};
+struct Mlp : Model<Input<64>, Repeat<8, Linear<64>, GELUTanh>, Linear<8>, MSE> {};
 
 namespace gpipe {
 // [gpipe]

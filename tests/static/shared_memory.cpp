@@ -59,7 +59,7 @@ struct product_alone {
     g.anchor = Kind, g.rows = g.columns = 1000, g.attributes = detail::contraction_attributes{1000};
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
     if (Kind == op_kind::matmul_weight_gradient)
-      g.prologue.push_back(detail::step{op_kind::bias_gradient, 0, -1, 3, false});
+      g.prologue.push_back(detail::pointwise_op{op_kind::bias_gradient, 0, -1, 3, false});
     g.slots = 4;
     return g;
   }

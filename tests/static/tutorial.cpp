@@ -23,7 +23,7 @@ static_assert(Trainer::plan.parameters == 784 * 128 + 128 + 128 * 10 + 10);
 
 // [words]
 using Block = Seq<Residual<LayerNorm, Attention<4>>,  //
-                  Residual<LayerNorm, Linear<256>, GELU, Linear<64>>>;
+                  Residual<LayerNorm, Linear<256>, GELUTanh, Linear<64>>>;
 
 struct Words
     : Model<Tokens<256, 64>,  // every byte is a token; a window of 64
@@ -58,7 +58,7 @@ template <int Layers, int Width, int Heads>
 using Gpt2Block =
     Seq<Residual<LayerNorm, Attention<Heads, OutputInit<ScaledNormal<2, 100, Layers>, Zeros>>,
                  Dropout<1, 10>>,
-        Residual<LayerNorm, Linear<4 * Width>, GELU,
+        Residual<LayerNorm, Linear<4 * Width>, GELUTanh,
                  Linear<Width, Init<ScaledNormal<2, 100, Layers>, Zeros>>, Dropout<1, 10>>>;
 
 struct Gpt2 : Model<Tokens<50257, 1024>,

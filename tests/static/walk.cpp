@@ -10,7 +10,7 @@ using namespace pp::detail;
 namespace walk {
 
 using Block =
-    Seq<Residual<LayerNorm, Attention<3>>, Residual<LayerNorm, Linear<384>, GELU, Linear<96>>>;
+    Seq<Residual<LayerNorm, Attention<3>>, Residual<LayerNorm, Linear<384>, GELUTanh, Linear<96>>>;
 struct GPT : Model<Tokens<256, 128>, Embedding<96>, Positions, Repeat<8, Block>, LayerNorm,
                    Linear<256>, CrossEntropy> {};
 using Trainer = Pipeline<GPT, Stages<4>, MicroBatches<8>, MicroBatchSize<2>, AdamW>;
@@ -49,7 +49,7 @@ static_assert(kernels[detail::op_list::input_gradients].segments.size() == 58);
 static_assert(kernels[detail::op_list::weight_gradients].segments.size() == 52);
 static_assert(passes::groups == 25);
 static_assert(passes::group_at(5).anchor == op_kind::matmul &&
-              passes::group_at(5).epilogue.size() == 2);  // bias, GELU
+              passes::group_at(5).epilogue.size() == 2);  // bias, GELUTanh
 // [/fuse]
 
 // [schedule]
@@ -57,8 +57,9 @@ static_assert(Trainer::compiled::work::judgement().ok());
 static_assert(Trainer::compiled::table().size(0) ==
               16);  // 8 forwards, 8 backwards; the update follows
 static_assert(Trainer::compiled::table().at(0, 3).kind ==
-              action_kind::forward);  // rank 0 begins with four
-static_assert(Trainer::compiled::table().at(0, 4) == action{action_kind::backward, 0, 0});
+              schedules::action_kind::forward);  // rank 0 begins with four
+static_assert(Trainer::compiled::table().at(0, 4) ==
+              schedules::action{schedules::action_kind::backward, 0, 0});
 // [/schedule]
 
 // [memory]
@@ -69,7 +70,7 @@ static_assert(Trainer::plan.rank_bytes[0] == 19'013'504 &&
 // [/memory]
 
 // The picture of the named value: that of examples/encoder_decoder.cpp.
-using Think = Residual<LayerNorm, Linear<192>, GELU, Linear<64>>;
+using Think = Residual<LayerNorm, Linear<192>, GELUTanh, Linear<64>>;
 struct Speller : Model<Tokens<10, 6>, Embedding<64>, Positions,
                        Repeat<2, Residual<LayerNorm, Attention<4, NotCausal>>, Think>, LayerNorm,
                        Stash<"digits">, Named<"words", Tokens<30, 10>>,

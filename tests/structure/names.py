@@ -4,9 +4,10 @@
 
     names.py ROOT [--write [FILE]]
 
-Namespace pp holds these names and no others: what is for the library itself is in an inner namespace, `pp::detail` where a folder has none of
-its own. A page mentions a name in CamelCase in any code, another name as `name`, `name(...)` or `name<...>`. A name of namespace pp that no
-page mentions is a fault, and so is one without a sentence that says what it is. What a model is made of, the names of include/pipe/nn, are each in
+Namespace pp holds these names and no others, but for those of PURPOSES; what is for the library itself is in another inner namespace, `pp::detail`
+where a folder has none of its own. A page mentions a name in CamelCase in any code, another name as `name`, `name(...)` or `name<...>`, and one
+of an inner namespace as `inner::name` (docs/schedules opens `schedules`). A name that no page mentions is a fault, and so is one without a
+sentence that says what it is, or one of pp itself more than MOST_NAMES. What a model is made of, the names of include/pipe/nn, are each in
 the first column of a table on exactly one page of docs/reference/layers or on language.md; there a name that is a link is defined elsewhere.
 """
 import argparse
@@ -18,8 +19,8 @@ from pathlib import Path
 PAGE = Path("build/names.md")
 HEAD = """# All names
 
-What a program may write of namespace `pp`, made from the headers and the pages by `tests/structure/names.py`. Everything else in the
-headers is for the library itself and may change in any release.
+What a program may write of namespace `pp` and of its inner namespaces for one purpose each, made from the headers and the pages by
+`tests/structure/names.py`. Everything else in the headers is for the library itself and may change in any release.
 
 | name | | header | read on |
 |---|---|---|---|
@@ -31,8 +32,9 @@ FOLDERS = ["reference", "howto", "tutorial", "schedules", "reference/layers"]
 SHOWN = 2  # pages per name
 NAMESPACE = re.compile(r"^(?:inline )?namespace ([\w:]+) \{")
 END = re.compile(r"^\}  // namespace")
-TYPE = re.compile(r"^(?:struct|class|enum class|enum|concept|using)\s+(?:PIPE_\w+\s+|alignas\([^)]*\)\s+|\[\[[^\]]*\]\]\s+)*(\w+)(?=[\s;:={]|$)")
-VALUE = re.compile(r"^(?:inline )?constexpr [\w:<> ]+?(\w+)(?: =|\{)")
+SHORT_END = "}"  # of a namespace with one declaration, behind which clang-format puts no comment
+TYPE = re.compile(r"^(?:struct|class|enum class|enum|concept|using)\s+(?:PIPE_\w+\s+|alignas\([^)]*\)\s+|\[\[[^\]]*\]\]\s+)*(\w+)(?!::)(?=[\s;:={]|$)")
+VALUE = re.compile(r"^(?:inline )?constexpr [\w:<> ]+?(\w+)(?: =|\{|\[)")
 FUNCTION = re.compile(r"^(?!return|else|if|for|static_assert|template|requires)(?:\[\[[\w:, ]+\]\] )?[A-Za-z_][\w:<>,&*\[\]() .]*?\b([a-z]\w*)\(")
 CODE = re.compile(r"```.*?```|`[^`\n]+`", re.S)
 PROGRAM = re.compile(r"```cpp\n(.*?)```", re.S)
@@ -41,24 +43,28 @@ OTHER = re.compile(r'//.*|"(?:\\.|[^"\\\n])*"')  # comments and texts
 LINK = re.compile(r"\[[^\]]*\]\([^)]*\)")
 ALONE = re.compile(r"`(?:pp::)?([a-z]\w*)(?:`|[(<])")
 QUALIFIED = re.compile(r"\bpp::([a-z]\w*)")
-LEFT_OUT = ("page_script.hpp", "page_interaction.hpp", "elsewhere.hpp")  # no C++; names of what there is not
+MOST_NAMES = 380  # of namespace pp. What a feature adds is listed in the CHANGELOG with the page of each name; nothing else raises the bound
+PURPOSES = ("console", "custom", "drawings", "files", "math", "sampling", "schedules", "transports")  # inner namespaces for programs
+PUBLIC = [["pp"], *(["pp", inner] for inner in PURPOSES)]
+INNER = re.compile(rf"\b(?:{'|'.join(PURPOSES)})::\w+")
 LABELS = ("law:", "needs:", "throws:", "shape:", "cost:", "source:", "post:")
 
 
 def declarations(header):
-    """(name, first sentence of its docstring) of everything that a header declares in namespace pp itself."""
-    inside, doc, pending = [], [], []
-    for line in header.read_text(encoding="utf-8").splitlines():
+    """(name, first sentence of its docstring) of everything that a header declares in namespace pp itself or in one of PURPOSES."""
+    inside, begun, doc, pending = [], 0, [], []
+    for number, line in enumerate(header.read_text(encoding="utf-8").splitlines()):
         if match := NAMESPACE.match(line):
             inside.append(match[1])
-        elif END.match(line):
+            begun = number
+        elif END.match(line) or line == SHORT_END and number == begun + 2:
             inside.pop()
         elif line.startswith("///"):
             doc.append(line[3:].strip())
-        elif inside == ["pp"] and line and not line[0].isspace():
+        elif inside in PUBLIC and line and not line[0].isspace():
             match = TYPE.match(line) or VALUE.match(line) or FUNCTION.match(line)
             if match:
-                yield match[1], first_sentence(doc or pending)
+                yield "::".join([*inside[1:], match[1]]), first_sentence(doc or pending)
                 doc, pending = [], []
             elif line.startswith(("template", "requires")):
                 pending, doc = doc or pending, []
@@ -81,20 +87,23 @@ def names_in(page):
     text = page.read_text(encoding="utf-8")
     types = {word for code in CODE.findall(text) for word in re.findall(r"\b[A-Z]\w*", code)}
     programs = {word for code in PROGRAM.findall(text) for word in WORD.findall(OTHER.sub("", code))}
-    return types | set(ALONE.findall(text)) | set(QUALIFIED.findall(text)) | programs
+    inner = set(INNER.findall(text))
+    if page.parent.name == "schedules":
+        inner |= {f"schedules::{word}" for code in CODE.findall(text) for word in re.findall(r"\w+", code)}
+    return types | set(ALONE.findall(text)) | set(QUALIFIED.findall(text)) | programs | inner
 
 
 def defined_in(page):
     """The names of layers in the first column of the page's tables."""
     text = PROGRAM.sub("", page.read_text(encoding="utf-8"))
     cells = (LINK.sub("", line.split("|")[1]) for line in text.splitlines() if line.startswith("|"))
-    return {name for cell in cells for name in re.findall(r"`(\w+)", cell)}
+    return {name for cell in cells for name in re.findall(r"`((?:\w+::)*\w+)", cell)}
 
 
 def names_in_program(source):
     """What an example takes of the library."""
     text = OTHER.sub("", source.read_text(encoding="utf-8"))
-    return set(QUALIFIED.findall(text)) | (set(WORD.findall(text)) if "using namespace pp;" in text else set())
+    return set(QUALIFIED.findall(text)) | set(INNER.findall(text)) | (set(WORD.findall(text)) if "using namespace pp;" in text else set())
 
 
 def order(page):
@@ -114,7 +123,7 @@ def public(root):
     """Of each name in namespace pp its first sentence and its header."""
     found = {}
     for header in sorted((root / "include" / "pipe").rglob("*")):
-        if header.suffix in (".hpp", ".cuh") and header.name not in LEFT_OUT:
+        if header.suffix in (".hpp", ".cuh"):
             for name, sentence in declarations(header):
                 known = found.setdefault(name, [sentence, header.relative_to(root / "include").as_posix()])
                 known[0] = known[0] or sentence
@@ -132,7 +141,8 @@ def make(root, page=PAGE):
     for name, (sentence, header) in sorted(public(root).items(), key=lambda item: (item[0].lower(), item[0])):
         where = [page for page, names in mentioned.items() if name in names]
         if not where:
-            faults.append(f"{header}: {name} is in namespace pp, and no page mentions it: what is not for users belongs to pp::detail")
+            home = "::".join(["pp", *name.split("::")[:-1]])
+            faults.append(f"{header}: {name} is in namespace {home}, and no page mentions it: what is not for users belongs to pp::detail")
             continue
         homes = [page for page, names in of_layers.items() if name in names]
         if header.startswith(LAYERS) and len(homes) != 1:
@@ -142,6 +152,8 @@ def make(root, page=PAGE):
             faults.append(f"{header}: no sentence says what {name} is")
         links = ", ".join(f"[{label(p)}]({os.path.relpath(p, (root / page).parent)})" for p in where[:SHOWN])
         rows.append(f"| `{name}` | {sentence} | `{header}` | {links} |")
+    if (count := sum("::" not in name for name in public(root))) > MOST_NAMES:
+        faults.append(f"namespace pp has {count} names, and at most {MOST_NAMES} are meant: give a new one an inner namespace, or drop another")
     return HEAD + "\n".join(rows) + "\n", faults
 
 

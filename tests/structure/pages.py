@@ -9,7 +9,8 @@
 * docs/contributing.md has a map of rooms: each folder of include/pipe is a row, in the order of ORDER (rules.py), with the rooms that it may not include (APART).
 * Each of its WALKS walks is a numbered list of at most STOPS headers.
 * A header that a page names, `<pipe/nn/map.hpp>` or `nn/map.hpp`, exists; a name that begins with a folder of include/pipe is one of a header.
-* A word of docs/reference/glossary.md has one row, and no header has a word of the last column.
+* A word of docs/reference/glossary.md has one row, and no header has a word of the last column, in a comment or as a part of a name; a word with a room
+  beside it, `leaf (`runtime/`)`, is refused in the headers of this room.
 """
 import re
 import sys
@@ -25,6 +26,7 @@ INDEXES = ["docs/reference/language.md"]
 WALKS = 5
 STOPS = 10
 MAP_HEAD = "| room | what it is for | may include |"
+REFUSED = re.compile(r"(.+?)(?: \(`(.+)`\))?")  # a word that headers do not use: all of them, or those of a room
 GLOSSARY_HEAD = "| word | meaning | not |"
 ROWS_ABOVE = "the rooms above"
 HEADER = re.compile(r"(?<![\w/.-])(?:(?:include/)?(pipe)/)?(\w[\w/]*\.(?:hpp|cuh|inl))\b")
@@ -126,27 +128,38 @@ def check_headers(root):
                     yield f"{page.relative_to(root)}:{number}: there is no header include/pipe/{name}"
 
 
+def parts_of(line):
+    """A line whose identifiers are in their parts: smallBatch and small_batch are `small batch`, and so is small-batch."""
+    return re.sub(r"[_-]+", " ", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", line)).lower()
+
+
 def check_glossary(root):
     page = root / "docs" / "reference" / "glossary.md"
-    where, known, refused = page.relative_to(root), {}, {}
+    where, known, refused = page.relative_to(root), {}, {}  # refused: (word, room) -> (words, line)
     for number, (words, _, *others) in rows_of(page, GLOSSARY_HEAD):
         for word in words.lower().split(", "):
             if word in known:
                 yield f"{where}:{number}: {word} has another row, in line {known[word]}"
             known.setdefault(word, number)
         for other in filter(None, ", ".join(others).lower().split(", ")):
-            refused[other] = words
-    for other, words in refused.items():
-        if other in known:
-            yield f"{where}:{known[other]}: {other} has a row, and is refused in that of {words}"
-    if not refused:
-        return
-    pattern = re.compile(r"\b(" + "|".join(re.sub(r"[ _-]", "[ _-]", re.escape(word).replace("\\", "")) for word in refused) + r")s?\b", re.IGNORECASE)
+            word, room = REFUSED.fullmatch(other).groups(default="")
+            if refused.setdefault((word, room), (words, number))[1] != number:
+                yield f"{where}:{number}: {other} is refused in another row, in line {refused[word, room][1]}"
+            if room and not (root / "include" / "pipe" / room).exists():
+                yield f"{where}:{number}: {other}: there is no include/pipe/{room}"
+    for (word, room), (words, _) in refused.items():
+        if word in known and not room:
+            yield f"{where}:{known[word]}: {word} has a row, and is refused in that of {words}"
+    patterns = [(re.compile(rf"(?<![a-z]){re.escape(parts_of(word))}s?(?![a-z])"), word, room, words) for (word, room), (words, _) in refused.items()]
     for path in sorted(p for p in (root / "include").rglob("*") if p.suffix in rules.CODE):
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            if match := pattern.search(line):
-                word = next(w for w in refused if re.fullmatch(re.sub(r"[ _-]", "[ _-]", w), match[1], re.IGNORECASE))
-                yield f"{path.relative_to(root)}:{number}: `{match[1]}`: the word is {refused[word]} (docs/reference/glossary.md)"
+        name = path.relative_to(root / "include").as_posix().removeprefix("pipe/")
+        text = path.read_text(encoding="utf-8")
+        parts = parts_of(text)
+        here = [(pattern, word, words) for pattern, word, room, words in patterns if name.startswith(room) and parts_of(word) in parts]
+        for number, line in enumerate(text.splitlines() if here else [], 1):
+            for pattern, word, words in here:
+                if pattern.search(parts_of(line)):
+                    yield f"{path.relative_to(root)}:{number}: `{word}`: the word is {words} (docs/reference/glossary.md): {line.strip()}"
 
 
 def check(root):

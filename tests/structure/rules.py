@@ -18,6 +18,7 @@
 * No template argument list is torn into comparisons (`f < P, G > (x)`), as clang-format does where an argument has `<` or `&&`: torn.py.
 * No header but base/real_text.hpp writes or reads a real number by what depends on the locale (LOCALE): printf's %g, strtod, streams, <cctype>.
 * include/ defines at most MOST_MACROS macros, each named PIPE_*.
+* A function of include/, and a lambda, has at most MOST_PARAMETERS parameters, and a class at most MOST_FIELDS fields: signatures.py.
 * Lines of include/ have at most WIDTH columns.
 * A header's first comment opens with what the header is: no question word, no verb (OPENINGS), and no comment opens with "What is".
 * Comments and pages use the field's words: none of WORDS.
@@ -30,6 +31,7 @@ import re
 import sys
 from pathlib import Path
 
+from signatures import signatures
 from torn import TIGHT, torn_lists
 
 ORDER = ["base", "io", "schedule", "graph", "nn", "passes", "optim", "weights", "data", "backend", "transport", "runtime",
@@ -47,6 +49,8 @@ MOST_FILES = 40
 COMMENTS = 18
 FEW_LINES = 1000  # of which no share is asked
 MOST_MACROS = 8
+MOST_PARAMETERS = 8
+MOST_FIELDS = 35
 WORDS = {  # not -> but
     r"mend(s|ed|ing)?": "fix",
     r"lest": "so that ... not",
@@ -290,6 +294,14 @@ def check_macros(root):
                 yield f"{where}: {match[1]} is macro number {len(macros)}; there are at most {MOST_MACROS}"
 
 
+def check_signatures(root):
+    for path in sorted(p for p in (root / "include").rglob("*") if p.suffix in CODE):
+        for name, line, count in signatures(path.read_text()):
+            what, most = ("fields", MOST_FIELDS) if name.startswith("class ") else ("parameters", MOST_PARAMETERS)
+            if count > most:
+                yield f"{path.relative_to(root)}:{line}: {name} has {count} {what}, make a struct of some; there are at most {most}"
+
+
 def check_locale(root):
     for path in sorted(p for p in (root / "include").rglob("*") if p.suffix in CODE):
         text = path.read_text()
@@ -367,7 +379,7 @@ def check_kernels(root):
 
 
 def check(root):
-    return [*check_headers(root), *check_macros(root), *check_locale(root), *check_prose(root), *check_share(root), *check_kernels(root), *check_declarations(root), *check_texts(root)]
+    return [*check_headers(root), *check_macros(root), *check_signatures(root), *check_locale(root), *check_prose(root), *check_share(root), *check_kernels(root), *check_declarations(root), *check_texts(root)]
 
 
 if __name__ == "__main__":

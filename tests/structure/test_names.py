@@ -3,6 +3,7 @@
 """Tests of names.py: what it takes for a name, and which faults it sees."""
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import names
@@ -72,6 +73,35 @@ class Names(unittest.TestCase):
         header = "namespace {} {{\n\ninline void helper() {{}}\n\n}}  // namespace {}\n"
         self.assertEqual(1, len(self.make(header.format("pp", "pp"), "")[1]))
         self.assertEqual([], self.make(header.format("pp::detail", "pp::detail"), "")[1])
+
+    def test_a_name_of_an_inner_namespace_for_programs_has_a_page_and_a_sentence(self):
+        header = "namespace pp {\n\nnamespace files {\n\n/// A file.\nstruct record {};\n\n}  // namespace files\n\n}  // namespace pp\n"
+        fault = "pipe/train/x.hpp: files::record is in namespace pp::files, and no page mentions it: what is not for users belongs to pp::detail"
+        self.assertEqual([fault], self.make(header, "`record`")[1])
+        with unittest.mock.patch.object(names, "MOST_NAMES", 0):  # which are those of pp itself
+            text, faults = self.make(header, "`pp::files::record`")
+        self.assertEqual([], faults)
+        self.assertIn("| `files::record` | A file | `pipe/train/x.hpp` | [use](../docs/howto/use.md) |", text)
+        self.assertEqual(["pipe/train/x.hpp: no sentence says what files::record is"], self.make(header.replace("/// A file.", ""), "`files::record`")[1])
+
+    def test_pages_of_schedules_open_their_namespace(self):
+        (self.root / "docs/schedules").mkdir()
+        (self.root / "docs/schedules/own.md").write_text("`validate` proves it.")
+        header = "namespace pp {\n\nnamespace schedules {\n\n/// A proof.\nvoid validate();\n\n}  // namespace schedules\n\n}  // namespace pp\n"
+        self.assertEqual([], self.make(header, "")[1])
+
+    def test_a_namespace_of_one_declaration_ends_without_a_comment(self):
+        header = "namespace pp {\n\nnamespace inner {\nstruct later;\n}\n\n/// A layer.\nstruct Wide {};\n\n}  // namespace pp\n"
+        text, faults = self.make(header, "`Wide`")
+        self.assertEqual([], faults)
+        self.assertIn("| `Wide` | A layer |", text)
+        self.assertNotIn("later", text)
+
+    def test_more_names_than_are_meant_are_a_fault(self):
+        with unittest.mock.patch.object(names, "MOST_NAMES", 3):
+            _, faults = self.make(HEADER, "`Layer<3>`, `train(2)`, `helper()`, `Mute`")
+        self.assertIn("namespace pp has 4 names, and at most 3 are meant: give a new one an inner namespace, or drop another", faults)
+        self.assertEqual(380, names.MOST_NAMES)  # may only fall, but for what the CHANGELOG lists
 
     def test_what_an_example_takes_is_for_users(self):
         (self.root / "examples").mkdir()

@@ -95,10 +95,20 @@ class Pages(unittest.TestCase):
         page, header = "docs/reference/glossary.md", "include/pipe/io/b.hpp"
         self.assertEqual([page + ":5: pass has another row, in line 4"], self.problems({page: GLOSSARY + "| Pass | z | |\n"}))
         self.assertEqual([page + ":3: item has a row, and is refused in that of z"], self.problems({page: GLOSSARY + "| z | z | item |\n"}))
-        for text in ("// a small batch", "int small_batch;", "// Stalls"):
+        for text in ("// a small batch", "int small_batch;", "int most_small_batch_of;", "struct SmallBatch;", "// Stalls", "int stalls_;"):
             self.assertEqual(1, len(self.problems({header: text})), text)
-        self.assertEqual([header + ":1: `small_batch`: the word is micro-batch, pass (docs/reference/glossary.md)"], self.problems({header: "int small_batch;"}))
-        self.assertEqual([], self.problems({header: "// install, smaller batches"}))
+        self.assertEqual([header + ":2: `small batch`: the word is micro-batch, pass (docs/reference/glossary.md): int small_batch;"],
+                         self.problems({header: "\nint small_batch;"}))
+        self.assertEqual([], self.problems({header: "// install, smaller batches, small\nbatch, stalled"}))
+
+    def test_a_word_may_be_refused_in_a_room(self):
+        page, row = "docs/reference/glossary.md", "| run | z | turn (`io/`), pass (`base/`) |\n"
+        rooms = {page: GLOSSARY + row, "include/pipe/graph/c.hpp": "int turn;"}
+        self.assertEqual([], self.problems(rooms))
+        self.assertEqual(["include/pipe/io/b.hpp:1: `turn`: the word is run (docs/reference/glossary.md): int turn_of;"],
+                         self.problems(rooms | {"include/pipe/io/b.hpp": "int turn_of;"}))
+        self.assertEqual([page + ":6: turn (`io/`) is refused in another row, in line 5"], self.problems({page: GLOSSARY + row + "| x | z | turn (`io/`) |\n"}))
+        self.assertEqual([page + ":5: turn (`gone/`): there is no include/pipe/gone/"], self.problems({page: GLOSSARY + "| run | z | turn (`gone/`) |\n"}))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from rules import COMMENTS, FEW_LINES, LONGEST, MOST_FILES, MOST_MACROS, QUIET, WIDTH, check
+from rules import COMMENTS, FEW_LINES, LONGEST, MOST_FIELDS, MOST_FILES, MOST_MACROS, MOST_PARAMETERS, QUIET, WIDTH, check
 
 LICENCE = "// SPDX-License-Identifier: BSL-1.0\n"
 
@@ -181,6 +181,37 @@ class Rules(unittest.TestCase):
         self.assertEqual(["include/pipe/base/a.hpp:3: a macro that a program may have: HD"],
                          self.headers({"base/a.hpp": "#define HD\n"}))
 
+    def test_functions_have_few_parameters(self):
+        def listed(count, one="int a{i}"):
+            return ",\n".join(one.format(i=i) for i in range(count))
+        forms = ["void f({});", "template <class A, class B>\nstatic constexpr long f({}) const noexcept {{ return 0; }}", "f({}) : a{{1}}, b(2) {{}}",
+                 "void operator()({}) const;", "bool operator<({});", "auto x = []({}) {{}};", "auto g() {{ return [&, a = 1]<class T>({}) {{}}; }}",
+                 "inline auto const x = sorted(a, [=]({}) {{}});", "T f({}) requires(A<B> && C);", "[[nodiscard]] explicit(B) f({});",
+                 "/// shape: x\n__global__ void __launch_bounds__(256) f({}) {{}}", "auto h() -> t<void> {{ g(1, 2); }} int f({});"]
+        for form in forms:
+            for scope in ("namespace pp {{\n{}\n}}  // namespace pp\n", "namespace pp {{\nstruct s : t<a, b> {{\n int a, b;\n{}\n}};\n}}  // namespace pp\n"):
+                for one in ("int a{i}", "t<x, 1> const& a{i} = t<x, (2 > 1)>{{}}", "void (*a{i})(int, int)", "T (&a{i})[2]"):
+                    with self.subTest(form=form, one=one):
+                        self.assertEqual([], self.headers({"base/a.hpp": scope.format(form.format(listed(MOST_PARAMETERS, one)))}))
+                        found = self.headers({"base/a.hpp": scope.format(form.format(listed(MOST_PARAMETERS + 1, one)))})
+                        self.assertEqual(1, len(found), found)
+                        self.assertIn(f"has {MOST_PARAMETERS + 1} parameters, make a struct of some", found[0])
+        calls = "namespace pp {\ninline auto x = f(" + listed(9, "{i}") + ");\nint y = z[1](" + listed(9, "{i}") + ");\nvoid g() { f(" + listed(9, "{i}") + "); }\n}  // namespace pp\n"
+        pointers = "namespace pp {\nstruct s {\n  int (*theirs)(" + listed(9, "int a{i}") + ");\n};\n}  // namespace pp\n"
+        self.assertEqual([], self.headers({"base/a.hpp": calls + pointers}))
+
+    def test_classes_have_few_fields(self):
+        rest = ("  static constexpr int s[2]{1, 2};\n  using t = int;\n  enum class k : char { x, y };\n  template <class T>\n  constexpr int f(int a, int b) const {\n"
+                "    int c = 1, d = 2;\n    return c + d;\n  }\n  friend constexpr bool operator==(s const&, s const&) = default;\n  struct inner {\n    int a, b;\n  };\n"
+                " private:\n  constexpr explicit s(int n) : a{n}, b{n} {}\n  void g();\n")
+        for fields, count in [("int a = 1, b{2};", 2), ("t<int, 2> c;", 1), ("long const d[max + 1]{-1, -1};", 1), ("void (*e)(int, int) = nullptr;", 1), ("std::function<void(int, int)> h;", 1)]:
+            for form in ("struct s {{\n{}\n}};\n", "template <class A, class B>\nclass s : a<b, 1> {{\n{}\n}};\n"):
+                with self.subTest(fields=fields, form=form):
+                    filled = "".join(f"  int x{i};\n" for i in range(MOST_FIELDS - count)) + f"  {fields}\n{rest}"
+                    self.assertEqual([], self.headers({"base/a.hpp": "namespace pp {\n" + form.format(filled) + "}  // namespace pp\n"}))
+                    found = self.headers({"base/a.hpp": "namespace pp {\n" + form.format(filled + "  int more;\n") + "}  // namespace pp\n"})
+                    self.assertEqual([f"include/pipe/base/a.hpp:4: class s has {MOST_FIELDS + 1} fields, make a struct of some; there are at most {MOST_FIELDS}"], found)
+
     def test_no_consteval(self):
         problems = self.headers({"base/a.hpp": "// consteval\nconsteval int f() { return 1; }\n"})
         self.assertEqual(["include/pipe/base/a.hpp:4: write constexpr, clang++ 14 cannot always call it: "
@@ -201,13 +232,13 @@ class Rules(unittest.TestCase):
         for line in ("auto a = f < x && y >= 0, g < P, G, 1 >> (b);", "auto a = f < T, rest == 0 > (n);", "(f < int(I), int(I) == N > (a, b), ...);",
                      "setting < O, requires(O o) { o.beta; } > (n);", "auto a = f < P,\n     G > (x);", "auto a = n + f < T > (x);",
                      "using t = choose < a && b, c<d> >;", "choose < a && b > ::type x;", "bool b = is < T && U > {};", "std::vector < int > v;",
-                     "auto b = f<G>(i);\nauto a = f < a && b > (x);"):
+                     "auto b = f<G>(i);\nauto a = f < a && b > (x);", "auto b = f<G>(i);\nif (f < B >> least) x();"):
             found = self.problems({"tests/base/a.cpp": f"{LICENCE}{line}\n"})
             self.assertEqual(1, len(found), line)
             self.assertIn(f"a.cpp:{3 if line.startswith('auto b = f<G>') else 2}: a torn template argument list", found[0])
         whole = ("bool a = x < y && z > w;\nauto b = f<P, G>(i < n);  // row < R, C > (x)\nfor (int i = 0; i < n; ++i) j > (i);\n"
                  "template <class A, class B = t<A>>\nbool c = a < b && c > (d);\nint d = a < b ? c : d > (e);\nint d = a ? b < c : d > e;\nauto e = f(a < b, c > d);\n"
-                 "bool f = a < b || f<b, c>(d) > (e);\nbool g = 1 < x >> (y);\nauto h = \"a < b > (c)\";\nif (a < b) c = d > (e);\n")
+                 "bool f = a < b || f<b, c>(d) > (e);\nbool g = 1 < x >> (y);\nauto h = \"a < b > (c)\";\nif (a < b) c = d > (e);\nbool i = a < b >> c;\n")
         self.assertEqual([], self.problems({"tests/base/a.cpp": LICENCE + whole}))
 
     def test_licence_and_paths(self):

@@ -7,6 +7,8 @@ and one statement, are two comparisons or a torn list. They are a list if
 * no operand can follow the `>`, or
 * only names and commas stand between them, where a comparison of a comparison would be left, or
 * `(` follows and a comma stands between them, or the name before the `<` has a tight argument list elsewhere.
+
+Where the name has such a list elsewhere, `>>` ends a list and compares its value: `f < P >> x` is `f<P> > x`.
 """
 import re
 
@@ -50,7 +52,7 @@ def torn_lists(text, is_template):
                 angles += 1 if token == "<" else -len(token)
             elif token == "<":
                 opened += 1
-            elif token == ">" or token == ">>" and opened > 1:
+            elif token == ">" or token == ">>" and (opened > 1 or is_template(left[1])):
                 following = TOKEN.search(code, end)
                 if is_list(left[1], between, following[0] if following else ";", is_template):
                     yield code.count("\n", 0, left.start()) + 1

@@ -21,7 +21,8 @@ namespace {
 
 struct Net : Model<Input<6>, Linear<9>, Tanh, Linear<4>, CrossEntropy> {};
 using Alone = Pipeline<Net, AdamW, MicroBatches<2>, MicroBatchSize<3>>;
-using Trainer = Pipeline<Net, AdamW, MicroBatches<2>, MicroBatchSize<3>, SumIn<2>, Between>;
+using Trainer =
+    Pipeline<Net, AdamW, MicroBatches<2>, MicroBatchSize<3>, GradientAccumulation<2>, Between>;
 
 void say(char const* what) {
   std::printf("process %d: %s\n", Between::process(), what);

@@ -61,7 +61,7 @@ void arrive(char const* at, int victim) {
 bool operations_are_right(tcp_world& w) {
   bool is_right = true;
   int const n = w.processes(), p = w.process();
-  w.set_deadline(no_deadline);  // which has no nanoseconds; one process is waited for
+  w.set_deadline(transports::no_deadline);  // which has no nanoseconds; one process is waited for
   if (p == 1) usleep(50'000);
   for (long bytes : {1L, 7L, 4096L, 100'003L}) {
     std::vector<char> mine(std::size_t(bytes), char('a' + p)), all(std::size_t(n * bytes));

@@ -55,7 +55,7 @@ void run(std::string const& folder) {
   using T = Trained<Level, More...>;
   base = memory("VmRSS");
   T t({.seed = 1});
-  process_place const place = Tcp::transport::place(T::plan().rank_count);
+  transports::process_place const place = Tcp::transport::place(T::plan().rank_count);
   for (int r = place.first_rank; r < place.first_rank + place.ranks; ++r)
     plan += T::plan().rank_bytes_of(r, place.replicas, place.replica);
   check("construction");

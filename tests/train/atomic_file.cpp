@@ -26,7 +26,7 @@ namespace {
 using names = std::set<std::string>;
 
 void replace(std::string const& path, std::string const& text) {
-  pp::atomic_file file(path);
+  pp::files::atomic_file file(path);
   file.write(text.substr(0, text.size() / 2));
   file.write(text.substr(text.size() / 2));
   file.commit();
@@ -40,7 +40,7 @@ TEST_CASE("an atomic file gets its name when it is whole") {
   temporary_folder const folder;
   std::string const path = folder.file("a");
   {
-    pp::atomic_file file(path);
+    pp::files::atomic_file file(path);
     file.write("half");
     CHECK(!std::filesystem::exists(path));
     file.write(" and half");
@@ -56,7 +56,7 @@ TEST_CASE("an atomic file that is not committed leaves nothing") {
   temporary_folder const folder;
   std::string const path = folder.write("a", old_text);
   {
-    pp::atomic_file(path).write("never seen");
+    pp::files::atomic_file(path).write("never seen");
   }
   CHECK(content(path) == old_text);
   CHECK(folder.names() == names{"a"});
@@ -65,7 +65,7 @@ TEST_CASE("an atomic file that is not committed leaves nothing") {
 TEST_CASE("two atomic files of one name do not meet") {
   temporary_folder const folder;
   std::string const path = folder.file("a");
-  pp::atomic_file first(path), second(path);
+  pp::files::atomic_file first(path), second(path);
   CHECK(folder.names().size() == 2);
   first.write("first");
   second.write("second");
@@ -161,7 +161,7 @@ TEST_CASE("the temporary file of a private file is never readable by others") {
   temporary_folder const folder;
   std::string const path = folder.write("a", old_text);
   REQUIRE(chmod(path.c_str(), 0600) == 0);
-  pp::atomic_file const file(path);
+  pp::files::atomic_file const file(path);
   for (std::string const& name : folder.names()) {
     struct stat about{};
     REQUIRE(stat(folder.file(name).c_str(), &about) == 0);
@@ -189,7 +189,7 @@ TEST_CASE("every name that a file may have can be written") {
     std::filesystem::remove(path);
   }
   CHECK(sentence<pp::file_error>([&] {
-          pp::atomic_file file(folder.file(std::string(256, 'x')));
+          pp::files::atomic_file file(folder.file(std::string(256, 'x')));
         }).ends_with("': File name too long"));
 }
 
@@ -286,7 +286,7 @@ TEST_CASE("a disk that is full in the middle leaves the old contents") {
 TEST_CASE("what cannot be written is refused before anything is done") {
   temporary_folder const folder;
   auto const said = [](std::string const& path) {
-    return sentence<pp::file_error>([&] { pp::atomic_file file(path); });
+    return sentence<pp::file_error>([&] { pp::files::atomic_file file(path); });
   };
   CHECK(said(folder.file("none/a")) ==
         "cannot write '" + folder.file("none/a") + "': No such file or directory");

@@ -27,7 +27,7 @@ namespace {
 /// Shared, frozen and grouped parameters, buffers that follow statistics, random bits.
 struct Run : Model<Tokens<7, 4>, Named<"table", Embedding<6>>, Positions, Dropout<1, 5>,
                    Custom<laws::Centered>, Residual<LayerNorm, Attention<2>>,
-                   Group<LearningRate<1, 2>, Residual<LayerNorm, Linear<9>, GELU, Linear<6>>>,
+                   Group<LearningRate<1, 2>, Residual<LayerNorm, Linear<9>, GELUTanh, Linear<6>>>,
                    Frozen<Linear<6>>, Tied<"table">, CrossEntropy> {};
 template <class... More>
 using Of =

@@ -13,10 +13,10 @@ namespace {
 /// Dense, in groups, depthwise, transposed; each rule of running statistics, and one that stays.
 struct Images : Model<Input<4, 5, 3>, Conv2d<4, 3, Padding<1>, NoBias>, BatchNorm, ReLU,
                       Residual<Conv2d<4, 3, Groups<4>, Padding<1>, NoBias>,
-                               BatchNormWith<Momentum<1, 2>, BiasedVariance>, Tanh>,
+                               With<BatchNorm, Momentum<1, 2>, BiasedVariance>, Tanh>,
                       Frozen<BatchNorm>, Conv2d<6, Axes<2, 3>, Stride<2>, Groups<2>, NoBias>,
-                      BatchNormWith<NoAffine>, GELU, ConvTranspose2d<4, 2, Stride<2>>, MeanPool,
-                      Linear<3>, CrossEntropy> {};
+                      With<BatchNorm, NoAffine>, GELUTanh, ConvTranspose2d<4, 2, Stride<2>>,
+                      MeanPool, Linear<3>, CrossEntropy> {};
 template <class... More>
 using Of = Pipeline<Images, PortableHost, AdamW, Averaging<9, 10>, MicroBatches<4>,
                     MicroBatchSize<2>, More...>;

@@ -170,9 +170,10 @@ TEST_CASE("a checkpoint that does not fit says why", "[train]") {
                     "tensor 'average/0.bias': not in the file"));
   }
   SECTION("with gradients that cannot be added to") {
-    CHECK(said_by<Of<Tiny, AdamW, SumIn<2>>>(i.path) ==
-          i.refused("it has accumulated gradients, to which a mini-batch of several leaves, or "
-                    "with divided gradients, adds none"));
+    CHECK(said_by<Of<Tiny, AdamW, GradientAccumulation<2>>>(i.path) ==
+          i.refused(
+              "it has accumulated gradients, to which a mini-batch of several accumulations, or "
+              "with divided gradients, adds none"));
   }
   SECTION("of numbers that no run has") {
     // A file with a wrong number, and with the checksums that belong to it.

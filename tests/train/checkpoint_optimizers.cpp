@@ -25,14 +25,14 @@ using Trained = Pipeline<Small, PortableHost, Optimizer, MicroBatches<2>, Stages
 struct Shrinking {
   double learning_rate = 0.1;
   static constexpr char const* name = "Shrinking";
-  static constexpr bool takes(tensor_kind) { return true; }
-  static constexpr long state_elements(tensor_shape const& s) { return s.rows + 1; }
+  static constexpr bool takes(custom::tensor_kind) { return true; }
+  static constexpr long state_elements(custom::tensor_shape const& s) { return s.rows + 1; }
   template <class Backend, class T>
-  static constexpr long workspace_elements(tensor_shape const&) {
+  static constexpr long workspace_elements(custom::tensor_shape const&) {
     return 0;
   }
   template <class Kernels, class T>
-  void update(Kernels, update_context const& c, tensor_update<T> const& t) const {
+  void update(Kernels, custom::update_context const& c, custom::tensor_update<T> const& t) const {
     for (long r = 0; r < t.shape.rows; ++r)
       for (long i = r * t.shape.columns; i < (r + 1) * t.shape.columns; ++i) {
         t.state[r] += t.values[i] / T(t.shape.columns);
@@ -51,7 +51,7 @@ struct Slow {
     T rate;
   };
   template <class T>
-  coefficients<T> prepare(update_context const& c) const {
+  coefficients<T> prepare(custom::update_context const& c) const {
     return {T(c.learning_rate * c.gradient_scale)};
   }
   template <class T>
@@ -63,7 +63,9 @@ struct Slow {
 struct NamedSlow : Slow {
   double decay = 0.9;
   // [names]
-  static constexpr named_states states_of(tensor_kind) { return {{"first"}, {"second"}}; }
+  static constexpr custom::named_states states_of(custom::tensor_kind) {
+    return {{"first"}, {"second"}};
+  }
   /// The state of another decay is refused.
   template <class Use>
   constexpr void for_each_state_setting(Use use) const {

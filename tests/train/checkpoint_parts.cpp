@@ -85,7 +85,7 @@ struct divided {
     detail::list_parts(list, parts_path, count, 7);
     std::vector<std::byte> const sums = list.numbers[0].bytes();
     numbers.insert(numbers.begin(),
-                   {detail::parts_name, stored_type::u64, {long(sums.size() / 8)}, sums});
+                   {detail::parts_name, files::stored_type::u64, {long(sums.size() / 8)}, sums});
     write(parts_path, numbers, list.metadata);
     return said();
   }

@@ -115,7 +115,7 @@ TEST_CASE("a parameter is joined from tensors of a file") {
   two_layers<float> net{"fc."};
   std::vector<float> const query{1, 4}, others{2, 5, 3, 6}, bias{7, 8, 9};
   auto const entry = [](std::string name, std::vector<long> shape, auto const& numbers) {
-    return pp::safetensors_entry{std::move(name), pp::stored_type::f32, std::move(shape),
+    return pp::safetensors_entry{std::move(name), pp::files::stored_type::f32, std::move(shape),
                                  std::as_bytes(std::span(numbers))};
   };
   std::string const path = folder.file("a");
@@ -153,9 +153,10 @@ TEST_CASE("a parameter is joined from tensors of a file") {
         "map of names: parameters 'fc.weight' and 'fc.weight' would both be 'bias'");
   std::vector<double> const doubles{1, 4};
   pp::write_safetensors(
-      path, {{"query.weight", pp::stored_type::f64, {1, 2}, std::as_bytes(std::span(doubles))},
-             entry("key_value.weight", {2, 2}, others),
-             entry("bias", {3}, bias)});
+      path,
+      {{"query.weight", pp::files::stored_type::f64, {1, 2}, std::as_bytes(std::span(doubles))},
+       entry("key_value.weight", {2, 2}, others),
+       entry("bias", {3}, bias)});
   CHECK(said(names).ends_with(
       "tensors 'query.weight', 'key_value.weight': expected one type, found F64 and F32"));
   CHECK(sentence<pp::data_error>([&] {
@@ -175,7 +176,7 @@ TEST_CASE("a map transposes matrices of a file and passes over tensors, and savi
   std::string const path = folder.file("a");
   std::vector<float> const matrix{1, 2, 3, 4, 5, 6}, bias{7, 8, 9}, mask(4);
   auto const entry = [](std::string name, std::vector<long> shape, auto const& numbers) {
-    return pp::safetensors_entry{std::move(name), pp::stored_type::f32, std::move(shape),
+    return pp::safetensors_entry{std::move(name), pp::files::stored_type::f32, std::move(shape),
                                  std::as_bytes(std::span(numbers))};
   };
   pp::write_safetensors(path,

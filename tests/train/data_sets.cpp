@@ -80,7 +80,7 @@ std::vector<int> ascending(int n) {
 
 /// Rows and classes weigh.
 struct WeighsBoth
-    : Model<Input<2>, Linear<2>, CrossEntropyWith<Weights<"weight">, ClassWeights<3, 5>>> {};
+    : Model<Input<2>, Linear<2>, With<CrossEntropy, Weights<"weight">, ClassWeights<3, 5>>> {};
 
 /// Two classes apart by a line.
 struct Line : Model<Input<2>, Linear<2>, CrossEntropy> {};
@@ -89,8 +89,9 @@ struct points {
   std::vector<int> side;
   points(int n, std::uint64_t stream) {
     for (int i = 0; i < n; ++i) {
-      detail::philox_block const bits = random_block(1, stream, std::uint64_t(i));
-      where.insert(where.end(), {unit_uniform(bits.word[0]), unit_uniform(bits.word[1])});
+      detail::philox_block const bits = math::random_block(1, stream, std::uint64_t(i));
+      where.insert(where.end(),
+                   {math::unit_uniform(bits.word[0]), math::unit_uniform(bits.word[1])});
       side.push_back(where[2 * std::size_t(i)] > where[2 * std::size_t(i) + 1]);
     }
   }

@@ -14,7 +14,7 @@
 #include "folder.hpp"
 
 namespace fs = std::filesystem;
-using way = pp::file_use::way;
+using way = pp::files::file_use::way;
 
 TEST_CASE("one file is one file under all of its names") {
   temporary_folder const folder;
@@ -70,8 +70,8 @@ TEST_CASE("a program is told which of its files would be written over") {
   fs::create_hard_link(a, folder.file("hard"));
   fs::create_directories(folder.file("texts"));
   std::string const texts = folder.file("texts"), within = folder.file("texts/m");
-  auto const said = [](std::vector<pp::file_use> const& uses) {
-    return sentence<pp::data_error>([&] { pp::require_distinct(uses); });
+  auto const said = [](std::vector<pp::files::file_use> const& uses) {
+    return sentence<pp::data_error>([&] { pp::files::require_distinct(uses); });
   };
   CHECK(said({{"--data", a, way::read}, {"--load", a, way::read}, {"--save", b, way::written}}) ==
         "no error");

@@ -95,7 +95,7 @@ TEST_CASE("a file of another run can be left alone") {
   temporary_folder const folder;
   std::string const rows = heading + "\n";
   auto const begin = [&](std::string const& name) {
-    pp::metrics_file const metrics(folder.file(name), {}, pp::record_file::start::beside);
+    pp::metrics_file const metrics(folder.file(name), {}, pp::files::record_file::start::beside);
     CHECK(content(metrics.path()) == rows);
     return metrics.path();
   };
@@ -111,7 +111,8 @@ TEST_CASE("a file of another run can be left alone") {
   std::filesystem::create_symlink("nowhere", folder.file("dangling"));
   CHECK(begin("dangling") == folder.file("dangling-2"));
   CHECK(content(folder.file("plain")) == "of another program");
-  CHECK(pp::metrics_file("/dev/null", {}, pp::record_file::start::beside).path() == "/dev/null");
+  CHECK(pp::metrics_file("/dev/null", {}, pp::files::record_file::start::beside).path() ==
+        "/dev/null");
 }
 
 TEST_CASE("records to /dev/stdout, where the output goes to a file, go to its end") {
@@ -126,7 +127,7 @@ TEST_CASE("records to /dev/stdout, where the output goes to a file, go to its en
   pp::detail::file_descriptor const file(folder.file("output"), O_WRONLY);
   dup2(file.number(), STDOUT_FILENO);
   std::string const path =
-      pp::metrics_file("/dev/stdout", {}, pp::record_file::start::beside).path();
+      pp::metrics_file("/dev/stdout", {}, pp::files::record_file::start::beside).path();
   dup2(output, STDOUT_FILENO);
   close(output);
   CHECK(path == "/dev/stdout");

@@ -19,7 +19,7 @@ namespace {
 // [names]
 struct Net : Model<Tokens<11, 4>, Named<"words", Embedding<6>>, Positions,
                    Repeat<2, Residual<LayerNorm, Attention<2>>,
-                          Residual<RMSNorm, Linear<9, NoBias>, GELU, Linear<6>>>,
+                          Residual<RMSNorm, Linear<9, NoBias>, GELUTanh, Linear<6>>>,
                    Repeat<2, Named<"mix", Linear<6>>>, Seq<ReLU, Linear<5>>, Frozen<Linear<6>>,
                    Tied<"words">, CrossEntropy> {};
 // [/names]
@@ -125,16 +125,16 @@ namespace {
 /// y = scale * x + shift, as far as names are concerned.
 struct Affine {
   static constexpr int parameters = 2;
-  static constexpr custom_parameter parameter(int i, shape in) {
+  static constexpr custom::parameter parameter(int i, shape in) {
     return {1, in.columns(), i == 0 ? "scale" : "größe.2"};
   }
   static constexpr shape result(shape in) { return in; }
   template <class T>
-  static void forward(custom_forward<T> const&) {}
+  static void forward(custom::forward<T> const&) {}
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const&) {}
+  static void input_gradient(custom::input_gradient<T> const&) {}
   template <class T>
-  static void weight_gradient(custom_weight_gradient<T> const&) {}
+  static void weight_gradient(custom::weight_gradient<T> const&) {}
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ namespace {
 /// Shared, frozen and grouped parameters, joined projections, random bits.
 struct Run : Model<Tokens<7, 4>, Named<"table", Embedding<6>>, Positions, Dropout<1, 5>,
                    Residual<LayerNorm, Attention<2>>,
-                   Group<LearningRate<1, 2>, Residual<LayerNorm, Linear<9>, GELU, Linear<6>>>,
+                   Group<LearningRate<1, 2>, Residual<LayerNorm, Linear<9>, GELUTanh, Linear<6>>>,
                    Frozen<Linear<6>>, Tied<"table">, CrossEntropy> {};
 template <class... More>
 using Of = Pipeline<Run, PortableHost, MicroBatches<4>, MicroBatchSize<2>, More...>;
@@ -86,7 +86,7 @@ struct saved {
   }
   /// Numbers for a tensor, of its size.
   template <class T>
-  void set(std::string const& name, stored_type type, std::vector<T> const& numbers) {
+  void set(std::string const& name, files::stored_type type, std::vector<T> const& numbers) {
     static std::vector<std::vector<std::byte>> kept;
     auto const all = std::as_bytes(std::span(numbers));
     kept.emplace_back(all.begin(), all.end());
@@ -159,22 +159,23 @@ TEST_CASE("optimizer state has the names of a map", "[train]") {
 TEST_CASE("optimizer state of other types and with settings is loaded", "[train]") {
   adam s;
   std::string const before = s.state();
-  s.set("state.a.weight.exp_avg", stored_type::f64, std::vector{1.5, -2.25});
-  s.set<std::uint16_t>("state.a.bias.exp_avg_sq", stored_type::bf16, {0x3F80});
-  s.set<std::uint16_t>("state.a.bias.step", stored_type::f16, {0x4700});
-  s.set("state.a.weight.step", stored_type::f64, std::vector{7.0});
+  s.set("state.a.weight.exp_avg", files::stored_type::f64, std::vector{1.5, -2.25});
+  s.set<std::uint16_t>("state.a.bias.exp_avg_sq", files::stored_type::bf16, {0x3F80});
+  s.set<std::uint16_t>("state.a.bias.step", files::stored_type::f16, {0x4700});
+  s.set("state.a.weight.step", files::stored_type::f64, std::vector{7.0});
   std::vector<float> const rate{0.1f};
   s.tensors.push_back(
-      {"param_groups.a.weight.lr", stored_type::f32, {}, std::as_bytes(std::span(rate))});
+      {"param_groups.a.weight.lr", files::stored_type::f32, {}, std::as_bytes(std::span(rate))});
   s.metadata.clear();
   CHECK(s.said() == "no error");
   CHECK(s.trainer.steps() == 7);
   save_optimizer_state(s.trainer, s.path);
   safetensors_file const file(s.path);
   std::vector<float> numbers(2);
-  decode(stored_type::f32, file.find("state.a.weight.exp_avg")->bytes.data(), std::span(numbers));
+  decode(files::stored_type::f32, file.find("state.a.weight.exp_avg")->bytes.data(),
+         std::span(numbers));
   CHECK(numbers == std::vector{1.5f, -2.25f});
-  decode(stored_type::f32, file.find("state.a.bias.exp_avg_sq")->bytes.data(),
+  decode(files::stored_type::f32, file.find("state.a.bias.exp_avg_sq")->bytes.data(),
          std::span(numbers).first(1));
   CHECK(numbers[0] == 1);
   CHECK(s.state() != before);
@@ -203,7 +204,7 @@ TEST_CASE("optimizer state that does not fit says why", "[train]") {
   }
   SECTION("of another shape or type") {
     s.tensor("state.a.weight.exp_avg").shape = {2, 1};
-    s.tensor("state.a.bias.exp_avg").type = stored_type::i32;
+    s.tensor("state.a.bias.exp_avg").type = files::stored_type::i32;
     CHECK(s.said() ==
           s.misfit("tensor 'state.a.weight.exp_avg': expected shape [1, 2], found [2, 1]; tensor "
                    "'state.a.bias.exp_avg': expected F64, F32, F16 or BF16, found I32"));
@@ -223,15 +224,15 @@ TEST_CASE("optimizer state that does not fit says why", "[train]") {
                     "Adam, beta1 = 0.9, beta2 = 0.999"));
   }
   SECTION("with other numbers of steps") {
-    s.set("state.a.bias.step", stored_type::f32, std::vector{3.0f});
+    s.set("state.a.bias.step", files::stored_type::f32, std::vector{3.0f});
     CHECK(s.said() == s.refused("tensor 'state.a.weight.step': 2 steps, but 3 in tensor "
                                 "'state.a.bias.step'"));
     for (float const n : {2.5f, -1.0f, 1e30f, std::numeric_limits<float>::quiet_NaN()}) {
-      s.set("state.a.bias.step", stored_type::f32, std::vector{n});
+      s.set("state.a.bias.step", files::stored_type::f32, std::vector{n});
       CHECK(s.said() == s.refused("tensor 'state.a.bias.step': expected a number of steps, found " +
                                   std::string(pp::detail::real_text(n, 9))));
     }
-    s.set("state.a.bias.step", stored_type::i64, std::vector{2L});
+    s.set("state.a.bias.step", files::stored_type::i64, std::vector{2L});
     CHECK(s.said() == s.refused("tensor 'state.a.bias.step': expected one F64, F32, F16 or BF16, "
                                 "found I64 of shape []"));
   }
@@ -239,7 +240,7 @@ TEST_CASE("optimizer state that does not fit says why", "[train]") {
     CHECK(s.said(3) == s.refused("tensor 'state.a.bias.step': 2 steps, but 3 in the argument"));
   }
   SECTION("with a number that is too large") {
-    s.set("state.a.bias.exp_avg", stored_type::f64, std::vector{1e300});
+    s.set("state.a.bias.exp_avg", files::stored_type::f64, std::vector{1e300});
     CHECK(s.said() == s.misfit("tensor 'state.a.bias.exp_avg': number 0 is too large for F32"));
   }
   SECTION("weights, and no file") {

@@ -23,7 +23,8 @@ using namespace pp;
 
 namespace {
 
-struct Net : Model<Input<6>, Linear<8>, GELU, Linear<8>, GELU, Linear<8>, GELU, Linear<4>, MSE> {};
+struct Net : Model<Input<6>, Linear<8>, GELUTanh, Linear<8>, GELUTanh, Linear<8>, GELUTanh,
+                   Linear<4>, MSE> {};
 
 struct numbers {
   std::vector<float> inputs, targets;

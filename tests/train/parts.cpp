@@ -22,11 +22,11 @@
 #include <pipe/plan/compiled/memory_map.hpp>
 #include <pipe/plan/compiled/ties.hpp>
 #include <pipe/plan/compiled/update_ranges.hpp>
-#include <pipe/train/parts/accumulation.hpp>
+#include <pipe/train/parts/accumulated_batches.hpp>
+#include <pipe/train/parts/accumulation_runs.hpp>
 #include <pipe/train/parts/averages.hpp>
 #include <pipe/train/parts/find_nonfinite.hpp>
 #include <pipe/train/parts/initialize_parameters.hpp>
-#include <pipe/train/parts/leaves.hpp>
 
 using namespace pp;
 using namespace pp::detail;
@@ -54,14 +54,14 @@ job of_terms(double terms, int samples) {
 constexpr std::string_view names[]{"labels", "kind"};
 /// Adds a job with one loss. Returns the loss over all so far.
 template <int Losses>
-double add(detail::accumulation<Losses>& all, job const& j, double loss) {
+double add(detail::accumulated_batches<Losses>& all, job const& j, double loss) {
   step_result r{.loss = loss, .losses = {&loss, 1}};
   all.add(j, r);
   return r.loss;
 }
 
 TEST_CASE("Accumulated mini-batches have the loss and the scale of one with all of their terms") {
-  detail::accumulation<1> all;
+  detail::accumulated_batches<1> all;
   job first = of_terms(4, 2), second = of_terms(0, 1), third = of_terms(12, 3);
   all.extend(first, false, names);
   CHECK(
@@ -79,12 +79,12 @@ TEST_CASE("Accumulated mini-batches have the loss and the scale of one with all 
 }
 
 TEST_CASE("Mini-batches without a label have no loss, and no step has none") {
-  detail::accumulation<1> all;
+  detail::accumulated_batches<1> all;
   job none = of_terms(0, 2), last = of_terms(0, 2), some = of_terms(2, 2);
   none.update.applies = false;
   all.extend(none, false, names);
   CHECK(std::isnan(add(all, none, 0)));
-  CHECK(text_of<data_error>([&] { detail::accumulation(all).extend(last, false, names); }) ==
+  CHECK(text_of<data_error>([&] { detail::accumulated_batches(all).extend(last, false, names); }) ==
         "labels: none of this step counts, so it has no loss: leave its mini-batch out");
   all.extend(some, false, names);
   CHECK(some.update.gradient_scale == 1.0 / 2);  // backward has divided by 1
@@ -92,7 +92,7 @@ TEST_CASE("Mini-batches without a label have no loss, and no step has none") {
 }
 
 TEST_CASE("Accumulated sums are added") {
-  detail::accumulation<1> all;
+  detail::accumulated_batches<1> all;
   job first = of_terms(1, 2), second = of_terms(1, 2);
   all.extend(first, true, names);
   add(all, first, 3);
@@ -109,7 +109,7 @@ TEST_CASE("The gradients of each loss are divided by its own terms") {
     j.loss.further.items[0].counted = of_kind;
     return j;
   };
-  detail::accumulation<2> counted, other;
+  detail::accumulated_batches<2> counted, other;
   job const jobs[]{of_both(4, 0), of_both(0, 5), of_both(6, 15)};
   for (job const& j : jobs) counted.count_ahead(j, false);
   for (job j : jobs) {
@@ -128,10 +128,10 @@ TEST_CASE("The gradients of each loss are divided by its own terms") {
   other.extend(second, false, names);  // what comes may have the terms that lack
   second.update.applies = true;
   CHECK(text_of<data_error>([&] {
-          detail::accumulation<2>(other).extend(second, false, names);
+          detail::accumulated_batches<2>(other).extend(second, false, names);
         }).starts_with("step(): the gradients of 2 mini-batches"));
   second.loss.further.items[0].weight = 0;  // only measured
-  detail::accumulation<2>(other).extend(second, false, names);
+  detail::accumulated_batches<2>(other).extend(second, false, names);
 }
 
 struct Net : Model<Input<3>, Linear<4>, ReLU, Linear<2>, MSE> {};
@@ -146,11 +146,10 @@ struct memory_of_chunks {
   memory_of_chunks() {
     for (int c = 0; c < 2; ++c) {
       places[c] = parameter_place{2 * c, true, false, c == 0 ? 3 : 4, c == 0 ? 4 : 2, 0, -1};
-      chunks[c].parameters = &places[c];
-      chunks[c].parameter_count = 1;
+      chunks[c].parameters = {&places[c], 1};
       chunks[c].values = 0;
       chunks[c].average = 32 * long(sizeof(float));
-      chunks[c].trained_bytes = places[c].elements() * long(sizeof(float));
+      chunks[c].sizes.trained = places[c].elements() * long(sizeof(float));
     }
   }
   char* memory(int chunk) { return reinterpret_cast<char*>(numbers[chunk].data()); }
@@ -222,21 +221,23 @@ TEST_CASE("A parameter that is not finite is named with its layer and place") {
   CHECK(detail::find_in_parameters<Net, float>({3, ""}, m.parameters()).text == "");
 }
 
-TEST_CASE("A leaf is the part of a mini-batch that its number says, or nothing") {
+TEST_CASE("An accumulation is the part of a mini-batch that its number says, or nothing") {
   float x[10 * 3], y[10 * 2];
   detail::job whole;
   whole.batch.input[0] = x;
   whole.batch.label = y;
   whole.batch.samples = 10;
   whole.part.first_sample = 100;
-  detail::leaf_share const four{4, 4, 0, 1, {}};
-  auto const leaf = [&](int i) { return four.part_of<Net, float>(whole, i, 1); };
+  detail::batch_accumulations const four{4, 4, 0, 1, {}};
+  auto const accumulation = [&](int i) { return four.part_of<Net, float>(whole, i, 1); };
   constexpr long inputs = 3, labels = 2;
-  CHECK((leaf(0).batch.samples == 4 && leaf(1).batch.samples == 4 && leaf(2).batch.samples == 2));
-  CHECK((leaf(2).batch.input[0] == x + 8 * inputs && leaf(2).batch.label == y + 8 * labels));
-  CHECK((leaf(1).part.first_sample == 104 && leaf(3).part.first_sample == 110));
-  CHECK((leaf(3).batch.samples == 0 && leaf(3).batch.input[0] == x + 10 * inputs));
-  CHECK(leaf(0).batch.output == nullptr);
+  CHECK((accumulation(0).batch.samples == 4 && accumulation(1).batch.samples == 4 &&
+         accumulation(2).batch.samples == 2));
+  CHECK((accumulation(2).batch.input[0] == x + 8 * inputs &&
+         accumulation(2).batch.label == y + 8 * labels));
+  CHECK((accumulation(1).part.first_sample == 104 && accumulation(3).part.first_sample == 110));
+  CHECK((accumulation(3).batch.samples == 0 && accumulation(3).batch.input[0] == x + 10 * inputs));
+  CHECK(accumulation(0).batch.output == nullptr);
 }
 
 constexpr memory_map<3, 2> three_chunks() {
@@ -245,8 +246,8 @@ constexpr memory_map<3, 2> three_chunks() {
     m.chunks[s].rank = s % 2;
     m.chunks[s].gradients = 64;
     m.chunks[s].first_holder = s;
-    m.chunks[s].weight_bytes = 64;
-    m.chunks[s].value_bytes = 128 * (s + 1) - 64;
+    m.chunks[s].sizes.weights = 64;
+    m.chunks[s].sizes.values = 128 * (s + 1) - 64;
     m.holders[s] = chunk_holder{s, s % 2, 0};
   }
   for (int r = 0; r < 2; ++r)

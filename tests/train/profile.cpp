@@ -19,7 +19,7 @@ using namespace pp::detail;
 
 namespace {
 
-struct Net : Model<Input<6>, Linear<8>, ReLU, Linear<8>, Tanh, Linear<8>, GELU, Linear<8>,
+struct Net : Model<Input<6>, Linear<8>, ReLU, Linear<8>, Tanh, Linear<8>, GELUTanh, Linear<8>,
                    Linear<5>, MSE> {};
 constexpr int layers_of_net = Net::graph.size.units;
 static_assert(layers_of_net == 8);

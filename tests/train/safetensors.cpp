@@ -62,10 +62,10 @@ TEST_CASE("a file by the letter of the format is read") {
         pp::detail::safetensors_metadata{{"format", "pt"}, {"\xC3\xA9\n", "\xF0\x9F\x98\x80"}});
   pp::safetensors_entry const* const b = moved.find("b");
   REQUIRE(b != nullptr);
-  CHECK(b->type == pp::stored_type::f32);
+  CHECK(b->type == pp::files::stored_type::f32);
   CHECK(b->shape == std::vector<long>{2});
   std::vector<float> numbers(2);
-  pp::decode(b->type, b->bytes.data(), std::span<float>(numbers));
+  pp::files::decode(b->type, b->bytes.data(), std::span<float>(numbers));
   CHECK(numbers == std::vector<float>{1, -2});
   CHECK(moved.find("a.weight")->shape == std::vector<long>{1, 2});
   CHECK(moved.find("a.weight")->bytes.size() == 4);
@@ -78,14 +78,14 @@ TEST_CASE("a file by the letter of the format is read") {
 TEST_CASE("a tensor is found by its name and decoded") {
   temporary_folder const folder;
   std::string const path = folder.file("net.safetensors"), one("\0\0\x80\x3F", 4);
-  pp::write_safetensors(path, {{"fc.bias", pp::stored_type::f32, {1}, bytes_of(one)}});
+  pp::write_safetensors(path, {{"fc.bias", pp::files::stored_type::f32, {1}, bytes_of(one)}});
   // [read]
   pp::safetensors_file const file(path);
   std::vector<float> bias;
   if (pp::safetensors_entry const* const tensor = file.find("fc.bias")) {
-    bias.resize(tensor->bytes.size() / std::size_t(pp::size_of(tensor->type)));
-    pp::decode(tensor->type, tensor->bytes.data(),
-               std::span(bias));  // if pp::is_real(tensor->type)
+    bias.resize(tensor->bytes.size() / std::size_t(pp::files::size_of(tensor->type)));
+    pp::files::decode(tensor->type, tensor->bytes.data(),
+                      std::span(bias));  // if pp::files::is_real(tensor->type)
   }
   // [/read]
   CHECK(bias == std::vector<float>{1});
@@ -255,9 +255,9 @@ TEST_CASE("a tensor of a type that is not known is kept under the type's name") 
     std::string const text = file_of("{\"a\":{" + fields + "8]}}", "12345678");
     pp::safetensors_file const file(bytes_of(text), "f");
     REQUIRE(file.tensors().size() == 1);
-    CHECK(file.tensors()[0].type == pp::stored_type::other);
+    CHECK(file.tensors()[0].type == pp::files::stored_type::other);
     CHECK(file.tensors()[0].other_type == type);
-    CHECK(!pp::is_real(file.tensors()[0].type));
+    CHECK(!pp::files::is_real(file.tensors()[0].type));
     CHECK(file.tensors()[0].bytes.size() == 8);
     CHECK(said_of_tensor(fields + "9]") ==
           "'f': tensor 'a': data_offsets [0, 9] reach beyond the data, which has 8 bytes");
@@ -266,7 +266,8 @@ TEST_CASE("a tensor of a type that is not known is kept under the type's name") 
   }
   temporary_folder const folder;
   CHECK(sentence<pp::data_error>([&] {
-          pp::write_safetensors(folder.file("a"), {{"a", pp::stored_type::other, {}, {}, "F4"}});
+          pp::write_safetensors(folder.file("a"),
+                                {{"a", pp::files::stored_type::other, {}, {}, "F4"}});
         }) == "tensor 'a': expected a type of stored_type, got `other`");
   CHECK(folder.names().empty());
 }
@@ -351,17 +352,18 @@ TEST_CASE("every type keeps its name and every bit through a file") {
   std::vector<std::string> data;
   std::vector<pp::safetensors_entry> tensors;
   for (int t = 0; t < pp::detail::stored_types; ++t) {
-    pp::stored_type const type = pp::stored_type(t);
-    CHECK(pp::detail::stored_type_named(pp::name_of(type)) == type);
+    pp::files::stored_type const type = pp::files::stored_type(t);
+    CHECK(pp::detail::stored_type_named(pp::files::name_of(type)) == type);
     std::string bytes;
-    for (int i = 0; i < 15 * pp::size_of(type); ++i) bytes += char(37 * i + 11 * t);
+    for (int i = 0; i < 15 * pp::files::size_of(type); ++i) bytes += char(37 * i + 11 * t);
     data.push_back(bytes);
-    tensors.push_back({std::string("t.") + pp::name_of(type), type, {3, 5}, {}});
+    tensors.push_back({std::string("t.") + pp::files::name_of(type), type, {3, 5}, {}});
   }
   for (std::size_t t = 0; t < tensors.size(); ++t) tensors[t].bytes = bytes_of(data[t]);
-  tensors.push_back({"scalar", pp::stored_type::f32, {}, tensors[0].bytes.first(4)});
-  tensors.push_back({"empty", pp::stored_type::f32, {0, 7}, {}});
-  tensors.push_back({"\"\\\n\x01\xC3\xA9", pp::stored_type::u8, {1}, tensors[0].bytes.first(1)});
+  tensors.push_back({"scalar", pp::files::stored_type::f32, {}, tensors[0].bytes.first(4)});
+  tensors.push_back({"empty", pp::files::stored_type::f32, {0, 7}, {}});
+  tensors.push_back(
+      {"\"\\\n\x01\xC3\xA9", pp::files::stored_type::u8, {1}, tensors[0].bytes.first(1)});
   pp::detail::safetensors_metadata const metadata{{"a \"quote\"", "\\ \t \x1F"},
                                                   {"", "\xF0\x9F\x98\x80"}};
 
@@ -376,7 +378,7 @@ TEST_CASE("every type keeps its name and every bit through a file") {
     CHECK(found->type == t.type);
     CHECK(found->shape == t.shape);
     CHECK(std::equal(found->bytes.begin(), found->bytes.end(), t.bytes.begin(), t.bytes.end()));
-    CHECK((found->bytes.data() - file.tensors()[0].bytes.data()) % pp::size_of(t.type) == 0);
+    CHECK((found->bytes.data() - file.tensors()[0].bytes.data()) % pp::files::size_of(t.type) == 0);
   }
   std::uint64_t const header_bytes = std::uint64_t(content(folder.file("a"))[0] & 0xFF);
   CHECK(header_bytes % 8 == 0);
@@ -391,11 +393,11 @@ TEST_CASE("every type keeps its name and every bit through a file") {
 TEST_CASE("tensors keep their order through a file, those without bytes too") {
   temporary_folder const folder;
   std::string const data(8, 'x');
-  pp::write_safetensors(folder.file("a"), {{"d", pp::stored_type::f16, {0}, {}},
-                                           {"z", pp::stored_type::f32, {0}, {}},
-                                           {"c", pp::stored_type::f32, {2}, bytes_of(data)},
-                                           {"y", pp::stored_type::f32, {0, 1}, {}},
-                                           {"b", pp::stored_type::f32, {0}, {}}});
+  pp::write_safetensors(folder.file("a"), {{"d", pp::files::stored_type::f16, {0}, {}},
+                                           {"z", pp::files::stored_type::f32, {0}, {}},
+                                           {"c", pp::files::stored_type::f32, {2}, bytes_of(data)},
+                                           {"y", pp::files::stored_type::f32, {0, 1}, {}},
+                                           {"b", pp::files::stored_type::f32, {0}, {}}});
   pp::safetensors_file const file(folder.file("a"));
   std::string names;
   for (pp::safetensors_entry const& t : file.tensors()) names += t.name;
@@ -407,8 +409,8 @@ TEST_CASE("tensors keep their order through a file, those without bytes too") {
 TEST_CASE("the bytes of a file, one by one") {
   temporary_folder const folder;
   std::string const data("\0\0\x80\x3F", 4);
-  pp::write_safetensors(folder.file("a"), {{"w", pp::stored_type::f32, {1, 1}, bytes_of(data)}},
-                        {{"k", "v"}});
+  pp::write_safetensors(folder.file("a"),
+                        {{"w", pp::files::stored_type::f32, {1, 1}, bytes_of(data)}}, {{"k", "v"}});
   CHECK(
       content(folder.file("a")) ==
       file_of(
@@ -421,25 +423,25 @@ TEST_CASE("the bytes of a file, one by one") {
 TEST_CASE("real numbers are decoded and encoded, to float and to double") {
   std::vector<double> const numbers{
       0, -0.0, 1, -2.5, 65504, 0x1p-24, std::numeric_limits<double>::infinity()};
-  for (pp::stored_type const type :
-       {pp::stored_type::f64, pp::stored_type::f32, pp::stored_type::f16}) {
-    std::vector<std::byte> bytes(numbers.size() * std::size_t(pp::size_of(type)));
+  for (pp::files::stored_type const type :
+       {pp::files::stored_type::f64, pp::files::stored_type::f32, pp::files::stored_type::f16}) {
+    std::vector<std::byte> bytes(numbers.size() * std::size_t(pp::files::size_of(type)));
     pp::detail::encode(type, std::span<double const>(numbers), bytes.data());
     std::vector<double> doubles(numbers.size());
     std::vector<float> floats(numbers.size());
-    pp::decode(type, bytes.data(), std::span<double>(doubles));
-    pp::decode(type, bytes.data(), std::span<float>(floats));
+    pp::files::decode(type, bytes.data(), std::span<double>(doubles));
+    pp::files::decode(type, bytes.data(), std::span<float>(floats));
     CHECK(doubles == numbers);
     CHECK(std::signbit(doubles[1]));
     CHECK(std::vector<double>(floats.begin(), floats.end()) == numbers);
   }
   std::vector<float> const some{1, -2, 3.140625f};
   std::byte bytes[6];
-  pp::detail::encode(pp::stored_type::bf16, std::span<float const>(some), bytes);
+  pp::detail::encode(pp::files::stored_type::bf16, std::span<float const>(some), bytes);
   CHECK(bytes[0] == std::byte(0x80));
   CHECK(bytes[1] == std::byte(0x3F));
   std::vector<float> back(3);
-  pp::decode(pp::stored_type::bf16, bytes, std::span<float>(back));
+  pp::files::decode(pp::files::stored_type::bf16, bytes, std::span<float>(back));
   CHECK(back == some);
 }
 
@@ -452,7 +454,7 @@ TEST_CASE("tensors that cannot be a file are refused before there is one") {
   };
   std::string const data(8, 'x');
   auto const bytes = bytes_of(data);
-  pp::stored_type const f32 = pp::stored_type::f32;
+  pp::files::stored_type const f32 = pp::files::stored_type::f32;
   CHECK(said({{"a", f32, {2}, bytes}, {"a", f32, {2}, bytes}}) ==
         "tensor 'a': two tensors have this name");
   CHECK(said({{"__metadata__", f32, {2}, bytes}}) ==

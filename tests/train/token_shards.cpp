@@ -52,7 +52,7 @@ std::vector<std::string> five_files(temporary_folder const& folder) {
   folder.write("part_4.bin",
                header(20240801, 7, 9'000) + bytes_of(counting<std::uint32_t>(61'000, 9'000)));
   folder.write("other.bin", "odd");
-  return files_like(folder.file("part_*.bin"));
+  return files::files_like(folder.file("part_*.bin"));
 }
 
 struct mini_batch {
@@ -149,7 +149,7 @@ TEST_CASE("a run on shards that was stopped goes on with the same bits") {
   auto const train = [&](Trainer& trainer, long position, long steps) {
     // [shards]
     token_shards const data(
-        files_like(pattern),
+        files::files_like(pattern),
         {.context = context, .vocabulary = vocabulary, .shuffle = true, .seed = 1});
     std::vector<int> tokens(Trainer::samples * context), labels(tokens.size());
     while (trainer.steps() < steps) {
@@ -162,7 +162,7 @@ TEST_CASE("a run on shards that was stopped goes on with the same bits") {
   };
   auto const train_by_thread = [&](Trainer& trainer, long position, long steps) {
     token_shards const data(
-        files_like(pattern),
+        files::files_like(pattern),
         {.context = context, .vocabulary = vocabulary, .shuffle = true, .seed = 1});
     // [ahead]
     batches_ahead<Trainer> ahead(
@@ -251,6 +251,6 @@ TEST_CASE("files that hold no tokens, or others than were promised, are refused 
   CHECK(unread(folder.file("none")) ==
         "cannot read '" + folder.file("none") + "': No such file or directory");
   CHECK(unread(folder.file(".")) == "cannot read '" + folder.file(".") + "': it is not a file");
-  CHECK(sentence<file_error>([&] { files_like(folder.file("train*")); }) ==
+  CHECK(sentence<file_error>([&] { files::files_like(folder.file("train*")); }) ==
         "no file is like '" + folder.file("train*") + "'");
 }

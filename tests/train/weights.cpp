@@ -54,20 +54,20 @@ struct parameters_of_two_layers {
 struct Scales {
   static constexpr pp::shape result(pp::shape in) { return in; }
   static constexpr int parameters = 1;
-  static constexpr pp::custom_parameter parameter(int, pp::shape) {
+  static constexpr pp::custom::parameter parameter(int, pp::shape) {
     return {
         .name = "scales", .initial = {pp::distribution::normal, 1}, .form = pp::shape(2, 3, 2, 2)};
   }
   template <class T>
-  static void forward(pp::custom_forward<T> const& a) {
+  static void forward(pp::custom::forward<T> const& a) {
     for (int i = 0; i < a.samples * 24; ++i) a.y[i] = a.parameter[0][i % 24] * a.x[i];
   }
   template <class T>
-  static void input_gradient(pp::custom_input_gradient<T> const& a) {
+  static void input_gradient(pp::custom::input_gradient<T> const& a) {
     for (int i = 0; i < a.samples * 24; ++i) a.dx[i] = a.parameter[0][i % 24] * a.dy[i];
   }
   template <class T>
-  static void weight_gradient(pp::custom_weight_gradient<T> const& a) {
+  static void weight_gradient(pp::custom::weight_gradient<T> const& a) {
     for (int i = 0; i < a.samples * 24; ++i) a.gradient[0][i % 24] += a.x[i] * a.dy[i];
   }
 };
@@ -76,8 +76,8 @@ template <class T>
 std::vector<T> numbers_of(pp::safetensors_file const& file, char const* name) {
   pp::safetensors_entry const* const tensor = file.find(name);
   REQUIRE(tensor != nullptr);
-  std::vector<T> numbers(tensor->bytes.size() / std::size_t(pp::size_of(tensor->type)));
-  pp::decode(tensor->type, tensor->bytes.data(), std::span<T>(numbers));
+  std::vector<T> numbers(tensor->bytes.size() / std::size_t(pp::files::size_of(tensor->type)));
+  pp::files::decode(tensor->type, tensor->bytes.data(), std::span<T>(numbers));
   return numbers;
 }
 
@@ -142,8 +142,9 @@ TEST_CASE("the weight of a convolution is in PyTorch's order in a file: its wind
 
 TEMPLATE_TEST_CASE("weights go through every real type", "", float, double) {
   temporary_folder const folder;
-  for (pp::stored_type const type :
-       {pp::stored_type::f64, pp::stored_type::f32, pp::stored_type::f16, pp::stored_type::bf16}) {
+  for (pp::files::stored_type const type :
+       {pp::files::stored_type::f64, pp::files::stored_type::f32, pp::files::stored_type::f16,
+        pp::files::stored_type::bf16}) {
     parameters_of_two_layers<TestType> model, other;
     model.weight[1] = -0.15625;
     other.weight.assign(6, 0), other.bias.assign(3, 0), other.scale.assign(3, 0);
@@ -197,10 +198,11 @@ TEST_CASE("a strict load tells all that does not fit, and changes nothing") {
         "tensor 'fc.weight': expected shape [3, 2], found [6]");
   CHECK(said({weight, entry("fc.bias", {3, 1}, three), scale}) ==
         "tensor 'fc.bias': expected shape [3], found [3, 1]");
-  CHECK(said({weight,
-              bias,
-              {"norm.weight", pp::stored_type::i32, {3}, std::as_bytes(std::span(whole))}}) ==
-        "tensor 'norm.weight': expected F64, F32, F16 or BF16, found I32");
+  CHECK(
+      said({weight,
+            bias,
+            {"norm.weight", pp::files::stored_type::i32, {3}, std::as_bytes(std::span(whole))}}) ==
+      "tensor 'norm.weight': expected F64, F32, F16 or BF16, found I32");
   CHECK(said({entry("fc.weight", {2, 3}, six), entry("other", {3}, three), bias}) ==
         "tensor 'fc.weight': expected shape [3, 2], found [2, 3]; parameter 'norm.weight': not in "
         "the file; "
@@ -499,16 +501,16 @@ TEST_CASE("weights that cannot be stored leave the file as it was") {
   temporary_folder const folder;
   std::string const path = folder.write("a", "as it was");
   parameters_of_two_layers<float> model;
-  auto const said = [&](pp::stored_type type) {
+  auto const said = [&](pp::files::stored_type type) {
     return sentence<pp::data_error>([&] { pp::save_weights(model.all(), path, type); });
   };
-  CHECK(said(pp::stored_type::i32) ==
+  CHECK(said(pp::files::stored_type::i32) ==
         "save_weights: type: expected F64, F32, F16 or BF16, got I32");
   model.weight[4] = 70000;
-  CHECK(said(pp::stored_type::f16) ==
+  CHECK(said(pp::files::stored_type::f16) ==
         "parameter 'fc.weight': number 3, 70000.000000, is too large for F16");
   model.weight[4] = std::numeric_limits<float>::max();
-  CHECK(said(pp::stored_type::bf16).ends_with(", is too large for BF16"));
+  CHECK(said(pp::files::stored_type::bf16).ends_with(", is too large for BF16"));
   auto twice = model.all();
   twice[1].name = "norm.weight";
   CHECK(sentence<pp::data_error>([&] { pp::save_weights(twice, path); }) ==
@@ -555,11 +557,11 @@ TEST_CASE("a trainer whose parameters have names is saved, loaded and told of th
   CHECK(trainer.weight == source.weight);
   CHECK(trainer.changes == 1);
   // [bf16]
-  pp::save_weights(trainer, path, pp::stored_type::bf16,
+  pp::save_weights(trainer, path, pp::files::stored_type::bf16,
                    {{"format", "pt"}, {"trained_by", "pipe"}});
   // [/bf16]
   pp::safetensors_file const file(path);
-  CHECK(file.tensors()[0].type == pp::stored_type::bf16);
+  CHECK(file.tensors()[0].type == pp::files::stored_type::bf16);
   CHECK(file.metadata().at("trained_by") == "pipe");
   std::vector<float> const four(4);
   pp::write_safetensors(folder.file("a"), {entry("w", {2, 2}, four)});
@@ -569,7 +571,7 @@ TEST_CASE("a trainer whose parameters have names is saved, loaded and told of th
 
 namespace {
 
-struct Net : pp::Model<pp::Input<5>, pp::Linear<7>, pp::GELU, pp::Linear<3>, pp::MSE> {};
+struct Net : pp::Model<pp::Input<5>, pp::Linear<7>, pp::GELUTanh, pp::Linear<3>, pp::MSE> {};
 template <int Stages>
 using Trainer = pp::Pipeline<Net, pp::Stages<Stages>, pp::MicroBatchSize<2>, pp::PortableHost>;
 

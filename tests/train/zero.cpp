@@ -21,7 +21,7 @@ struct Replicas {
 /// 2.2 billion parameters, 9 layers of 4,096 columns.
 struct Large : Model<Tokens<50257, 1024>, Embedding<4096>, Positions,
                      Repeat<9, Residual<LayerNorm, Attention<32>>,
-                            Residual<LayerNorm, Linear<16384>, GELU, Linear<4096>>>,
+                            Residual<LayerNorm, Linear<16384>, GELUTanh, Linear<4096>>>,
                      LayerNorm, Linear<50257>, CrossEntropy> {};
 template <int Level>
 using Divided = Planned<Large, AdamW, MicroBatches<1>, RecomputeAll, Replicas, ZeRO<Level>>;
@@ -70,7 +70,7 @@ TEST_CASE("the uses of a rank's memory add up when states are divided") {
   check(Divided<3>::plan());
   CHECK(explain<Divided<3>>().find("ZeRO<3>, rank 0 of the first of 2, 8, 64 replicas: ") !=
         std::string::npos);
-  CHECK(
-      explain<Planned<Large, AdamW, MicroBatches<1>, RecomputeAll, Replicas, SumIn<16>, ZeRO<1>>>()
-          .find("ZeRO<1>, rank 0 of the first of 2, 8 replicas: ") != std::string::npos);
+  CHECK(explain<Planned<Large, AdamW, MicroBatches<1>, RecomputeAll, Replicas,
+                        GradientAccumulation<16>, ZeRO<1>>>()
+            .find("ZeRO<1>, rank 0 of the first of 2, 8 replicas: ") != std::string::npos);
 }

@@ -19,11 +19,11 @@ using namespace pp::detail;
 
 namespace {
 
-using transports::Shared, transports::Small;
+using test_transports::Shared, test_transports::Small;
 using Four = Small<Shared, Messages, Stages<4>, laws::LastWeights, RecomputeAll>;
 
 /// Its first stages hand on no gradient, its last one hands on the loss's own.
-struct Ends : Model<Input<2, 3>, GELU, Flatten, Linear<5>, Tanh, Linear<4>, Positions, MSE> {};
+struct Ends : Model<Input<2, 3>, GELUTanh, Flatten, Linear<5>, Tanh, Linear<4>, Positions, MSE> {};
 
 }  // namespace
 
@@ -42,7 +42,7 @@ TEST_CASE("averages and accumulated gradients are those of one stage", "[laws]")
   using one = Pipeline<Shared, PortableHost, AdamW, MicroBatches<9>, Averaging<9, 10>>;
   using two = Pipeline<Shared, PortableHost, AdamW, MicroBatches<9>, Averaging<9, 10>, Messages,
                        Stages<2>, Cut<1>>;
-  static_assert(two::compiled::memory().chunks[1].received.slots < 4);
+  static_assert(two::compiled::memory().chunks[1].rings.received.slots < 4);
   one a({.seed = 3, .clip_value = 0.01, .clip_norm = 0.02});
   two b({.seed = 3, .clip_value = 0.01, .clip_norm = 0.02});
   for (int step = 0; step < 3; ++step) {
@@ -103,12 +103,16 @@ TEST_CASE("a transport that copies plans the slots of what is received", "[laws]
   auto const &there = shared::compiled::memory(), &here = Four::compiled::memory();
   for (int c = 0; c < 4; ++c) {
     chunk_description const& chunk = here.chunks[c];
-    CHECK(there.chunks[c].received.bytes() + there.chunks[c].received_gradient.bytes() == 0);
-    if (c > 0) CHECK(chunk.received.stride == here.chunks[c - 1].boundary.stride);
-    if (c > 0) CHECK(chunk.received.slots <= here.chunks[c - 1].boundary.slots);
-    if (c < 3) CHECK(chunk.received_gradient.stride == here.chunks[c + 1].gradient.stride);
-    CHECK(chunk.bytes() == there.chunks[c].bytes() + detail::align_up(chunk.received.bytes()) +
-                               detail::align_up(chunk.received_gradient.bytes()));
+    CHECK(there.chunks[c].rings.received.bytes() +
+              there.chunks[c].rings.received_gradient.bytes() ==
+          0);
+    if (c > 0) CHECK(chunk.rings.received.stride == here.chunks[c - 1].rings.boundary.stride);
+    if (c > 0) CHECK(chunk.rings.received.slots <= here.chunks[c - 1].rings.boundary.slots);
+    if (c < 3)
+      CHECK(chunk.rings.received_gradient.stride == here.chunks[c + 1].rings.gradient.stride);
+    CHECK(chunk.bytes() == there.chunks[c].bytes() +
+                               detail::align_up(chunk.rings.received.bytes()) +
+                               detail::align_up(chunk.rings.received_gradient.bytes()));
   }
   Four const trainer;
   for (int r = 0; r < 4; ++r) CHECK(trainer.allocated_bytes(r) == Four::plan().rank_bytes[r]);

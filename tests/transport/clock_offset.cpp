@@ -66,16 +66,16 @@ TEST_CASE("a run of several processes is on the clock of the first") {
   // Two processes of a rank each and two replicas. Clock p is 1,000,000 p ahead, and a message
   // takes 10 p; the run begins at 100 p, and its first action 3 later, at 103 of process 1.
   using namespace pp;
-  std::vector<process_place> places;
+  std::vector<transports::process_place> places;
   std::vector<detail::run_clock> clocks(4);
   executed_run run{2, 2, 4};
   for (int p = 0; p < 4; ++p) {
     detail::run_clock& clock = clocks[std::size_t(p)];
     long const ahead = 1'000'000L * p, begins = p == 1 ? 100 : 1000 + 100 * p;
-    places.push_back(process_place::of(p, 4, 2));
+    places.push_back(transports::process_place::of(p, 4, 2));
     clock.began = begins + ahead;
     for (meeting& m : clock.met) m = {5000 + ahead, 5000 + 10 * p + ahead};
-    run.rows.push_back({{action{}, 0, 3, 7, 2}, {action{}, 0, 20, 30, 1}});
+    run.rows.push_back({{schedules::action{}, 0, 3, 7, 2}, {schedules::action{}, 0, 20, 30, 1}});
   }
   detail::align_clocks(places, clocks, run);
   CHECK(run.clock_error == 15 + 10);  // the two worst, each to process 0

@@ -9,7 +9,7 @@
 #include <pipe/plan/plan.hpp>
 #include <pipe/transport/transport.hpp>
 
-namespace transports {
+namespace test_transports {
 
 /// Bytes that ranks of this process have sent: to each other rank, and to other replicas.
 struct traffic {
@@ -29,12 +29,13 @@ class counted : public Base {
   using Base::Base;
   static inline traffic seen;
 
-  pp::waited share(int rank, pp::transfer const& x, pp::failure_flag const& failed) {
+  pp::transports::waited share(int rank, pp::transports::transfer const& x,
+                               pp::transports::failure_flag const& failed) {
     if (rank == x.from_rank) count(x);
     return Base::share(rank, x, failed);
   }
   // Of a stream_transport.
-  void open(int number, pp::boundary_stream const& s) {
+  void open(int number, pp::transports::boundary_stream const& s) {
     streams_.resize(streams_.size() > std::size_t(number) ? streams_.size()
                                                           : std::size_t(number) + 1);
     streams_[std::size_t(number)] = s.first;
@@ -51,10 +52,10 @@ class counted : public Base {
   }
 
  private:
-  static void count(pp::transfer const& x) {
+  static void count(pp::transports::transfer const& x) {
     if (x.from_rank != x.to_rank) seen.sent[x.from_rank][x.to_rank] += x.bytes;
   }
-  std::vector<pp::transfer> streams_;
+  std::vector<pp::transports::transfer> streams_;
 };
 
 /// The bytes over a link in a step of one of `replicas`, by the plan.
@@ -68,4 +69,4 @@ long planned_bytes(int from, int to, int replicas = 1) {
   return bytes;
 }
 
-}  // namespace transports
+}  // namespace test_transports

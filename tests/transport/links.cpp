@@ -10,17 +10,17 @@
 #include "laws/data.hpp"
 
 using namespace pp;
-using transports::Shared, transports::Small;
+using test_transports::Shared, test_transports::Small;
 
 namespace {
 
-using counted = transports::counted<transports::messages>;
+using counted = test_transports::counted<test_transports::messages>;
 struct Counted {
   using transport = counted;
 };
 
 /// Nothing needs a gradient before its first Linear.
-struct Ends : Model<Input<2, 3>, GELU, Flatten, Linear<5>, Tanh, Linear<4>, Positions, MSE> {};
+struct Ends : Model<Input<2, 3>, GELUTanh, Flatten, Linear<5>, Tanh, Linear<4>, Positions, MSE> {};
 
 template <class Trainer>
 void moves_what_is_planned() {
@@ -34,7 +34,7 @@ void moves_what_is_planned() {
   for (int from = 0; from < Trainer::plan().rank_count; ++from)
     for (int to = 0; to < Trainer::plan().rank_count; ++to) {
       INFO("from rank " << from << " to rank " << to);
-      CHECK(counted::seen.sent[from][to] == transports::planned_bytes<Trainer>(from, to));
+      CHECK(counted::seen.sent[from][to] == test_transports::planned_bytes<Trainer>(from, to));
       all += counted::seen.sent[from][to];
     }
   CHECK(all > 0);
@@ -46,7 +46,7 @@ TEST_CASE("a plan counts the bytes of every link") {
   moves_what_is_planned<Small<Shared, Counted, Stages<2>>>();
   moves_what_is_planned<Small<Shared, Counted, Stages<8>, Interleaved<4>>>();
   moves_what_is_planned<Small<Shared, Counted, Stages<4>, ZeroBubbleV>>();
-  moves_what_is_planned<Small<Shared, Counted, Stages<4>, SumIn<4>>>();
+  moves_what_is_planned<Small<Shared, Counted, Stages<4>, GradientAccumulation<4>>>();
 }
 TEST_CASE("a plan counts the bytes of links without gradients") {
   using Trainer = Small<Ends, Counted, Stages<3>, Cut<1, 3>>;

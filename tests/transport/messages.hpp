@@ -15,18 +15,18 @@
 #include <pipe/transport/barrier.hpp>
 #include <pipe/transport/transport.hpp>
 
-namespace transports {
+namespace test_transports {
 
 class messages {
  public:
   static constexpr bool copies = true;
   static constexpr long channel_bytes = 48;
 
-  messages(int ranks, int, pp::patience const& limits)
+  messages(int ranks, int, pp::transports::patience const& limits)
       : ranks_(ranks), limits_(limits), memory_(std::size_t(ranks)),
         channels_(std::size_t(ranks) * std::size_t(ranks)), barrier_(ranks, limits) {}
 
-  static constexpr pp::process_place place(int ranks) { return {0, ranks}; }
+  static constexpr pp::transports::process_place place(int ranks) { return {0, ranks}; }
   void set_memory(int rank, char* arena) { memory_[std::size_t(rank)] = arena; }
 
   void reset() {
@@ -38,18 +38,20 @@ class messages {
     barrier_.wake_all();
   }
 
-  pp::waited share(int rank, pp::transfer const& x, pp::failure_flag const& failed) {
-    if (x.from_rank == x.to_rank) return pp::waited::done;
+  pp::transports::waited share(int rank, pp::transports::transfer const& x,
+                               pp::transports::failure_flag const& failed) {
+    if (x.from_rank == x.to_rank) return pp::transports::waited::done;
     if (rank == x.from_rank) return send(x, failed);
     if (rank == x.to_rank) return receive(x, failed);
-    return pp::waited::done;
+    return pp::transports::waited::done;
   }
   /// Within a rank a value is read where it is; from another one, where it was received.
-  char* at(pp::transfer const& x) const {
+  char* at(pp::transports::transfer const& x) const {
     return memory_[std::size_t(x.to_rank)] + (x.from_rank == x.to_rank ? x.from : x.to);
   }
 
-  pp::waited arrive_and_wait(int, int number, pp::failure_flag const& failed) {
+  pp::transports::waited arrive_and_wait(int, int number,
+                                         pp::transports::failure_flag const& failed) {
     return barrier_.arrive_and_wait(number, failed);
   }
   bool cancel_barrier(int number) { return barrier_.cancel(number); }
@@ -61,42 +63,52 @@ class messages {
     int turn[2]{};
     std::array<char, channel_bytes> piece{};
   };
-  channel& between(pp::transfer const& x) {
+  channel& between(pp::transports::transfer const& x) {
     return channels_[std::size_t(x.from_rank) * std::size_t(ranks_) + std::size_t(x.to_rank)];
   }
 
-  pp::waited put(channel& c, void const* from, long bytes, pp::failure_flag const& failed) {
+  pp::transports::waited put(channel& c, void const* from, long bytes,
+                             pp::transports::failure_flag const& failed) {
     std::memcpy(c.piece.data(), from, std::size_t(bytes));
     c.filled.publish(++c.turn[0]);
     return c.emptied.wait(c.turn[0], limits_, failed);
   }
-  pp::waited take(channel& c, void* to, long bytes, pp::failure_flag const& failed) {
-    if (pp::waited const w = c.filled.wait(c.turn[1] + 1, limits_, failed); w != pp::waited::done)
+  pp::transports::waited take(channel& c, void* to, long bytes,
+                              pp::transports::failure_flag const& failed) {
+    if (pp::transports::waited const w = c.filled.wait(c.turn[1] + 1, limits_, failed);
+        w != pp::transports::waited::done)
       return w;
     std::memcpy(to, c.piece.data(), std::size_t(bytes));
     c.emptied.publish(++c.turn[1]);
-    return pp::waited::done;
+    return pp::transports::waited::done;
   }
   /// Calls use(first byte, bytes) for the pieces of a message, until one is not done.
   template <class Use>
-  static pp::waited in_pieces(long bytes, Use use) {
+  static pp::transports::waited in_pieces(long bytes, Use use) {
     for (long at = 0; at < bytes; at += channel_bytes)
-      if (pp::waited const w = use(at, bytes - at < channel_bytes ? bytes - at : channel_bytes);
-          w != pp::waited::done)
+      if (pp::transports::waited const w =
+              use(at, bytes - at < channel_bytes ? bytes - at : channel_bytes);
+          w != pp::transports::waited::done)
         return w;
-    return pp::waited::done;
+    return pp::transports::waited::done;
   }
-  pp::waited send(pp::transfer const& x, pp::failure_flag const& failed) {
+  pp::transports::waited send(pp::transports::transfer const& x,
+                              pp::transports::failure_flag const& failed) {
     channel& c = between(x);
-    if (pp::waited const w = put(c, &x, sizeof x, failed); w != pp::waited::done) return w;
+    if (pp::transports::waited const w = put(c, &x, sizeof x, failed);
+        w != pp::transports::waited::done)
+      return w;
     char const* const from = memory_[std::size_t(x.from_rank)] + x.from;
     return in_pieces(x.bytes,
                      [&](long at, long bytes) { return put(c, from + at, bytes, failed); });
   }
-  pp::waited receive(pp::transfer const& x, pp::failure_flag const& failed) {
+  pp::transports::waited receive(pp::transports::transfer const& x,
+                                 pp::transports::failure_flag const& failed) {
     channel& c = between(x);
-    pp::transfer sent;
-    if (pp::waited const w = take(c, &sent, sizeof sent, failed); w != pp::waited::done) return w;
+    pp::transports::transfer sent;
+    if (pp::transports::waited const w = take(c, &sent, sizeof sent, failed);
+        w != pp::transports::waited::done)
+      return w;
     if (sent.from != x.from || sent.to != x.to || sent.bytes != x.bytes)
       throw std::logic_error("a rank received another message than it expected");
     char* const to = memory_[std::size_t(x.to_rank)] + x.to;
@@ -104,17 +116,17 @@ class messages {
   }
 
   int ranks_;
-  pp::patience limits_;
+  pp::transports::patience limits_;
   std::vector<char*> memory_;
   std::vector<channel> channels_;
   pp::detail::barrier barrier_;
 };
-static_assert(sizeof(pp::transfer) <= messages::channel_bytes);
-static_assert(pp::transport<messages>);
+static_assert(sizeof(pp::transports::transfer) <= messages::channel_bytes);
+static_assert(pp::transports::transport<messages>);
 
-}  // namespace transports
+}  // namespace test_transports
 
 /// The option that names it.
 struct Messages {
-  using transport = transports::messages;
+  using transport = test_transports::messages;
 };

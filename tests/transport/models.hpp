@@ -5,7 +5,7 @@
 
 #include <pipe/pipe.hpp>
 
-namespace transports {
+namespace test_transports {
 
 template <class M, class... More>
 using Small = pp::Pipeline<M, pp::PortableHost, pp::AdamW, pp::MicroBatches<4>,
@@ -19,4 +19,4 @@ struct Shared
                 pp::Tied<"table">, pp::Pop<"inner">, pp::Linear<6>, pp::Pop<"outer">,
                 pp::Tied<"table">, pp::CrossEntropy> {};
 
-}  // namespace transports
+}  // namespace test_transports

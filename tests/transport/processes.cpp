@@ -20,7 +20,7 @@
 #include <cstdio>
 
 using namespace pp;
-using transports::Shared, transports::Small;
+using test_transports::Shared, test_transports::Small;
 
 namespace {
 
@@ -55,26 +55,29 @@ class sockets {
       if (b != own_rank) close(stream[own_rank][b]);
   }
 
-  sockets(int, int, patience const&) {}
-  static process_place place(int) { return {own_rank, 1}; }
+  sockets(int, int, transports::patience const&) {}
+  static transports::process_place place(int) { return {own_rank, 1}; }
   void set_memory(int, char* arena) { arena_ = arena; }
   void reset() { met_ = 0; }
   void wake_all() {}
 
-  waited share(int rank, transfer const& x, failure_flag const& failed) {
-    if (x.from_rank == x.to_rank) return waited::done;
+  transports::waited share(int rank, transports::transfer const& x,
+                           transports::failure_flag const& failed) {
+    if (x.from_rank == x.to_rank) return transports::waited::done;
     if (rank == x.from_rank) return send_all(x.to_rank, arena_ + x.from, x.bytes, failed);
     if (rank == x.to_rank) return receive_all(x.from_rank, arena_ + x.to, x.bytes, failed);
-    return waited::done;
+    return transports::waited::done;
   }
-  char* at(transfer const& x) const { return arena_ + (x.from_rank == x.to_rank ? x.from : x.to); }
+  char* at(transports::transfer const& x) const {
+    return arena_ + (x.from_rank == x.to_rank ? x.from : x.to);
+  }
 
   /// Every rank tells rank 0, which tells every rank.
-  waited arrive_and_wait(int rank, int number, failure_flag const& failed) {
+  transports::waited arrive_and_wait(int rank, int number, transports::failure_flag const& failed) {
     char token = 1;
     auto const with_all = [&](auto const& use) {
       for (int other = rank == 0 ? 1 : 0; other < (rank == 0 ? ranks : 1); ++other)
-        if (use(other) != waited::done) return false;
+        if (use(other) != transports::waited::done) return false;
       return true;
     };
     auto const tell = [&] {
@@ -84,7 +87,7 @@ class sockets {
       return with_all([&](int other) { return receive_all(other, &token, 1, failed); });
     };
     if (rank == 0 ? hear() && tell() : tell() && hear()) met_ = number;
-    return met_ == number ? waited::done : waited::failed;
+    return met_ == number ? transports::waited::done : transports::waited::failed;
   }
   /// Fail-stop: a process that gives up ends, and without it no other passes the barrier.
   bool cancel_barrier(int number) { return met_ < number; }
@@ -93,25 +96,27 @@ class sockets {
   /// Repeats some(stream, data, bytes) until all bytes have moved, the run has failed or the other
   /// process has ended.
   template <class Some>
-  waited move(int other, short event, char* data, long bytes, failure_flag const& failed,
-              Some some) {
+  transports::waited move(int other, short event, char* data, long bytes,
+                          transports::failure_flag const& failed, Some some) {
     int const on = stream[own_rank][other];
     while (bytes > 0) {
-      if (failed.load()) return waited::failed;
+      if (failed.load()) return transports::waited::failed;
       pollfd ready{on, event, 0};
       if (poll(&ready, 1, 20) <= 0) continue;
       ssize_t const n = some(on, data, std::size_t(bytes));
-      if (n <= 0) return waited::failed;
+      if (n <= 0) return transports::waited::failed;
       data += n, bytes -= n;
     }
-    return waited::done;
+    return transports::waited::done;
   }
-  waited send_all(int other, char* data, long bytes, failure_flag const& failed) {
+  transports::waited send_all(int other, char* data, long bytes,
+                              transports::failure_flag const& failed) {
     return move(other, POLLOUT, data, bytes, failed, [](int on, char const* p, std::size_t n) {
       return send(on, p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
     });
   }
-  waited receive_all(int other, char* data, long bytes, failure_flag const& failed) {
+  transports::waited receive_all(int other, char* data, long bytes,
+                                 transports::failure_flag const& failed) {
     return move(other, POLLIN, data, bytes, failed,
                 [](int on, char* p, std::size_t n) { return recv(on, p, n, 0); });
   }
@@ -119,7 +124,7 @@ class sockets {
   char* arena_ = nullptr;
   std::atomic<int> met_{0};
 };
-static_assert(transport<sockets>);
+static_assert(transports::transport<sockets>);
 
 struct Sockets {
   using transport = sockets;

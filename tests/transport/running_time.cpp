@@ -37,5 +37,6 @@ TEST_CASE("A deadline is passed once the total is beyond it, and no deadline eve
   CHECK(time.is_beyond(4ms));
   CHECK_FALSE(time.is_beyond(5ms));
   CHECK_FALSE(time.is_beyond(0ms));
-  CHECK_FALSE(time.is_beyond(no_deadline));  // more milliseconds than there are nanoseconds
+  CHECK_FALSE(
+      time.is_beyond(transports::no_deadline));  // more milliseconds than there are nanoseconds
 }

@@ -16,14 +16,19 @@ namespace silent {
 /// Transfers and barriers, as all transports have them.
 struct ranks {
   ranks() = default;
-  ranks(int, int, pp::patience const&) {}
-  static pp::process_place place(int ranks) { return {0, ranks}; }
+  ranks(int, int, pp::transports::patience const&) {}
+  static pp::transports::process_place place(int ranks) { return {0, ranks}; }
   void set_memory(int, char*) {}
   void reset() {}
   void wake_all() {}
-  pp::waited share(int, pp::transfer const&, pp::failure_flag const&) { return pp::waited::done; }
-  char* at(pp::transfer const&) const { return nullptr; }
-  pp::waited arrive_and_wait(int, int, pp::failure_flag const&) { return pp::waited::done; }
+  pp::transports::waited share(int, pp::transports::transfer const&,
+                               pp::transports::failure_flag const&) {
+    return pp::transports::waited::done;
+  }
+  char* at(pp::transports::transfer const&) const { return nullptr; }
+  pp::transports::waited arrive_and_wait(int, int, pp::transports::failure_flag const&) {
+    return pp::transports::waited::done;
+  }
   bool cancel_barrier(int) { return false; }
 };
 
@@ -33,11 +38,15 @@ struct replicas : ranks {
   static constexpr int lanes = 6;
   using ranks::ranks;
   void agree(std::uint64_t) {}
-  void open(int, pp::boundary_stream const&) {}
+  void open(int, pp::transports::boundary_stream const&) {}
   void expect(int, int) {}
-  pp::waited receive(int, int, pp::failure_flag const&) { return pp::waited::done; }
+  pp::transports::waited receive(int, int, pp::transports::failure_flag const&) {
+    return pp::transports::waited::done;
+  }
   void send(int, int) {}
-  pp::waited sent(int, int, pp::failure_flag const&) { return pp::waited::done; }
+  pp::transports::waited sent(int, int, pp::transports::failure_flag const&) {
+    return pp::transports::waited::done;
+  }
   void announce(std::string_view) {}
   std::string announced() { return {}; }
   void begin_call(pp::detail::process_call const&) {}
@@ -53,10 +62,10 @@ struct replicas : ranks {
   void receive_from(int, int, int, char*, long) {}
   bool has_met(int, int) { return true; }
   template <class Condition>
-  pp::waited until(Condition const&, pp::failure_flag const&) {
-    return pp::waited::done;
+  pp::transports::waited until(Condition const&, pp::transports::failure_flag const&) {
+    return pp::transports::waited::done;
   }
 };
-static_assert(pp::replica_transport<replicas>);
+static_assert(pp::transports::replica_transport<replicas>);
 
 }  // namespace silent

@@ -15,7 +15,7 @@
 using namespace pp;
 using namespace pp::detail;
 using namespace std::chrono_literals;
-using transports::messages;
+using test_transports::messages;
 
 namespace {
 
@@ -26,9 +26,9 @@ template <class Transport>
 struct world {
   std::vector<std::vector<char>> arenas;
   Transport link;
-  failure_flag failed{false};
+  transports::failure_flag failed{false};
 
-  explicit world(int ranks, patience const& limits = {.spin = 1us, .deadline = 60s})
+  explicit world(int ranks, transports::patience const& limits = {.spin = 1us, .deadline = 60s})
       : link(ranks, ranks, limits) {
     for (int r = 0; r < ranks; ++r) {
       arenas.emplace_back(std::size_t(arena_bytes));
@@ -60,8 +60,8 @@ TEMPLATE_TEST_CASE("a value arrives as it was made, whatever its length", "", in
   std::atomic<int> right{0};
   w.run([&](int r) {
     for (long const n : sizes) {
-      transfer const x{0, 1, 100, 2000, n};
-      if (w.link.share(r, x, w.failed) != waited::done) return;
+      transports::transfer const x{0, 1, 100, 2000, n};
+      if (w.link.share(r, x, w.failed) != transports::waited::done) return;
       if (r == 1) {
         char const* const at = w.link.at(x);
         bool same = true;
@@ -74,14 +74,14 @@ TEMPLATE_TEST_CASE("a value arrives as it was made, whatever its length", "", in
 }
 TEMPLATE_TEST_CASE("within a rank nothing moves", "", in_process, messages) {
   world<TestType> w(2);
-  transfer const x{1, 1, 8, 64, 32};
-  CHECK(w.link.share(1, x, w.failed) == waited::done);
+  transports::transfer const x{1, 1, 8, 64, 32};
+  CHECK(w.link.share(1, x, w.failed) == transports::waited::done);
   CHECK(w.link.at(x) == &w.byte(1, 8));
   CHECK(w.byte(1, 64) == char(64 * 7 + 31));
 }
 TEST_CASE("a transport that copies keeps the reader off the maker's memory") {
   world<messages> w(2);
-  transfer const x{0, 1, 8, 64, 32};
+  transports::transfer const x{0, 1, 8, 64, 32};
   w.run([&](int r) { w.link.share(r, x, w.failed); });
   CHECK(w.link.at(x) == &w.byte(1, 64));
   for (long i = 0; i < 32; ++i) w.byte(0, 8 + i) = 0;
@@ -91,8 +91,8 @@ TEST_CASE("a transport that copies keeps the reader off the maker's memory") {
 }
 TEST_CASE("a transport that shares memory moves nothing") {
   world<in_process> w(2);
-  transfer const x{0, 1, 8, 64, 32};
-  CHECK(w.link.share(0, x, w.failed) == waited::done);
+  transports::transfer const x{0, 1, 8, 64, 32};
+  CHECK(w.link.share(0, x, w.failed) == transports::waited::done);
   CHECK(w.link.at(x) == &w.byte(0, 8));
 }
 TEST_CASE("messages of a pair of ranks come in order, of several pairs in any") {
@@ -101,9 +101,11 @@ TEST_CASE("messages of a pair of ranks come in order, of several pairs in any") 
   std::atomic<int> done{0};
   w.run([&](int r) {
     for (int i = 0; i < rounds; ++i)
-      for (transfer const& x : {transfer{0, 1, i, 1000 + i, 50}, transfer{2, 1, i, 2000 + i, 60},
-                                transfer{1, 0, i, 3000, 1}, transfer{0, 2, i, 3000, 70}})
-        if (w.link.share(r, x, w.failed) != waited::done) return;
+      for (transports::transfer const& x :
+           {transports::transfer{0, 1, i, 1000 + i, 50},
+            transports::transfer{2, 1, i, 2000 + i, 60}, transports::transfer{1, 0, i, 3000, 1},
+            transports::transfer{0, 2, i, 3000, 70}})
+        if (w.link.share(r, x, w.failed) != transports::waited::done) return;
     ++done;
   });
   CHECK(done == 3);
@@ -115,7 +117,7 @@ TEST_CASE("messages of a pair of ranks come in order, of several pairs in any") 
 TEST_CASE("a send ends when its receive has taken everything, and not before") {
   world<messages> w(2);
   std::atomic<bool> sent{false}, early{false};
-  transfer const x{0, 1, 0, 0, 1};
+  transports::transfer const x{0, 1, 0, 0, 1};
   w.run([&](int r) {
     if (r == 0) {
       w.link.share(0, x, w.failed);
@@ -131,12 +133,12 @@ TEST_CASE("a send ends when its receive has taken everything, and not before") {
 }
 TEST_CASE("two orders on one pair of ranks are found out") {
   world<messages> w(2);
-  transfer const a{0, 1, 0, 0, 8}, b{0, 1, 8, 8, 8};
+  transports::transfer const a{0, 1, 0, 0, 8}, b{0, 1, 8, 8, 8};
   std::atomic<bool> noticed{false};
   w.run([&](int r) {
     try {
-      for (transfer const* x : {r == 0 ? &a : &b, r == 0 ? &b : &a})
-        if (w.link.share(r, *x, w.failed) != waited::done) return;
+      for (transports::transfer const* x : {r == 0 ? &a : &b, r == 0 ? &b : &a})
+        if (w.link.share(r, *x, w.failed) != transports::waited::done) return;
     } catch (std::logic_error const&) {
       noticed = true;
       w.fail();
@@ -152,7 +154,7 @@ TEMPLATE_TEST_CASE("a barrier is passed by all ranks or none", "", in_process, m
     w.run([&](int r) {
       for (int number = 1; number <= 50; ++number) {
         ++arrived;
-        if (w.link.arrive_and_wait(r, number, w.failed) != waited::done) ++early;
+        if (w.link.arrive_and_wait(r, number, w.failed) != transports::waited::done) ++early;
         if (arrived < number * ranks) ++early;
       }
     });
@@ -163,7 +165,7 @@ TEMPLATE_TEST_CASE("a barrier is passed by all ranks or none", "", in_process, m
     std::atomic<int> passed{0};
     w.run([&](int r) {
       if (r == 0) return std::this_thread::sleep_for(5ms), w.fail();
-      if (w.link.arrive_and_wait(r, 1, w.failed) == waited::done) ++passed;
+      if (w.link.arrive_and_wait(r, 1, w.failed) == transports::waited::done) ++passed;
     });
     CHECK(passed == 0);
   }
@@ -178,10 +180,10 @@ TEMPLATE_TEST_CASE("a barrier is passed by all ranks or none", "", in_process, m
 TEMPLATE_TEST_CASE("a rank that cancels a barrier withdraws its arrival", "", in_process,
                    messages) {
   world<TestType> w(2, {.spin = 0us, .deadline = 5ms});
-  CHECK(w.link.arrive_and_wait(0, 1, w.failed) == waited::too_long);
-  CHECK(w.link.arrive_and_wait(1, 1, w.failed) == waited::too_long);
+  CHECK(w.link.arrive_and_wait(0, 1, w.failed) == transports::waited::too_long);
+  CHECK(w.link.arrive_and_wait(1, 1, w.failed) == transports::waited::too_long);
   w.run([&](int r) {  // again, where the other one comes too late
-    while (w.link.arrive_and_wait(r, 1, w.failed) == waited::too_long) {
+    while (w.link.arrive_and_wait(r, 1, w.failed) == transports::waited::too_long) {
     }
   });
   CHECK_FALSE(w.link.cancel_barrier(1));
@@ -191,10 +193,10 @@ TEST_CASE("a failing rank wakes all that send, receive or wait at a barrier") {
   std::atomic<int> ended{0};
   w.run([&](int r) {
     if (r == 0) return std::this_thread::sleep_for(5ms), w.fail();
-    waited const how = r == 1   ? w.link.share(1, {1, 0, 0, 0, 8}, w.failed)
-                       : r == 2 ? w.link.share(2, {0, 2, 0, 0, 8}, w.failed)
-                                : w.link.arrive_and_wait(3, 1, w.failed);
-    if (how == waited::failed) ++ended;
+    transports::waited const how = r == 1   ? w.link.share(1, {1, 0, 0, 0, 8}, w.failed)
+                                   : r == 2 ? w.link.share(2, {0, 2, 0, 0, 8}, w.failed)
+                                            : w.link.arrive_and_wait(3, 1, w.failed);
+    if (how == transports::waited::failed) ++ended;
   });
   CHECK(ended == 3);
 }
@@ -203,20 +205,24 @@ TEST_CASE("a failing rank wakes all that wait for a milestone") {
   std::atomic<int> ended{0};
   w.run([&](int r) {
     if (r == 0) return std::this_thread::sleep_for(5ms), w.fail();
-    if (w.link.wait(0, milestone::forward, r, w.failed) == waited::failed) ++ended;
+    if (w.link.wait(0, transports::milestone::forward, r, w.failed) == transports::waited::failed)
+      ++ended;
   });
   CHECK(ended == 2);
 }
 TEST_CASE("every wait has a deadline") {
   world<messages> w(2, {.spin = 0us, .deadline = 5ms});
-  CHECK(w.link.share(0, {0, 1, 0, 0, 8}, w.failed) == waited::too_long);
-  CHECK(w.link.share(0, {1, 0, 0, 0, 8}, w.failed) == waited::too_long);
-  CHECK(w.link.arrive_and_wait(0, 1, w.failed) == waited::too_long);
+  CHECK(w.link.share(0, {0, 1, 0, 0, 8}, w.failed) == transports::waited::too_long);
+  CHECK(w.link.share(0, {1, 0, 0, 0, 8}, w.failed) == transports::waited::too_long);
+  CHECK(w.link.arrive_and_wait(0, 1, w.failed) == transports::waited::too_long);
   w.link.reset();
   std::atomic<int> done{0};
-  w.run([&](int r) { done += w.link.share(r, {0, 1, 0, 0, 8}, w.failed) == waited::done; });
+  w.run([&](int r) {
+    done += w.link.share(r, {0, 1, 0, 0, 8}, w.failed) == transports::waited::done;
+  });
   CHECK(done == 2);  // nothing of the old run is left
   world<in_process> shared(2, {.spin = 0us, .deadline = 5ms});
-  CHECK(shared.link.wait(0, milestone::forward, 0, shared.failed) == waited::too_long);
-  CHECK(shared.link.arrive_and_wait(0, 1, shared.failed) == waited::too_long);
+  CHECK(shared.link.wait(0, transports::milestone::forward, 0, shared.failed) ==
+        transports::waited::too_long);
+  CHECK(shared.link.arrive_and_wait(0, 1, shared.failed) == transports::waited::too_long);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The concept of a backend: the facts that the memory plan reads, and what a backend refuses. Its
-// kernels belong to the backend, its engine to the runtime (runtime/runtime_of.hpp).
+// The concept of a backend: the facts that the memory plan reads, and what a backend refuses. The
+// kernels are in the backend's own folder, its engine is in the runtime (runtime/runtime_of.hpp).
 #pragma once
 
 #include <concepts>
@@ -15,8 +15,8 @@ namespace pp {
 
 namespace detail {
 
-/// Multiprocessors that a transport's option, or a pipeline, leaves to the kernels of the
-/// transport; 0 if it does not say.
+/// Multiprocessors that P, the option of a transport or a pipeline, leaves to the kernels of the
+/// transport; 0 if P has no such constant.
 template <class P>
 constexpr int reserved_multiprocessors() {
   if constexpr (requires { P::reserved_multiprocessors; })
@@ -31,7 +31,7 @@ constexpr int reserved_multiprocessors() {
 ///     has_own_memory                    whether inputs are copied to its memory, where the machine
 ///                                       also keeps its books
 ///     has_transposes                    whether it keeps transposed copies of the matrices that
-///                                       are read transposed; else kernels read those themselves
+///                                       are read transposed; else kernels transpose as they read
 ///     parts_for(group, samples, threads)    in how many parts the threads of a rank run a group
 ///     chains<Precision, Products>       which launches it runs as one (passes/chains.hpp)
 ///     contraction_elements<T>(m, n, k)  numbers of workspace of an optimizer's product c[m, n] =
@@ -50,13 +50,13 @@ concept compute_backend = requires(group const& g) {
   { B::template contraction_elements<float>(1L, 1L, 1L) } -> std::same_as<long>;
 };
 
-/// A transport between processes that each have a device of their own: see
-/// runtime/cuda/processes.cuh. It moves device memory on streams, for a backend that has such
-/// memory.
+/// A transport between processes, each with a device of its own: see runtime/cuda/processes.cuh.
+/// The transport moves device memory on streams, so the backend must have device memory.
 template <class T>
 concept device_transport = requires { requires bool(T::is_between_devices) && bool(T::copies); };
 
-/// The diagnosis of arrays in device memory for this backend, and this option for its devices.
+/// The diagnosis of a program that passes arrays in device memory, for a backend and the option of
+/// its devices.
 template <class Backend, class Devices>
 constexpr auto diagnose_use_of_device_data() {
   if constexpr (!Backend::has_own_memory)

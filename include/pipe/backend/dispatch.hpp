@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The dispatch from the kind of op that anchors a kernel group to the kernel that computes it, one
-// for both backends. A backend declares a template `kernel_of<op_kind>` and specialises it beside
-// each kernel. The enumeration of kinds is the list, so a kind that has no kernel cannot be passed
-// over: its specialisation is an incomplete type, and the error names the backend and the kind.
+// The dispatch from the kind of op that anchors a kernel group to the group's kernel, for both
+// backends. A backend declares a template `kernel_of<op_kind>` and specialises the template beside
+// each kernel. The list of kernels is the enumeration of kinds, so no kind is forgotten: a kind
+// without a kernel is an incomplete type, and the error names the backend and the kind.
 #pragma once
 
 #include <utility>
@@ -12,11 +12,11 @@
 
 namespace pp::detail {
 
-/// Whether groups have anchors of this kind. Pointwise ops are steps of a group; one that consists
-/// of nothing else has the anchor op_kind::pointwise.
+/// Whether groups have anchors of this kind. Pointwise ops are in the chains of a group; a group of
+/// pointwise ops alone has the anchor op_kind::pointwise.
 constexpr bool is_anchor(op_kind k) { return k != op_kind::none && !is_pointwise(k); }
 
-/// The kinds that anchor groups, in their order.
+/// The kinds that anchor groups, in the order of op_kind.
 struct anchor_list {
   op_kind kinds[op_kinds]{};
   int count = 0;
@@ -26,10 +26,10 @@ struct anchor_list {
   }
 };
 inline constexpr anchor_list anchors{};
-/// The numbers of all anchors, over which tables of kernels are made.
+/// The numbers of all anchors, for packs that make tables of kernels.
 using anchor_numbers = std::make_integer_sequence<int, anchors.count>;
 
-/// Whether a backend has a kernel for every kind of anchor. Never false: it does not compile.
+/// True if a backend has a kernel for every kind of anchor; otherwise a compile error.
 template <template <op_kind> class KernelOf, int... Number>
 constexpr bool has_kernels(std::integer_sequence<int, Number...>) {
   return ((sizeof(KernelOf<anchors.kinds[Number]>) > 0) && ...);

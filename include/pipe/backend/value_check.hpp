@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Checks of arrays that are in a device's memory: what a trainer asks its engine before a run on
+// Checks of arrays in a device's memory, which a trainer asks of its engine before a run reads
 // them.
 #pragma once
 
@@ -10,19 +10,19 @@ namespace pp::detail {
 
 /// A range for the values of an array: [least, most], of ids or of floats. NaN is outside.
 struct value_check {
-  void const* values = nullptr;  ///< in device memory; null: there is nothing to check
+  void const* values = nullptr;  ///< in device memory; null: nothing to check
   long count = 0;
   bool are_ids = false;
   int least_id = 0, most_id = 0;
   float least = 0, most = 0;
 };
-/// Result of a check.
+/// The result of a check.
 struct checked_values {
-  /// The first value that is outside; the number of values if none is.
+  /// The index of the first value outside the range; the number of values if there is none.
   long first = 0;
   long counted = 0;  ///< ids of 0 or more
 };
-/// One for each input of a batch, and one for the labels.
+/// The maximum number of checks: one for each input of a batch, and one for the labels.
 inline constexpr int most_checks = max_inputs + 1;
 
 }  // namespace pp::detail

@@ -18,6 +18,8 @@ inline constexpr int most_custom_parameters = 3;
 
 }  // namespace detail
 
+namespace custom {
+
 /// The type of parameter gradients, buffers and their sums where values are T: float for 16-bit
 /// types, so that sums over micro-batches do not lose small addends.
 template <class T>
@@ -27,7 +29,7 @@ using accumulated = std::conditional_t<(sizeof(T) < sizeof(float)), float, T>;
 ///
 /// shape: x[samples][in], y[samples][out], samples contiguous
 template <class T>
-struct custom_forward {
+struct forward {
   int samples = 0;
   shape in{};  ///< shape of one sample of x
   T const* x = nullptr;
@@ -39,7 +41,7 @@ struct custom_forward {
 
 /// Arguments of the input gradient: overwrites dx[samples][in] from dy[samples][out].
 template <class T>
-struct custom_input_gradient {
+struct input_gradient {
   int samples = 0;
   shape in{};  ///< shape of one sample of x
   T const *dy = nullptr, *x = nullptr, *saved = nullptr;
@@ -51,7 +53,7 @@ struct custom_input_gradient {
 /// Arguments of the weight gradient: adds this micro-batch's share to the gradient of each
 /// parameter. Sums run over the micro-batches of a step.
 template <class T>
-struct custom_weight_gradient {
+struct weight_gradient {
   int samples = 0;
   shape in{};  ///< shape of one sample of x
   T const *dy = nullptr, *x = nullptr, *saved = nullptr;
@@ -60,12 +62,14 @@ struct custom_weight_gradient {
 
 /// Arguments of the statistics: adds this micro-batch's share to the sum of each buffer.
 template <class T>
-struct custom_statistics {
+struct statistics {
   int samples = 0;  ///< samples present; the last micro-batch may have fewer than planned
   shape in{};       ///< shape of one sample of x
   T const *x = nullptr, *saved = nullptr;
   accumulated<T>*
       sum[detail::most_custom_parameters]{};  ///< null for a buffer that is never written
 };
+
+}  // namespace custom
 
 }  // namespace pp

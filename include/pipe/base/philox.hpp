@@ -37,6 +37,8 @@ PIPE_HD constexpr philox_block philox(philox_block counter, std::uint32_t key0,
 
 }  // namespace detail
 
+namespace math {
+
 /// The four random words of block `index` of stream `stream` under `seed`.
 ///
 /// law: different (stream, index) under one seed are different counters, so blocks never coincide
@@ -52,5 +54,7 @@ PIPE_HD constexpr detail::philox_block random_block(std::uint64_t seed, std::uin
 PIPE_HD constexpr float unit_uniform(std::uint32_t word) {
   return (float(word >> 9) + 0.5f) * (1.0f / 8388608.0f);
 }
+
+}  // namespace math
 
 }  // namespace pp

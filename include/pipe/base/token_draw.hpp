@@ -16,7 +16,7 @@ namespace pp::detail {
 PIPE_HD constexpr std::uint64_t token_draw(std::uint64_t seed, std::uint64_t place) {
   // Distinct from the streams of parameters, texts and orders.
   constexpr std::uint64_t stream = std::uint64_t(1) << 62;
-  philox_block const bits = random_block(seed, stream, place);
+  philox_block const bits = math::random_block(seed, stream, place);
   return std::uint64_t(bits.word[0]) << 20 | bits.word[1] >> 12;
 }
 

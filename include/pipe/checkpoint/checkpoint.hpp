@@ -37,7 +37,7 @@
 #include <pipe/checkpoint/run_states.hpp>
 #include <pipe/checkpoint/state_blocks.hpp>
 #include <pipe/checkpoint/with_checkpoints.hpp>
-#include <pipe/train/parts/accumulation.hpp>
+#include <pipe/train/parts/accumulated_batches.hpp>
 #include <pipe/train/parts/trainer_processes.hpp>
 #include <pipe/weights/named_parameter.hpp>
 #include <pipe/weights/safetensors_header.hpp>
@@ -408,9 +408,9 @@ struct checkpoint_of {
     for (std::size_t i = 5; i < sum.bits.size(); i += 3)
       if (!is_below(sum.real(i), 1e300) || !is_below(sum.real(i + 1), 1e300))
         file.refuse("its numbers of the terms of further losses are those of no run");
-    if (count > 0 && (trainer.leaves_.leaves > 1 || compiled::divides_gradients))
+    if (count > 0 && (trainer.runs_.accumulations > 1 || compiled::divides_gradients))
       file.refuse(
-          "it has accumulated gradients, to which a mini-batch of several leaves, or with "
+          "it has accumulated gradients, to which a mini-batch of several accumulations, or with "
           "divided gradients, adds none");
     return count > 0;
   }

@@ -369,11 +369,11 @@ class checkpoints {
     for (detail::checkpoint_folder const& f : folders()) paths.push_back(f.file(name));
     if (attempt_ == attempt::anywhere) {
       std::error_code error;
-      paths.push_back(free_name(name));
-      paths.push_back(free_name(std::filesystem::temp_directory_path(error) / name));
+      paths.push_back(files::free_name(name));
+      paths.push_back(files::free_name(std::filesystem::temp_directory_path(error) / name));
     }
     std::size_t next = 0;
-    saved_place const found = save_somewhere(paths, [&](std::string const& path) {
+    files::saved_place const found = files::save_somewhere(paths, [&](std::string const& path) {
       folder_ = next++;
       if (folder_ < folders().size() && writes()) make(folders()[folder_]);
       try {

@@ -53,7 +53,7 @@ namespace detail {
 
 /// An optimizer whose arrays of state have names.
 template <class O>
-concept names_its_state = requires { O::states_of(tensor_kind::vector); };
+concept names_its_state = requires { O::states_of(custom::tensor_kind::vector); };
 
 template <class O>
 constexpr auto diagnose_state_names() {

@@ -14,7 +14,6 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,7 +45,7 @@ struct run_state {
 /// elements. `begin` counts from the start of the update's state.
 struct placed_state {
   std::string name;
-  state_extent extent = state_extent::elements;
+  custom::state_extent extent = custom::state_extent::elements;
   long begin = 0, count = 0;
 };
 
@@ -56,28 +55,28 @@ struct placed_state {
 /// law: an optimizer by tensor that has no list of states and is no two_pass_optimizer has one
 ///      array of all its numbers
 template <class O>
-std::vector<placed_state> placed_states(bool whole, tensor_shape const& of) {
+std::vector<placed_state> placed_states(bool whole, custom::tensor_shape const& of) {
   std::vector<placed_state> placed;
   long end = 0;
-  auto const add = [&](std::string name, state_extent extent) {
-    long const count = extent == state_extent::elements ? of.elements()
-                       : extent == state_extent::rows   ? of.rows
-                                                        : of.columns;
+  auto const add = [&](std::string name, custom::state_extent extent) {
+    long const count = extent == custom::state_extent::elements ? of.elements()
+                       : extent == custom::state_extent::rows   ? of.rows
+                                                                : of.columns;
     placed.push_back({std::move(name), extent, end, count});
-    end += whole && extent == state_extent::elements ? moment_stride(count) : count;
+    end += whole && extent == custom::state_extent::elements ? moment_stride(count) : count;
   };
   if constexpr (requires { O::states_of(of.kind); }) {
-    named_states const all = O::states_of(of.kind);
+    custom::named_states const all = O::states_of(of.kind);
     for (int i = 0; i < all.count; ++i) add(all.items[i].name, all.items[i].extent);
   } else {
     int numbered = 0;
-    if constexpr (element_optimizer<O>)
+    if constexpr (custom::element_optimizer<O>)
       if (!whole) numbered = O::states;
-    if constexpr (two_pass_optimizer<O>)
+    if constexpr (custom::two_pass_optimizer<O>)
       if (whole) numbered = O::moments;
-    for (int i = 0; i < numbered; ++i) add(std::to_string(i), state_extent::elements);
+    for (int i = 0; i < numbered; ++i) add(std::to_string(i), custom::state_extent::elements);
     long const all = state_elements<O>(whole, of);
-    if (numbered == 0 && all > 0) placed.push_back({"0", state_extent::rows, 0, all});
+    if (numbered == 0 && all > 0) placed.push_back({"0", custom::state_extent::rows, 0, all});
   }
   return placed;
 }
@@ -115,8 +114,8 @@ class run_state_table {
     });
     if constexpr (P::is_free && !P::predicts_weights)
       table.for_each_place([&](chunk const& c, parameter_place const& p) {
-        for (int n = 1; n < c.of.version_slots && (p.trained || p.is_committed()); ++n) {
-          long const shift = c.of.shift_of(c.of.version_slots - n);
+        for (int n = 1; n < c.of.versions.slots && (p.trained || p.is_committed()); ++n) {
+          long const shift = c.of.shift_of(c.of.versions.slots - n);
           table.add((older_kind + std::to_string(n) + "/").c_str(), c, p,
                     c.of.values_of(p) + shift);
           table.rows_.back().is_older = true;
@@ -166,7 +165,7 @@ class run_state_table {
         });
       }
     } else {
-      for (update_range const& u : std::span(c.of.updates, std::size_t(c.of.update_count)))
+      for (update_range const& u : c.of.updates)
         c.updates.push_back({u, c.process, state == nullptr ? nullptr : state + u.state});
     }
   }
@@ -179,7 +178,7 @@ class run_state_table {
   template <class Use>
   void for_each_place(Use const& use) const {
     for (chunk const& c : chunks_)
-      for (int i = 0; i < c.of.parameter_count; ++i) use(c, c.of.parameters[i]);
+      for (parameter_place const& p : c.of.parameters) use(c, p);
   }
   /// The model's record of a parameter.
   static parameter const& record_of(parameter_place const& p) {
@@ -215,7 +214,7 @@ class run_state_table {
     int const processes = parameters_.engine->processes() / place.replicas;
     long const end = p.offset + p.elements() * width;
     for (int replica = 0; replica < place.replicas; ++replica)
-      shard_cuts{c.of, width, place.replicas}.for_each_divided_slice(
+      shard_cuts{c.of, width, place.replicas}.for_each_divided_shard(
           replica, [&](int, long from, long to) {
             if (from < p.offset || from >= end || from >= to) return;
             to = to < end ? to : end;
@@ -235,12 +234,13 @@ class run_state_table {
   /// range.
   void add_optimizer(chunk const& c, parameter_place const& p) {
     bool const whole = updates_whole<O>(record_of(p).kind);
-    tensor_shape const shape{record_of(p).kind, p.rows, p.columns};
+    custom::tensor_shape const shape{record_of(p).kind, p.rows, p.columns};
     std::vector<placed_state> const arrays = placed_states<O>(whole, shape);
     std::size_t const first = rows_.size();
     for (placed_state const& a : arrays) {
       named_parameter<T> of = named("optimizer/" + a.name + "/", p);
-      if (a.extent != state_extent::elements) of = {of.name, {a.count}, false, 1, int(a.count), {}};
+      if (a.extent != custom::state_extent::elements)
+        of = {of.name, {a.count}, false, 1, int(a.count), {}};
       rows_.push_back({std::move(of), false, false, {}});
     }
     long const begin = p.offset / width, end = begin + p.elements();

@@ -85,7 +85,7 @@ class step_log {
       : every_(every), arithmetic_(detail::logged_arithmetic(trainer)) {
     if (!trainer.processes().writes_files()) return;
     auto const step_of = [](std::string_view row) { return detail::leading_number(row, ','); };
-    file_ = record_file::resumed(path, trainer.steps(), detail::step_log_heading, step_of);
+    file_ = files::record_file::resumed(path, trainer.steps(), detail::step_log_heading, step_of);
     if (!file_->is_resumed()) file_->append(detail::step_log_heading);
   }
 
@@ -112,7 +112,7 @@ class step_log {
  private:
   long every_;
   std::string arithmetic_;
-  std::optional<record_file> file_;
+  std::optional<files::record_file> file_;
 };
 
 /// Reads a log. A last line without an end, which a killed program has left, is passed over.

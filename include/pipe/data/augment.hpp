@@ -41,7 +41,7 @@ namespace detail {
 PIPE_HD constexpr philox_block augmentation_bits(std::uint64_t seed, long place,
                                                  std::uint64_t index) {
   constexpr std::uint64_t stream = std::uint64_t(5) << 60;  // which no other random numbers use
-  return random_block(seed, stream | index, std::uint64_t(place));
+  return math::random_block(seed, stream | index, std::uint64_t(place));
 }
 
 /// The changes of one image: the crop's distance from the middle, the upper left corner of the
@@ -179,8 +179,8 @@ inline std::vector<mixed_sample> mixed_samples(std::size_t count, std::uint64_t 
     samples[i] = {(i + 1) % count, 1};
     for (std::uint64_t attempt = 2; attempt < 1000; ++attempt) {  // mostly one or two attempts
       detail::philox_block const bits = detail::augmentation_bits(seed, place + long(i), attempt);
-      double const u = std::pow(double(unit_uniform(bits.word[0])), 1 / alpha),
-                   v = std::pow(double(unit_uniform(bits.word[1])), 1 / alpha);
+      double const u = std::pow(double(math::unit_uniform(bits.word[0])), 1 / alpha),
+                   v = std::pow(double(math::unit_uniform(bits.word[1])), 1 / alpha);
       if (u + v > 1 || u + v == 0) continue;
       samples[i].share = float(u / (u + v));
       break;

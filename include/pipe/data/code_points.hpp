@@ -9,10 +9,9 @@
 
 namespace pp::detail {
 
-/// Lengths of runs of code points by turns: outside of general category L, in it, outside, and so
-/// on.
+/// Lengths of stretches of code points, alternately outside of general category L and in it.
 // clang-format off
-inline constexpr std::uint16_t letter_runs[] = {
+inline constexpr std::uint16_t letter_stretches[] = {
     65, 26, 6, 26, 47, 1, 10, 1, 4, 1, 5, 23, 1, 31, 1, 458, 4, 12, 14, 5, 7, 1, 1, 1, 129, 5, 1, 2,
     2, 4, 1, 1, 6, 1, 1, 3, 1, 1, 1, 20, 1, 83, 1, 139, 8, 166, 1, 38, 2, 1, 6, 41, 71, 27, 4, 4,
     45, 43, 35, 2, 1, 99, 1, 1, 15, 2, 7, 2, 10, 3, 2, 1, 16, 1, 1, 30, 29, 89, 11, 1, 24, 33, 9, 2,
@@ -63,9 +62,9 @@ inline constexpr std::uint16_t letter_runs[] = {
     3103, 542, 1506, 4939};
 // clang-format on
 
-/// The lengths of runs for general category N.
+/// The lengths of stretches for general category N.
 // clang-format off
-inline constexpr std::uint16_t number_runs[] = {
+inline constexpr std::uint16_t number_stretches[] = {
     48, 10, 120, 2, 5, 1, 2, 3, 1441, 10, 134, 10, 198, 10, 412, 10, 118, 10, 4, 6, 108, 10, 118,
     10, 118, 10, 2, 6, 110, 13, 115, 10, 8, 7, 103, 10, 104, 7, 7, 19, 109, 10, 96, 10, 118, 10, 70,
     20, 268, 10, 70, 10, 719, 20, 881, 3, 239, 10, 6, 10, 22, 10, 300, 10, 128, 11, 165, 10, 6, 10,
@@ -80,14 +79,14 @@ inline constexpr std::uint16_t number_runs[] = {
     791, 59, 1, 3, 1, 4, 76, 45, 1, 15, 962, 13, 2787, 10};
 // clang-format on
 
-/// A set of code points, as the places where its runs begin and end.
+/// A set of code points, as the places where its stretches begin and end.
 template <std::size_t Size>
 struct code_point_set {
   std::uint32_t borders[Size];
 
-  constexpr explicit code_point_set(std::uint16_t const (&runs)[Size]) : borders{} {
+  constexpr explicit code_point_set(std::uint16_t const (&stretches)[Size]) : borders{} {
     std::uint32_t at = 0;
-    for (std::size_t i = 0; i < Size; ++i) borders[i] = at += runs[i];
+    for (std::size_t i = 0; i < Size; ++i) borders[i] = at += stretches[i];
   }
   constexpr bool has(std::uint32_t c) const {
     std::size_t first = 0, end = Size;  // the number of borders up to c is in [first, end]
@@ -101,8 +100,8 @@ struct code_point_set {
     return first % 2 == 1;
   }
 };
-inline constexpr code_point_set set_of_letters(letter_runs);
-inline constexpr code_point_set set_of_numbers(number_runs);
+inline constexpr code_point_set set_of_letters(letter_stretches);
+inline constexpr code_point_set set_of_numbers(number_stretches);
 
 constexpr bool is_letter(std::uint32_t c) {
   return c < 128 ? (c | 32) >= 'a' && (c | 32) <= 'z' : set_of_letters.has(c);

@@ -68,7 +68,7 @@ inline number_array read_idx(std::string const& path) {
 inline image_set read_mnist(std::string const& images_path, std::string const& labels_path) {
   number_array images = read_idx(images_path), labels = read_idx(labels_path);
   std::size_t const rank = images.shape.size();
-  if (images.type != stored_type::u8 || rank < 3 || rank > 4)
+  if (images.type != files::stored_type::u8 || rank < 3 || rank > 4)
     throw data_error("'" + images_path + "': expected bytes with 3 or 4 extents, found " +
                      name_of(images.type) + " with " + std::to_string(rank));
   if (labels.shape.size() != 1 || labels.shape[0] != images.shape[0])

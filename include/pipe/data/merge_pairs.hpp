@@ -76,12 +76,13 @@ class pair_merger {
   ///
   /// of: as find_best has returned it
   /// made: the id of the new token
-  void merge(token_pair const& of, std::uint32_t made) {
+  ///
+  /// Returns the number of places that the merge has looked at.
+  std::size_t merge(token_pair const& of, std::uint32_t made) {
     std::vector<std::uint32_t> where = std::move(pairs_[key(of)].where);
     std::sort(where.begin(), where.end());
     std::vector<token_pair> changed;
     for (std::uint32_t const at : where) {
-      ++visits_;
       token& left = tokens_[at];
       // Since the pair was entered, it may have been merged away.
       if (left.id != of.first || left.after == none || tokens_[left.after].id != of.second)
@@ -102,9 +103,8 @@ class pair_merger {
     std::sort(changed.begin(), changed.end());
     changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
     for (token_pair const& p : changed) candidates_.push({pairs_[key(p)].count, p});
+    return where.size();
   }
-  /// The number of places that all merges have looked at.
-  std::size_t visits() const { return visits_; }
 
  private:
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
@@ -149,7 +149,6 @@ class pair_merger {
   std::vector<long> counts_;  // of words
   std::unordered_map<std::uint64_t, found_pair> pairs_;
   std::priority_queue<candidate> candidates_;
-  std::size_t visits_ = 0;
 };
 
 }  // namespace pp::detail

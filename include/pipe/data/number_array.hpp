@@ -23,7 +23,7 @@ namespace pp {
 /// Numbers of one type in row-major order: the last index is the fastest.
 struct number_array {
   std::string path;                ///< of the file, for messages
-  stored_type type{};              ///< a real or an integer type, or boolean
+  files::stored_type type{};       ///< a real or an integer type, or boolean
   std::vector<std::size_t> shape;  ///< extents; none: a single number
   std::vector<std::byte> bytes;    ///< little-endian
 
@@ -37,26 +37,26 @@ struct number_array {
   std::vector<T> numbers() const {
     std::vector<T> all(size());
     switch (type) {
-      case stored_type::i64: return read<std::int64_t>(all);
-      case stored_type::i32: return read<std::int32_t>(all);
-      case stored_type::i16: return read<std::int16_t>(all);
-      case stored_type::i8: return read<std::int8_t>(all);
-      case stored_type::u64: return read<std::uint64_t>(all);
-      case stored_type::u32: return read<std::uint32_t>(all);
-      case stored_type::u16: return read<std::uint16_t>(all);
-      case stored_type::u8:
-      case stored_type::boolean: return read<std::uint8_t>(all);
-      case stored_type::f64:
-      case stored_type::f32:
-      case stored_type::f16:
-      case stored_type::bf16: return read_reals(all);
-      case stored_type::c64:
-      case stored_type::f8_e4m3:
-      case stored_type::f8_e5m2:
-      case stored_type::f8_e8m0:
-      case stored_type::f8_e4m3fnuz:
-      case stored_type::f8_e5m2fnuz:
-      case stored_type::other: break;
+      case files::stored_type::i64: return read<std::int64_t>(all);
+      case files::stored_type::i32: return read<std::int32_t>(all);
+      case files::stored_type::i16: return read<std::int16_t>(all);
+      case files::stored_type::i8: return read<std::int8_t>(all);
+      case files::stored_type::u64: return read<std::uint64_t>(all);
+      case files::stored_type::u32: return read<std::uint32_t>(all);
+      case files::stored_type::u16: return read<std::uint16_t>(all);
+      case files::stored_type::u8:
+      case files::stored_type::boolean: return read<std::uint8_t>(all);
+      case files::stored_type::f64:
+      case files::stored_type::f32:
+      case files::stored_type::f16:
+      case files::stored_type::bf16: return read_reals(all);
+      case files::stored_type::c64:
+      case files::stored_type::f8_e4m3:
+      case files::stored_type::f8_e5m2:
+      case files::stored_type::f8_e8m0:
+      case files::stored_type::f8_e4m3fnuz:
+      case files::stored_type::f8_e5m2fnuz:
+      case files::stored_type::other: break;
     }
     throw data_error("'" + path + "': numbers of type " + name_of(type) + " cannot be converted");
   }

@@ -67,7 +67,7 @@ class text_data {
   /// The begin of training window `window` of a step, below `places` = training_bytes() - context.
   PIPE_HD static constexpr std::uint64_t place(std::uint64_t seed, std::uint64_t step,
                                                std::uint64_t window, std::uint64_t places) {
-    detail::philox_block const bits = random_block(seed, stream | step, window);
+    detail::philox_block const bits = math::random_block(seed, stream | step, window);
     return (std::uint64_t(bits.word[1]) << 32 | bits.word[0]) % places;
   }
 

@@ -76,26 +76,26 @@ constexpr character_kind first_kind(std::string_view text) {
   return kind_of(first_character(text).code_point);
 }
 
-/// A run of characters of one kind: its end, and the begin of its last character.
-struct run_of_kind {
+/// A stretch of characters of one kind: its end, and the begin of its last character.
+struct stretch_of_kind {
   std::size_t end, last;
 };
 /// The characters from `at` on, `most` at most, that are of a kind.
-constexpr run_of_kind run_from(std::string_view text, std::size_t at, character_kind kind,
-                               std::size_t most = std::string_view::npos) {
-  run_of_kind run{at, at};
-  for (; most > 0 && run.end < text.size(); --most) {
-    character const c = first_character(text.substr(run.end));
+constexpr stretch_of_kind stretch_from(std::string_view text, std::size_t at, character_kind kind,
+                                       std::size_t most = std::string_view::npos) {
+  stretch_of_kind stretch{at, at};
+  for (; most > 0 && stretch.end < text.size(); --most) {
+    character const c = first_character(text.substr(stretch.end));
     if (kind_of(c.code_point) != kind) break;
-    run.last = run.end;
-    run.end += c.bytes;
+    stretch.last = stretch.end;
+    stretch.end += c.bytes;
   }
-  return run;
+  return stretch;
 }
 /// The end of the white space at the beginning of a text; its last character is left to the word
 /// that follows.
-constexpr std::size_t end_of_space(std::string_view text, run_of_kind const& run) {
-  return run.end < text.size() && run.last > 0 ? run.last : run.end;
+constexpr std::size_t end_of_space(std::string_view text, stretch_of_kind const& stretch) {
+  return stretch.end < text.size() && stretch.last > 0 ? stretch.last : stretch.end;
 }
 /// The length of the ending, such as 's, with which a text begins; 0 if there is none.
 constexpr std::size_t first_ending(std::string_view text, bool with_capitals) {
@@ -115,28 +115,28 @@ constexpr std::size_t first_piece(std::string_view text) {
   if (std::size_t const ending = first_ending(text, false); ending > 0) return ending;
   std::size_t const at = text[0] == ' ' && text.size() > 1 ? 1 : 0;
   character_kind const kind = first_kind(text.substr(at));
-  if (kind != character_kind::space) return run_from(text, at, kind).end;
-  return end_of_space(text, run_from(text, 0, kind));
+  if (kind != character_kind::space) return stretch_from(text, at, kind).end;
+  return end_of_space(text, stretch_from(text, 0, kind));
 }
 /// The length in bytes of the first piece of a text that is not empty, by LLaMA-3's pattern.
 constexpr std::size_t first_piece_of_llama3(std::string_view text) {
   if (std::size_t const ending = first_ending(text, true); ending > 0) return ending;
   auto const is_line_end = [](char c) { return c == '\r' || c == '\n'; };
   character_kind const kind = first_kind(text);
-  if (kind == character_kind::number) return run_from(text, 0, kind, 3).end;
+  if (kind == character_kind::number) return stretch_from(text, 0, kind, 3).end;
   std::size_t const before =
       kind == character_kind::letter || is_line_end(text[0]) ? 0 : first_character(text).bytes;
-  if (std::size_t const end = run_from(text, before, character_kind::letter).end; end > before)
+  if (std::size_t const end = stretch_from(text, before, character_kind::letter).end; end > before)
     return end;
   std::size_t const at = text[0] == ' ' ? 1 : 0;
-  if (std::size_t end = run_from(text, at, character_kind::other).end; end > at) {
+  if (std::size_t end = stretch_from(text, at, character_kind::other).end; end > at) {
     while (end < text.size() && is_line_end(text[end])) ++end;
     return end;
   }
-  run_of_kind const run = run_from(text, 0, kind);
-  for (std::size_t end = run.end; end > 0; --end)
+  stretch_of_kind const stretch = stretch_from(text, 0, kind);
+  for (std::size_t end = stretch.end; end > 0; --end)
     if (is_line_end(text[end - 1])) return end;
-  return end_of_space(text, run);
+  return end_of_space(text, stretch);
 }
 
 /// Calls use(piece) for the pieces of a text, in its order.

@@ -8,7 +8,8 @@
 //                                                              20240520, 1, ids of 16 bits
 //                                                              20240801, 7, ids of 32 bits
 //
-//     token_shards const data(files_like("train_*.bin"), {.context = 1024, .vocabulary = 50257});
+//     token_shards const data(files::files_like("train_*.bin"),
+//                             {.context = 1024, .vocabulary = 50257});
 //     data.read(position, tokens, labels);
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
@@ -58,7 +59,8 @@ constexpr std::uint64_t element_of_order(std::uint64_t i, std::uint64_t n, std::
   do
     for (std::uint64_t round = 0; round < 6; ++round) {
       std::uint64_t const right = i & mask,
-                          bits = random_block(seed, stream | epoch, round << 32 | right).word[0];
+                          bits =
+                              math::random_block(seed, stream | epoch, round << 32 | right).word[0];
       i = right << half | ((i >> half ^ bits) & mask);
     }
   while (i >= n);

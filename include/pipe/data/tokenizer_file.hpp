@@ -347,7 +347,7 @@ inline void write_tokenizer(byte_pair_tokenizer const& t, std::string const& pat
                                                "},\"behavior\":\"Isolated\",\"invert\":false}",
                                            false);
   std::string const decoder = bytes(true);
-  atomic_file file(path);
+  files::atomic_file file(path);
   for (std::string_view const part :
        {std::string_view("{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,"
                          "\"added_tokens\":["),

@@ -11,10 +11,10 @@ PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
 /// A mask for a row of scores: seen[i] = whether the query at position `query` sees key `key + i`,
-/// i < count. True if it sees any.
+/// i < count. Returns whether the query sees any of these keys.
 using mask_function = bool (*)(int query, int key, int count, bool* seen);
 
-/// The mask_function of F::visible(query, key).
+/// The mask_function of mask F, whose visible(query, key) is called for each key.
 template <class F>
 bool mask_row(int query, int key, int count, bool* seen) {
   bool any = false;
@@ -24,7 +24,7 @@ bool mask_row(int query, int key, int count, bool* seen) {
   }
   return any;
 }
-/// The mask of layer L; null if it has none.
+/// The mask of layer L; null if L has none.
 template <class L>
 constexpr mask_function mask_of_layer() {
   if constexpr (requires { L::mask::visible(0, 0); })
@@ -33,8 +33,9 @@ constexpr mask_function mask_of_layer() {
     return nullptr;
 }
 
-/// The slope of a head's ALiBi: 2^(-8 (head + 1) / heads) where there is a power of two of them;
-/// otherwise those of the power of two below, then every second one of twice as many.
+/// The slope of a head's ALiBi: 2^(-8 (head + 1) / heads) if `heads` is a power of two. Otherwise,
+/// with P the largest power of two below `heads`, the first P heads have the slopes of P heads, and
+/// the others have every second slope of 2P heads.
 ///
 /// source: Press, Smith, Lewis, Train short, test long, 2022, appendix A.2
 PIPE_HD inline double alibi_slope(int head, int heads) {

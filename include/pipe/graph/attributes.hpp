@@ -2,7 +2,8 @@
 //
 // The attributes of ops: the properties of an op beside its operands and the size of its result.
 // Ops and kernel groups hold them as one value. Real numbers are doubles, which a kernel rounds
-// once to the type that it computes in: in FP64 they are what a program has written.
+// once to the type in which it computes: an FP64 kernel has exactly the numbers that a program has
+// written.
 #pragma once
 
 #include <cstdlib>
@@ -15,7 +16,7 @@ namespace pp::detail {
 /// Of a matrix product: the length of the dot product of each element.
 struct contraction_attributes {
   int inner = 0;
-  bool is_turned = false;  // the second operand is the transpose of a parameter
+  bool is_transposed = false;  // the second operand is the transpose of a parameter
   friend constexpr bool operator==(contraction_attributes const&,
                                    contraction_attributes const&) = default;
 };
@@ -29,8 +30,8 @@ struct map_attributes {
   bool reads_output = false;  // the derivative is a function of y, not of x
   friend constexpr bool operator==(map_attributes const&, map_attributes const&) = default;
 };
-/// Of a concatenation: the first `left` columns of the result are those of the first operand;
-/// left_is_parameter: it is one row, the same for every row of the result.
+/// Of a concatenation: the first `left` columns of the result are the columns of the first operand;
+/// left_is_parameter: the first operand is one row, the same for every row of the result.
 struct concat_attributes {
   int left = 0;
   bool left_is_parameter = false;
@@ -53,9 +54,9 @@ struct batch_attributes {
   int rows = 0;              // of x, per sample
   double epsilon = 0;        // added to the variance
   bool is_constant = false;  // normalises by the running statistics in training, too
-  int samples = 0;           // of a group, whose statistics are one; 0: those of a micro-batch
+  int samples = 0;           // of a group with common statistics; 0: a group is a micro-batch
   friend constexpr bool operator==(batch_attributes const&, batch_attributes const&) = default;
-  /// The samples of a group in a micro-batch of n, and how many groups n samples are.
+  /// In a micro-batch of n samples: the samples of a group, and the number of groups.
   constexpr int group_size(int n) const { return samples > 0 ? samples : n; }
   constexpr int groups(int n) const { return samples > 0 ? (n + samples - 1) / samples : 1; }
 };
@@ -85,9 +86,9 @@ struct pool_attributes {
   friend constexpr bool operator==(pool_attributes const&, pool_attributes const&) = default;
 };
 
-/// The result of a resampling from the cells that it reads: the largest; their sum over their
-/// number; their sum over the number of cells in the window, in the padding too; or their weighted
-/// sum, which is zero of no cells.
+/// The result of a resampling from the cells that it reads. largest: the maximum; mean: the sum
+/// over the number of cells; padded_mean: the sum over the number of cells in the window, padding
+/// included; sum: the weighted sum, which is zero for no cells.
 enum class cell_reduction : unsigned char { largest, mean, padded_mean, sum };
 /// Of a resampling of the two axes of an image and of its gradient; a sequence is an image one
 /// cell wide.
@@ -112,21 +113,22 @@ struct resample_attributes {
   }
 };
 
-/// Of the scores of an attention, as options of Attention set them; by default they are plain:
-/// scale * q k' of all keys, or of those up to the query's position.
+/// Of the scores of an attention, as options of Attention set them. By default scores are plain:
+/// scale * q k' for all keys, or for the keys up to the query's position.
 struct score_attributes {
   int window = 0;          // keys that a query sees, itself included; 0: no limit
-  int prefix = 0;          // positions from the first on that all see each other
+  int prefix = 0;          // first positions, which all see each other
   double cap = 0;          // c of c tanh(score / c); 0: none
   bool has_alibi = false;  // scores fall with the distance
   bool is_masked = false;  // by a function of the layer type
-  /// Whether scores need no more than a scale and an end.
+  /// Whether scores have no rule but the scale and the causal limit of the keys.
   constexpr bool is_plain() const { return window == 0 && cap == 0 && !has_alibi && !is_masked; }
   friend constexpr bool operator==(score_attributes const&, score_attributes const&) = default;
 };
 
-/// Of attention. `keys`: in cross-attention the rows of keys and values, which are a value of their
-/// own; 0 in self-attention, where they are columns of the rows of the queries.
+/// Of attention. `keys`: in cross-attention the number of rows of keys and values, which are a
+/// second operand; 0 in self-attention, where keys and values are further columns of the queries'
+/// operand.
 struct attention_attributes {
   int heads = 0, kv_heads = 0, keys = 0;
   bool causal = false;
@@ -137,8 +139,9 @@ struct attention_attributes {
                                    attention_attributes const&) = default;
 };
 
-/// The term of a row in a cross entropy: -log p of its label, that times the weight of the label's
-/// class, or a formula of log p. The last two come from the layer type.
+/// The term of a row in a cross entropy, with p the probability of the row's label: -log p; -log p
+/// times the weight of the label's class; or a formula of log p. Weights and formula come from the
+/// layer type.
 enum class row_term : unsigned char { log_probability, weighted_by_class, formula };
 /// Of a cross entropy.
 struct cross_entropy_attributes {
@@ -153,7 +156,7 @@ struct cross_entropy_attributes {
 /// in[i * stride - padding + k * dilation], where positions outside are zeros.
 struct convolution_axis {
   int in = 1, out = 1, kernel = 1, stride = 1, padding = 0, dilation = 1;
-  /// Positions from the first that a window reads to its last, both included.
+  /// The length of a window: positions from the first to the last that it reads, both included.
   constexpr int reach() const { return dilation * (kernel - 1) + 1; }
   friend constexpr bool operator==(convolution_axis const&, convolution_axis const&) = default;
 };
@@ -201,12 +204,12 @@ enum class attribute_kind : unsigned char {
   convolution
 };
 
-/// Stops the program, or a constant evaluation (it is not constexpr), that reads attributes of
-/// another kind than the op has.
+/// Stops a program that reads attributes of another kind than the op has. The function is not
+/// constexpr, so a constant evaluation that does so stops too, at this name.
 [[noreturn]] inline void op_has_other_attributes() { std::abort(); }
 
-/// The attributes of one op: none, or one of the structs above, by the row of its kind in
-/// graph/op_traits.hpp. A tagged union.
+/// The attributes of one op, a tagged union: none, or one of the structs above. The row of the op's
+/// kind in graph/op_traits.hpp says which.
 class attributes {
   using is = attribute_kind;
 
@@ -233,7 +236,7 @@ class attributes {
 
   constexpr attribute_kind kind() const { return kind_; }
 
-  /// The attributes as the struct of that name. needs: kind() is that kind; checked
+  /// The attributes as the struct of the function's name. needs: kind() is that kind; checked
   constexpr contraction_attributes const& contraction() const {
     return needs(is::contraction), as_contraction;
   }
@@ -262,7 +265,8 @@ class attributes {
   constexpr long hash() const {
     switch (kind_) {
       case is::none: return 0;
-      case is::contraction: return as_contraction.inner + (long(as_contraction.is_turned) << 32);
+      case is::contraction:
+        return as_contraction.inner + (long(as_contraction.is_transposed) << 32);
       case is::lookup: return as_lookup.vocabulary;
       case is::map: return as_map.reads_output;
       case is::concat: return as_concat.left;

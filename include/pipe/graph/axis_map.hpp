@@ -2,20 +2,21 @@
 //
 // The cells that a cell of a result reads along one axis of an image. Pools, upsampling and padding
 // treat the axes apart: along each, a result reads cells at equal distances and takes the largest
-// or a weighted sum of them. A kernel takes this description at run time, so that one function per
-// instruction set and type serves all such layers.
+// or a weighted sum of them. A kernel takes this description at run time, so that one function for
+// each instruction set and type runs all of these layers.
 //
-// The gradient of a maximum finds the maximum again: its place would be a value as large as y for
-// every micro-batch in flight, and x is kept in any case behind a ReLU.
+// The gradient of a maximum searches x for the maximum again. To store the maximum's place in
+// forward would take a value as large as y for every micro-batch in flight, whereas x is kept
+// anyway if a ReLU has made it.
 #pragma once
 
 #include <pipe/base/config.hpp>
 
 namespace pp::detail {
 
-/// The cells that result o reads along an axis.
+/// The rules by which result o reads cells along an axis.
 enum class axis_rule : unsigned char {
-  window,          // o stride - before + k dilation, for k in [0, size), as far as they exist
+  window,          // o stride - before + k dilation, for k in [0, size), without cells outside
   adaptive,        // [floor(o in / out), ceil((o + 1) in / out))
   nearest,         // floor(o in / out)
   linear,          // the two around (o + 1/2) in / out - 1/2, the first from the edge on
@@ -24,25 +25,25 @@ enum class axis_rule : unsigned char {
   replicate,       // o - before, or else the nearest cell
 };
 
-/// The cells along an axis: their number of a sum and, where it is a mean, its divisor.
+/// `count` cells along an axis, first, first + step, ..., and their weights in a sum.
 struct axis_cells {
   int first = 0, count = 0, step = 1;
-  int divisor = 1;       // the cells of a window, those in the padding too
+  int divisor = 1;       // the cells of a window, padding included
   int part = 0, of = 1;  // of two cells, the second has the weight part / of, the first the rest
 
-  /// The weight of cell k of a sum.
+  /// The weight of the k-th of these cells in a sum.
   template <class T>
   PIPE_HD constexpr T weight(int k) const {
     return of == 1 ? T(1) : T(k == 0 ? of - part : part) / T(of);
   }
-  /// Which of the cells i is, or -1.
+  /// The number k in [0, count) of cell i among these cells, or -1.
   PIPE_HD constexpr int number_of(int i) const {
     int const k = (i - first) / step;
     return i >= first && k < count && first + k * step == i ? k : -1;
   }
 };
 
-/// One axis of a resampling: extents, and the numbers of its rule.
+/// One axis of a resampling: extents, and the numbers that its rule reads.
 ///
 /// needs: in, out, size, stride, dilation >= 1; before is negative where a padding cuts cells off
 struct axis_map {
@@ -72,7 +73,8 @@ struct axis_map {
     return axis_cells{};
   }
 
-  /// A range of results [first, first + count) that holds all that read cell i, and few others.
+  /// A range of results [first, first + count) that holds all results that read cell i, and few
+  /// others.
   PIPE_HD constexpr axis_cells readers_of(axis_rule rule, int i) const {
     switch (rule) {
       case axis_rule::window: {
@@ -103,7 +105,7 @@ struct axis_map {
 
  private:
   PIPE_HD static constexpr int least(int a, int b) { return a < b ? a : b; }
-  /// (i times + more) / by, rounded down; 0 below 0
+  /// (i times + more) / by, rounded down; 0 for i < 0.
   PIPE_HD static constexpr int scaled(int i, int times, int by, int more = 0) {
     return i < 0 ? 0 : int((long(i) * times + more) / by);
   }
@@ -122,7 +124,8 @@ struct axis_map {
     c.count = 1;
     return c;
   }
-  /// The cells around position at / by.
+  /// The two cells around position at / by; one cell if the position is whole or beyond the last
+  /// cell.
   PIPE_HD constexpr axis_cells two(long at, int by) const {
     axis_cells c = one(int(at / by));
     c.part = int(at % by);

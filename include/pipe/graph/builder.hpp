@@ -20,8 +20,8 @@
 
 namespace pp::detail {
 
-/// Runs layer descriptions. Without room it counts and checks; with exactly the counted room it
-/// stores what they add. Leaves: known_leaves of the model's.
+/// Runs layer descriptions. Without room the builder counts and checks; with exactly the counted
+/// room it stores what layers add. Leaves: known_leaves of the model's leaf types.
 template <class Leaves, graph_size Room = graph_size{}, class Observer = no_observer>
 class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
                 public layer_checks,
@@ -54,7 +54,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   /// Describes layer L here, as number i of the layer around it. At top level a layer that is not
   /// opened begins a new unit, and the model may be cut before it. An opened layer may have static
   /// functions `enter(builder&)` and `leave(builder&)`, called around each repetition of its parts;
-  /// their changes to scope() hold for these parts only.
+  /// changes that these functions make to scope() hold for the parts only.
   template <class L>
   constexpr void part(int i, bool numbered = true) {
     if (numbered) observer_.part(i);
@@ -73,8 +73,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     if (numbered) observer_.end_part();
   }
 
-  /// Describes the loss. It belongs to the unit of the layer before it: no cut may separate the
-  /// two.
+  /// Describes the loss. It is part of the last layer's unit: no cut separates them.
   template <class L>
   constexpr void close() {
     if (!ok()) return;
@@ -93,7 +92,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
 
   // ---- values with names ----
 
-  /// Stores the current value under a name; a fault if an unread value of that name is replaced.
+  /// Stores the current value under a name; a fault if a value of this name is unread.
   constexpr void stash(std::string_view name) {
     if (!ok()) return;
     named_value const mine{name, current_, short(position_), short(leaf_), false};
@@ -105,7 +104,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
       }
     named_.push_back(mine);
   }
-  /// The stashed value of that name, which counts as read; a fault if there is none.
+  /// The value that was stashed under `name`, which counts as read; a fault if there is none.
   constexpr handle recall(std::string_view name) {
     for (named_value& v : named_)
       if (v.name == name) {
@@ -115,7 +114,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     report_name(wrong::value_is_popped_but_never_stashed);
     return current_;
   }
-  /// Whether a value is stashed, or no result of a layer, so that another may replace it.
+  /// Whether another value may replace h as the current one: h is stashed, or no op has made it.
   constexpr bool is_kept(handle h) const {
     for (named_value const& v : named_)
       if (v.value.at == h.at) return true;
@@ -127,7 +126,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
       if (input_names_[i] == name) report_name(wrong::name_is_given_twice);
     if (ok()) input_names_[sizes_.inputs - 1] = name;
   }
-  /// Makes the next input of the model the current value. The value before must be stashed.
+  /// Makes the next input the current value. The present current value must be stashed.
   constexpr void further_input(handle input) {
     if (!ok()) return;
     if (!is_kept(current_))
@@ -144,7 +143,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     ++sizes_.inputs;
     current_ = input;
   }
-  /// Adds an input that only a loss reads, under the name of O in the batch: numbers, or ids.
+  /// Adds an input that only a loss reads: numbers, or ids if vocabulary > 0. Named as O is.
   template <class O>
   constexpr operand loss_input(shape form, int vocabulary = 0) {
     if (!needs_fewer_inputs(sizes_.inputs)) return operand{};
@@ -169,7 +168,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   constexpr void end_name(std::string_view name) {
     if constexpr (shares) tied_names_.end(name);
   }
-  /// True, or a fault: exactly one earlier layer has that name.
+  /// True, or a fault: so far exactly one layer has that name, and its description is complete.
   constexpr bool needs_named(std::string_view name) {
     wanted_name const& p = tied_names_.of(name);
     if (p.ended != 1 || p.times != 1)
@@ -177,7 +176,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
                   shape(p.ended));
     return ok();
   }
-  /// Shares the first parameter of the layer with that name.
+  /// A parameter that shares the memory of the first parameter of the layer with that name.
   constexpr operand tied(std::string_view name) { return share(tied_names_.of(name).first); }
   /// Describes the layer with that name again, on the same parameters.
   template <class L>
@@ -194,7 +193,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
                               file_name const& file = file_name{}) {
     return parameter(shape(rows, columns), initial, decays, file);
   }
-  /// The same for 1 to 4 extents.
+  /// The same for a shape of 1 to 4 extents.
   constexpr operand parameter(shape form, initializer initial, bool decays,
                               file_name const& file = file_name{}) {
     if constexpr (shares)
@@ -219,8 +218,8 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
       if (tying_ >= 0) return report(wrong::tied_layer_must_have_no_buffers), operand{};
     return new_buffer(form, initial, scope_.trained ? commit : commit_rule{}, file);
   }
-  /// Adds the angles of rotary positions. A constant buffer, not a parameter, so that they keep
-  /// full precision where kernels read parameters in 16 bits. A tied layer makes its own.
+  /// Adds the angles of rotary positions. A constant buffer, not a parameter, keeps full precision
+  /// where kernels read parameters in 16 bits. A tied layer has angles of its own.
   constexpr operand rotary_table(int rows, int columns, float base) {
     if constexpr (shares)
       if (tying_ >= 0) ++tying_;
@@ -236,7 +235,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     return p;
   }
 
-  /// Adds the loss, which ends the model: its output is its own gradient with respect to x.
+  /// Adds the loss, which ends the model: the op's result is the gradient by x.
   constexpr void loss(op_kind kind, handle x, loss_operands const& with = loss_operands{}) {
     if (depth_ > 0) return report(wrong::loss_must_be_the_last_item_of_a_model);
     push(kind, x, x.form, {this->labels_},
@@ -264,7 +263,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     if constexpr (is_refused<L>) refuse<L>();
     parameter_scope const outer = scope_;
     int const first = sizes_.units;
-    bool alike = true;  // the copies so far, but for the first
+    bool alike = true;  // whether the copies so far, but for the first, are alike
     for (int i = 0; i < L::times && ok(); ++i) {
       description_state const before = here();
       if constexpr (makes_copies<L>) observer_.part(i);
@@ -293,7 +292,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   constexpr description_state here() const {
     return description_state{current_, sizes_, position_, streams_, unit_};
   }
-  /// Adds `times` more repetitions, each like what was added since `before`.
+  /// Adds `times` more repetitions, each a copy of the items that were added since `before`.
   constexpr void repeat(description_state const& before, int times) {
     if (long(times) * (sizes_.ops - before.sizes.ops) + sizes_.ops > most_ops)
       return report_most(wrong::model_has_too_many_layers, most_ops);
@@ -329,7 +328,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     return at.where == space::parameter ? operand{space::buffer, at.index} : at;
   }
   constexpr operand new_parameter(detail::parameter const& p, file_name const& file) {
-    shape leading = p.form;  // rows are counted in an int
+    shape leading = p.form;  // all extents but the last: rows are counted in an int
     --leading.rank;
     if (!needs_room(p.form, most_parameters) || !needs_room(leading, most_numbers))
       return operand{};
@@ -337,9 +336,10 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     return add_parameter(p);
   }
   /// Sets the role of parameter p. The role of a table is final.
-  constexpr void is_a(tensor_kind kind, operand p) {
+  constexpr void is_a(custom::tensor_kind kind, operand p) {
+    using enum custom::tensor_kind;
     if constexpr (keeps)
-      if (tensor_kind& now = graph_.parameters[p.index].kind; now != tensor_kind::table) now = kind;
+      if (auto& now = graph_.parameters[p.index].kind; now != table) now = kind;
   }
   constexpr shared_extents shared(int parameter) const {
     for (shared_extents const& e : shared_)
@@ -357,7 +357,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   constexpr operand add_parameter(detail::parameter p) {
     p.unit = unit_;
     p.leaf = short(leaf_);
-    p.kind = p.rows() > 1 ? tensor_kind::matrix : tensor_kind::vector;
+    p.kind = p.rows() > 1 ? custom::tensor_kind::matrix : custom::tensor_kind::vector;
     if constexpr (keeps) graph_.parameters[sizes_.parameters] = p;
     if constexpr (shares)
       if (!p.is_buffer && (tied_names_.open > 0 || p.tied_to >= 0)) {
@@ -390,7 +390,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
       graph_.units[unit_].out = current_.form;
     }
   }
-  /// Adds an op on x and further operands. Rows keep their padding if the result has as many as x.
+  /// Adds an op on x and further operands. The result has x's padding if it has as many rows as x.
   constexpr handle push(op_kind kind, handle x, shape form, further_operands in,
                         attributes const& with = attributes{}) {
     if constexpr (!keeps)  // the counting run has already checked

@@ -9,14 +9,14 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// How a step writes a buffer. Each micro-batch adds to a sum, in the program of the weight
-/// gradients, which runs once per micro-batch and is never recomputed; the end of the step commits
-/// the sum:
+/// The rule by which a step writes a buffer. Each micro-batch adds to a sum, in the program of the
+/// weight gradients, which runs once per micro-batch and is never recomputed; the end of the step
+/// commits the sum:
 ///
 ///     buffer += momentum * (sum / (samples * terms) - buffer)
 ///
-/// That is a mean. Batch norms have two more statistics, of differences from the buffer of the
-/// running mean as it was when the mini-batch began, so that sums cancel few digits:
+/// This is statistic::mean. Batch norms have the other statistics. Their sums are of differences
+/// from the running mean at the beginning of the mini-batch, so that few digits cancel:
 ///
 ///     running mean      += momentum * sum / n                         n = samples * terms
 ///     running variance  += momentum * (v - running variance)
@@ -25,17 +25,17 @@ namespace pp::detail {
 /// law: a mini-batch writes a buffer at most once, and a rejected or skipped step does not write
 ///      it; the bits do not depend on stages, schedule, recomputation or threads
 struct commit_rule {
-  /// The last two follow the buffer of their mean in the model.
+  /// The buffer of a variance follows the buffer of its mean in the model.
   enum class statistic : unsigned char { mean, mean_of_differences, variance, biased_variance };
   double momentum = 0;  ///< 0: never written
   long terms = 1;       ///< terms that each sample adds to an element of the sum
   statistic of = statistic::mean;
-  /// Whether the sum of the mean is read, too.
+  /// Whether the statistic is a variance, which reads the sum of its mean too.
   PIPE_HD constexpr bool is_variance() const { return of >= statistic::variance; }
 };
 
-/// An element of a buffer after a step. T: float or double; samples > 0 of the mini-batch.
-/// differences: of a variance, the sum of its mean.
+/// An element of a buffer after a step. T: float or double; samples > 0: the samples of the
+/// mini-batch; differences: for a variance, the sum of its mean.
 template <class T>
 PIPE_HD constexpr T committed(commit_rule const& rule, T buffer, T sum, double samples,
                               T differences = T()) {

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The items of later copies of a Repeat, made from those of two copies before them: compilers that
-// evaluate descriptions and gradients spend a microsecond on each step, so a deep model's copies
-// are not described or differentiated again.
+// The items of later copies of a Repeat, made from the items of the two copies before them. A
+// compiler spends about a microsecond on each step of a constant evaluation, so a deep model's
+// copies are not described or differentiated one by one.
 #pragma once
 
 #include <pipe/graph/graph.hpp>
 
 namespace pp::detail {
 
-/// The item of the next copy where a and b are of two successive copies: the numbers of ops, units,
-/// values, parameters and streams go on by the step from a to b, and all else is as in b.
+/// The item of the next copy, where a and b are the same item of two successive copies: the numbers
+/// of ops, units, values, parameters and streams increase by the step from a to b; everything else
+/// is as in b.
 constexpr operand next_copy(operand a, operand b) {
   b.index += b.index - a.index;
   return b;
 }
-/// An operand that both copies share, such as a value from before the repetition, stays as it is.
+/// The same for an op. An operand that both copies share, such as a value from before the
+/// repetition, stays as it is.
 constexpr op next_copy(op const& a, op b) {
   b.unit = short(b.unit + (b.unit - a.unit));
   b.origin += b.origin - a.origin;
@@ -43,8 +45,8 @@ constexpr unit_record next_copy(unit_record const& a, unit_record b) {
   return b;
 }
 
-/// Adds `times` copies to a list that ends in two of them, of `period` items each; or counts them,
-/// if there is no memory.
+/// Adds `times` copies to a list that ends in two copies of `period` items each. If `items` is
+/// null, the new items are only counted.
 ///
 /// needs: count >= 2 * period; room for times * period more items
 template <class T>
@@ -59,8 +61,8 @@ template <class T>
 constexpr void add_copies(sink<T>& list, int period, int times) {
   add_copies(list.items, list.count, period, times);
 }
-/// The same for what a graph of `sizes` has beyond the sizes `before`, its inputs apart. A graph
-/// without room only counts.
+/// The same for all lists of a graph but its inputs: a period is the items from the sizes `before`
+/// to `sizes`. For a graph without room items are only counted.
 template <graph_size Room>
 constexpr void add_copies(graph<Room>& g, graph_size& sizes, graph_size const& before, int times) {
   constexpr bool keeps = Room.units > 0;

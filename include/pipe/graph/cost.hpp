@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The cost of an op per sample: floating-point operations and bytes moved. The partition balances a
-// time estimated from the two.
+// time that is estimated from these.
 #pragma once
 
 #include <pipe/graph/op.hpp>
@@ -19,9 +19,9 @@ struct cost {
   }
 };
 
-/// `products` / 2 products of R x S x C: scores and their product with V in the forward (4 R S C
-/// FLOPs, half of that when causal, S of a window being its own); the backward has five products
-/// instead of two. Bytes: rows of queries and of results, keys and values.
+/// The cost of `products` / 2 products of R x S x C elements. Forward has two, scores and their
+/// product with V: 4 R S C FLOPs, half as many if causal; with a window, S is at most the window.
+/// Backward has five. Bytes: queries and results, keys and values.
 constexpr cost cost_of_attention(op const& o, int products, int bytes) {
   attention_attributes const of = o.attributes.attention();
   long const results = long(o.rows) * o.columns, keys = of.is_fused() ? o.rows : of.keys,
@@ -32,8 +32,9 @@ constexpr cost cost_of_attention(op const& o, int products, int bytes) {
   return {work + 8 * results, bytes * (results + key_values)};
 }
 
-/// An operation for each cell that a result reads; the gradient of a maximum finds it again. Bytes:
-/// of x and y, in which windows that overlap read from the cache.
+/// The cost of a resampling: an operation for each cell that a result reads; twice that for the
+/// gradient of a maximum, which searches for the maximum again. Bytes: x and y once each, since
+/// windows that overlap read from the cache.
 constexpr cost cost_of_resample(op const& o) {
   resample_attributes const of = o.attributes.resample();
   long const ins = long(of.axis[0].in) * of.axis[1].in,
@@ -46,9 +47,9 @@ constexpr cost cost_of_resample(op const& o) {
           4 * ((finds_again ? 2 : 1) * ins + outs) * o.columns};
 }
 
-/// A multiply-add counts as two FLOPs, an element of a map, a norm or a softmax as eight. Bytes are
-/// those of fp32 operands read and written once, without parameters, which all samples of a
-/// micro-batch share.
+/// The cost of an op. A multiply-add counts as two FLOPs, an element of a map, a norm or a softmax
+/// as eight. Bytes: FP32 operands and results, each read or written once, without parameters, which
+/// all samples of a micro-batch share.
 constexpr cost cost_of(op const& o) {
   long const results = long(o.rows) * o.columns;
   switch (o.kind) {
@@ -81,7 +82,7 @@ constexpr cost cost_of(op const& o) {
       return {rows * o.columns, 4 * (rows + 1) * o.columns};
     }
     case op_kind::batch_statistics:
-    case op_kind::batch_sums: {  // the result is of all samples: next to nothing for each of them
+    case op_kind::batch_sums: {  // one result for all samples: almost no bytes for each
       long const read = long(o.attributes.batch().rows) * o.columns;
       return {4 * read, 8 * read};
     }

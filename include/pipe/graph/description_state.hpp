@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The state of a description, as far as its continuation depends on it. A copy of a `Repeat` that
-// begins in the same state as the one before it adds the same, so only the first copies are
+// begins in the same state as the previous copy adds the same items, so only the first copies are
 // described.
 #pragma once
 
@@ -17,9 +17,9 @@ struct description_state {
   int position = 0, streams = 0;
   short unit = 0;
 
-  /// Whether a description continues from here as it did from `then`.
-  /// Numbers of ops and values may differ; where the current value is, its shape, and the number of
-  /// inputs may not.
+  /// Whether a description continues from here as it did from `then`: the number of inputs is
+  /// equal, and the current value has the same shape and space, is ids or not, and has padding or
+  /// not. Numbers of ops and values may differ.
   constexpr bool leads_on_from(description_state const& then) const {
     return current.form == then.current.form && current.is_ids == then.current.is_ids &&
            current.at.where == then.current.at.where &&

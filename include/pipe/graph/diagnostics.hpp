@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Diagnostics of a wrong model, one readable line each. Passes record the first fault as a value;
-// at the outermost template that value becomes the type wrong::Layer, which is never defined
-// (base/diagnosis.hpp). The arguments say in which layer, what is wrong, what was expected and what
-// was found.
+// at the outermost template the value becomes the type wrong::Layer, which is never defined
+// (base/diagnosis.hpp). Its arguments say which layer is wrong, what is wrong, what was expected
+// and what was found.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,11 @@
 namespace pp {
 
 namespace wrong {
-/// Words of the messages: `Expected<128, 384>`, `Found<128, 100>`, `Called<'s', 'k', 'i', 'p'>`,
-/// `Missing<member::derivative>`.
+/// Words of the messages, such as `Expected<128, 384>`, `Found<128, 100>`, `Called<'s', 'k', 'i',
+/// 'p'>` and `Missing<derivative>`.
 ///
-/// Extents of a shape, or one number. A ratio is found as numerator, denominator.
+/// Expected and Found have the extents of a shape, or one number; a ratio is numerator,
+/// denominator.
 template <int... Extents>
 struct Expected;
 template <int... Extents>
@@ -29,16 +30,13 @@ struct Found;
 /// A user-given name.
 template <char... Letters>
 struct Called;
-/// A member that the type lacks; below: a function or a value that is not constexpr.
+/// Missing: a member that the type lacks. Function, Value: a member that is not constexpr.
 template <member What>
 struct Missing;
 template <member What>
 struct Function;
 template <member What>
 struct Value;
-/// The layer to use in place of one that does not exist.
-template <class... What>
-struct UseInstead;
 }  // namespace wrong
 
 namespace detail {
@@ -51,14 +49,14 @@ constexpr auto spell() {
   }(std::make_index_sequence<S.rank>{});
 }
 
-/// A name, letter by letter: the only spelling of it that is readable in every compiler.
+/// A name, letter by letter: the only spelling of a name that every compiler prints readably.
 template <text Letters>
 constexpr auto spell_text() {
   return []<std::size_t... Is>(std::index_sequence<Is...>) {
     return word<wrong::Called<Letters.characters[Is]...>>{};
   }(std::make_index_sequence<Letters.view().size()>{});
 }
-/// The name in layer type L; an empty one where it has none.
+/// The name in layer type L; an empty name if L has none.
 template <class L>
 constexpr auto spell_name(word<L>) {
   if constexpr (requires { L::key; })
@@ -71,7 +69,7 @@ constexpr auto spell_name(word<L>) {
     return word<wrong::Called<>>{};
 }
 
-/// Entry Index of a list of types; void if there is none.
+/// Entry `Index` of a list of types; void if there is no such entry.
 template <int Index, class... T>
 constexpr auto spell_leaf(layers<T...>) {
   if constexpr (Index >= 0 && Index < int(sizeof...(T)))
@@ -87,24 +85,11 @@ constexpr auto spell_written(word<L>) {
   return written_type<L>();
 }
 
-/// The option of leaf type L that a fault is about; void if it is not about an option.
+/// The option of leaf type L that a fault is about; void if the fault is not about an option.
 template <int Index, class L>
 constexpr auto spell_option(word<L>) {
   if constexpr (Index >= 0)
     return spell_leaf<Index>(typename L::options{});
-  else
-    return word<void>{};
-}
-
-/// The replacement of a layer that does not exist: L is derived from no_such<Instead>.
-template <template <class> class NoSuch, class Instead>
-constexpr auto spell_base(NoSuch<Instead> const*) {
-  return word<wrong::UseInstead<Instead>>{};
-}
-template <class L>
-constexpr auto spell_instead(word<L>) {
-  if constexpr (requires { typename L::use_instead; })
-    return spell_base(static_cast<L const*>(nullptr));
   else
     return word<void>{};
 }
@@ -116,7 +101,7 @@ template <class... First, class... Second>
 constexpr word_list<First..., Second...> operator+(word_list<First...>, word_list<Second...>) {
   return {};
 }
-/// A word that only some messages have.
+/// A list of the word if IsSet, or an empty list.
 template <bool IsSet, class Word>
 constexpr auto if_set(word<Word>) {
   if constexpr (IsSet)
@@ -124,13 +109,13 @@ constexpr auto if_set(word<Word>) {
   else
     return word_list<>{};
 }
-/// Missing, Function or Value with a member that is set.
-template <template <member> class Word, member Which>
+/// Missing, Function or Value with member Which; an empty list for wrong::member::none.
+template <template <wrong::member> class Word, wrong::member Which>
 constexpr auto spell_member() {
-  return if_set<(Which != member::none)>(word<Word<Which>>{});
+  return if_set<(Which != wrong::member::none)>(word<Word<Which>>{});
 }
 
-/// The message of those words, about a layer unless Position is -1.
+/// The message with these words: wrong::Layer, or wrong::Use if Position is -1.
 template <wrong::diagnosis What, int Position, class... Words>
 constexpr auto say_at(word_list<Words...>) {
   if constexpr (Position < 0)
@@ -139,22 +124,21 @@ constexpr auto say_at(word_list<Words...>) {
     return std::type_identity<wrong::Layer<Position, What, Words...>>{};
 }
 
-/// The message of fault `F` in a model with leaf layer types `Leaves`. `Name`: the name in files
-/// that two parameters share, as words, for the fault of that kind.
+/// The message of fault `F` in a model with leaf layer types `Leaves`. `Name`: where two parameters
+/// have the same name in files, a list with this name.
 template <model_fault F, class Leaves, class Name = word_list<>>
 constexpr auto diagnose() {
   if constexpr (F.ok()) {
     return std::type_identity<nothing_wrong>{};
   } else {
     constexpr auto type = spell_written(spell_leaf<F.leaf>(Leaves{}));
-    constexpr bool has_replacement = requires { typename decltype(type)::type::use_instead; };
     return say_at<F.what, F.layer>(
         if_set<F.says_type>(type) + if_set<(F.option >= 0)>(spell_option<F.option>(type)) +
         if_set<F.says_name>(spell_name(type)) + Name{} +
         if_set<(F.expected.rank > 0)>(spell<wrong::Expected, F.expected>()) +
         if_set<(F.found.rank > 0)>(spell<wrong::Found, F.found>()) +
         spell_member<wrong::Missing, F.missing>() + spell_member<wrong::Function, F.function>() +
-        spell_member<wrong::Value, F.value>() + if_set<has_replacement>(spell_instead(type)));
+        spell_member<wrong::Value, F.value>());
   }
 }
 

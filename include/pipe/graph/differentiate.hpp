@@ -34,12 +34,14 @@ class differentiator : gradient_ops, reversal<differentiator> {
  private:
   friend class reversal<differentiator>;
 
-  /// If op i ends a copy of a repetition and the two copies after it, which are not the last, have
-  /// added as much as each other, adds what this copy and those before it add, but for the first,
-  /// which may differ. Returns the op to go on with: i, or the last of the first copy.
+  /// Adds the gradients of copies of a repetition without differentiating them. Backward meets the
+  /// copies from the last to the first. If op i ends a copy, and the two copies after it, neither
+  /// of which is the last, have added equally many items, this function adds the items of this copy
+  /// and of all copies before it but the first, which may differ. Returns the op at which
+  /// differentiation continues: i, or the last op of the first copy.
   ///
-  /// The copies in between read no values but their own, those of the copy before them, and those
-  /// that all of them read; so the first copy finds the gradients that this one would.
+  /// A copy in between reads only its own values, values of the copy before it, and values that all
+  /// copies read; so the first copy finds the gradients that copy i would have found.
   constexpr int add_copies(int i) {
     int const unit = g_.ops.items[i].unit;
     if (in_.copy_with(unit) < 0) {
@@ -74,8 +76,8 @@ class differentiator : gradient_ops, reversal<differentiator> {
     }
     return g_.first_op(in_.first + in_.units) - 1;
   }
-  /// The rule of an op y = f(x, ...): adds its backward ops. The gradient dy of its result is
-  /// complete by then, as all readers of y come later in the graph.
+  /// The rule of an op y = f(x, ...): adds its backward ops. The gradient dy of y is complete by
+  /// then, since all readers of y come later in the graph.
   ///
   ///   loss      the loss op's own result is dx: loss and gradient are one kernel
   ///   matmul    dx = dy w^T, dw = x^T dy
@@ -126,7 +128,8 @@ class differentiator : gradient_ops, reversal<differentiator> {
         return;
       case op_kind::concat: concat_rule(o, x, dy); return;
       case op_kind::slice:
-        // Of two halves, the second of which is the op before the first: their gradients are one.
+        // A pair of slices is two halves of x, of which the second half's op comes first in the
+        // graph. The gradients of both halves together are the gradient of x.
         if (o.attributes.slice().first == 0)
           half_ = dy;
         else if (needs(x)) {
@@ -183,8 +186,8 @@ class differentiator : gradient_ops, reversal<differentiator> {
         return;
       case op_kind::attention: attention_rule(o, x, dy); return;
       case op_kind::lookup: weight(op_kind::lookup_gradient, o, {dy, x}, o.in[1]); return;
-      case op_kind::batch_statistics:  // part of the rule of batch_norm
-      case op_kind::none:              // this one and gradients: never in a forward graph
+      case op_kind::batch_statistics:  // its gradient is part of the rule of batch_norm
+      case op_kind::none:              // none and the gradients below are never in a forward graph
       case op_kind::matmul_input_gradient:
       case op_kind::map_gradient:
       case op_kind::norm_gradient:
@@ -214,47 +217,50 @@ class differentiator : gradient_ops, reversal<differentiator> {
     op_kind_without::gradient_rule(o.kind);
   }
 
-  /// y = x w, or y = x table' where the table is shared with a lookup. In the second case the table
-  /// and its transpose exchange their roles, and so do x and dy in the weight gradient.
+  /// y = x w, or y = x table' with the table of a lookup. In the second case the table and its
+  /// transpose exchange roles, and so do x and dy in the weight gradient.
   constexpr void matmul_rule(op const& o, operand x, operand dy) {
-    bool const turned = o.in[1].where == space::parameter_transposed;
+    bool const is_transposed = o.in[1].where == space::parameter_transposed;
     operand const w{space::parameter, o.in[1].index},
-        w_turned{space::parameter_transposed, o.in[1].index};
-    op dw = backward(op_kind::matmul_weight_gradient, o, turned ? inputs{dy, x} : inputs{x, dy});
+        w_transposed{space::parameter_transposed, o.in[1].index};
+    op dw =
+        backward(op_kind::matmul_weight_gradient, o, is_transposed ? inputs{dy, x} : inputs{x, dy});
     int const inner = o.attributes.contraction().inner;
-    if (turned) {
+    if (is_transposed) {
       dw.columns = inner;
       dw.attributes = contraction_attributes{o.columns};
     }
     weight(dw, w);
-    // Read transposed by the forward op of a table, or by the input gradient of any other weight.
-    if (out_.keeps()) out_.transposed[w.index] = out_.transposed[w.index] || turned || needs(x);
+    // The forward op of a table reads the parameter transposed; of any other weight, the input
+    // gradient does.
+    if (out_.keeps())
+      out_.transposed[w.index] = out_.transposed[w.index] || is_transposed || needs(x);
     if (!needs(x)) return;
-    op d = backward(op_kind::matmul_input_gradient, o, {dy, turned ? w : w_turned});
+    op d = backward(op_kind::matmul_input_gradient, o, {dy, is_transposed ? w : w_transposed});
     d.columns = inner;
-    d.attributes = contraction_attributes{o.columns, !turned};
+    d.attributes = contraction_attributes{o.columns, !is_transposed};
     input(d, x);
   }
-  /// y = conv(x, w), or in a forward graph its transpose, whose input gradient is the convolution.
-  /// The weight gradient of either takes the image with the channels first.
+  /// y = conv(x, w), or a transposed convolution, whose input gradient is a convolution. The weight
+  /// gradient of both reads first the image that has `channels`, then the image that has `filters`.
   constexpr void convolution_rule(op const& o, operand x, operand dy) {
-    bool const turned = o.kind == op_kind::convolution_input_gradient;
+    bool const is_transposed = o.kind == op_kind::convolution_input_gradient;
     convolution_attributes const of = o.attributes.convolution();
     operand const w{space::parameter, o.in[1].index};
-    op dw =
-        backward(op_kind::convolution_weight_gradient, o, turned ? inputs{dy, x} : inputs{x, dy});
+    op dw = backward(op_kind::convolution_weight_gradient, o,
+                     is_transposed ? inputs{dy, x} : inputs{x, dy});
     dw.rows = of.out_rows();
     dw.columns = of.filters;
     weight(dw, w);
-    bool const reads_transpose = !of.is_depthwise() && (turned || needs(x));
+    bool const reads_transpose = !of.is_depthwise() && (is_transposed || needs(x));
     if (out_.keeps()) out_.transposed[w.index] = out_.transposed[w.index] || reads_transpose;
     if (!needs(x)) return;
-    operand const read{turned || of.is_depthwise() ? w.where : space::parameter_transposed,
+    operand const read{is_transposed || of.is_depthwise() ? w.where : space::parameter_transposed,
                        w.index};
-    op d = backward(turned ? op_kind::convolution : op_kind::convolution_input_gradient, o,
+    op d = backward(is_transposed ? op_kind::convolution : op_kind::convolution_input_gradient, o,
                     {dy, read});
-    d.rows = turned ? of.out_rows() : of.in_rows();
-    d.columns = turned ? of.filters : of.channels;
+    d.rows = is_transposed ? of.out_rows() : of.in_rows();
+    d.columns = is_transposed ? of.filters : of.channels;
     input(d, x);
   }
   /// A user-defined layer: at most one weight-gradient op for all its parameters, one op for the
@@ -271,15 +277,15 @@ class differentiator : gradient_ops, reversal<differentiator> {
     add_statistics(o, x);
     if (!needs(x)) return;
     op d = backward(op_kind::custom_input_gradient, o, {dy, x, o.out[1]});
-    // Each parameter has its own place, so absent ones before the last count as operands.
+    // Each parameter has a fixed place, so absent parameters before the last one count as operands.
     d.ins = op::max_in;
     for (int i = 0; i < 3; ++i) d.in[3 + i] = o.in[1 + i];
     d.rows = 1;
     d.columns = int(o.attributes.custom().form.elements());
     input(d, x);
   }
-  /// The sums of buffers need no gradient, but must be added once per micro-batch and in order,
-  /// like weight gradients; so they are in that list.
+  /// Adds the op of the sums of buffers. They need no gradient, but must be added once per
+  /// micro-batch and in order, like weight gradients, so the op is in the list of weight gradients.
   constexpr void add_statistics(op const& o, operand x) {
     op sums = backward(op_kind::custom_statistics, o, {x, o.out[1]});
     int buffers = 0;
@@ -288,7 +294,7 @@ class differentiator : gradient_ops, reversal<differentiator> {
       operand const b = o.in[1 + i];
       if (b.where != space::buffer) continue;
       if (g_.parameters.items[b.index].is_committed()) {
-        // Sums are numbered by buffer: a constant one leaves its place empty.
+        // Sums are numbered by buffer: the place of a constant buffer stays empty.
         sums.out[buffers] = operand{space::buffer_sum, b.index};
         any = true;
       }
@@ -302,8 +308,8 @@ class differentiator : gradient_ops, reversal<differentiator> {
     weight(parameters, o, {dy, x, statistics}, o.in[1], o.in[2]);
     if (needs(x)) input(backward(by_input, o, {dy, x, o.in[1], statistics}), x);
   }
-  /// The statistics depend on all rows of a group, so dx needs two sums over rows. Sums of the
-  /// running statistics are added like weight gradients.
+  /// The statistics depend on all rows of a group, so dx needs two sums over rows. Sums of running
+  /// statistics are added in the list of weight gradients.
   constexpr void batch_norm_rule(op const& o, operand x, operand dy) {
     operand const statistics = o.in[1], gamma = o.in[2], beta = o.in[3];
     bool const is_constant = o.attributes.batch().is_constant;
@@ -313,7 +319,8 @@ class differentiator : gradient_ops, reversal<differentiator> {
       s.rows = 2;
       sums = s.out[0] = new_value(2L * o.columns, s.unit);
       out_.input_ops.push_back(checked(s));
-      // As a gradient of the op of the statistics, which is before this one, it finds the sums.
+      // The origin is the op of the statistics, which comes before o, so that this op runs after
+      // batch_sums.
       op d = backward(op_kind::batch_parameter_gradient, o, {sums});
       d.rows = 2;
       d.attributes = batch_attributes{.samples = o.attributes.batch().samples};
@@ -331,8 +338,8 @@ class differentiator : gradient_ops, reversal<differentiator> {
     d.out[1] = operand{space::buffer_sum, of_statistics.in[2].index};
     out_.weight_ops.push_back(checked(d));
   }
-  /// The gradients of the two sides of a concatenation are slices of dy. The slice of a parameter
-  /// is a value, whose sum over rows is that of a bias.
+  /// The gradients of the two sides of a concatenation are slices of dy. If x is a parameter, its
+  /// gradient is the sum of its slice over rows, by the op of a bias gradient.
   constexpr void concat_rule(op const& o, operand x, operand dy) {
     int const left = o.attributes.concat().left;
     if (is_trained(x)) {
@@ -346,7 +353,7 @@ class differentiator : gradient_ops, reversal<differentiator> {
     if (needs(x)) input(slice_of(o, dy, 0, left), x);
     if (needs(o.in[1])) input(slice_of(o, dy, left, o.columns), o.in[1]);
   }
-  /// The op of columns [first, end) of dy, as wide as the result of o.
+  /// The op that slices columns [first, end) of dy, which is as wide as the result of o.
   constexpr op slice_of(op const& o, operand dy, int first, int end) const {
     op d = backward(op_kind::slice, o, {dy});
     d.attributes = slice_attributes{o.columns, first};
@@ -366,7 +373,7 @@ class differentiator : gradient_ops, reversal<differentiator> {
     if (needs(x)) d.out[0] = new_value(long(o.rows) * width, d.unit);
     if (needs(kv)) d.out[1] = new_value(long(of.keys) * key_width, d.unit);
     out_.input_ops.push_back(checked(d));
-    // The op is in the list; from here on d only gives sums of contributions their geometry.
+    // The op is in the list; from here on d is only the geometry for sums of contributions.
     d.columns = width;
     contribute(d, x, d.out[0]);
     d.rows = of.keys, d.columns = key_width;
@@ -375,12 +382,12 @@ class differentiator : gradient_ops, reversal<differentiator> {
 
   operand half_{};  // the gradient of the first of two halves
   // Of the last op:
-  repetition in_{};                   // its repetition
-  int copy_ = -1, whole_copies_ = 0;  // its copy, and how many copies after it are done
-  gradient_size before_{}, added_{};  // the sizes before its copy, and what the one after it added
+  repetition in_{};                   // the repetition that has it
+  int copy_ = -1, whole_copies_ = 0;  // its copy; the number of whole copies done
+  gradient_size before_{}, added_{};  // the sizes before its copy; what the next copy added
 };
 
-/// Fills `out` with the backward ops of a graph, or counts them.
+/// Fills `out` with the backward ops of a graph; if `out` has no memory, counts them.
 ///
 /// needs: the graph ends in its loss; `scratch` in its initial state; `out` without memory, or with
 ///        memory of the counted sizes

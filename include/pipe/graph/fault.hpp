@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A fault of a model as a value: passes record the first, and graph/diagnostics.hpp turns it into a
-// diagnostic.
+// A fault of a model as a value: passes record the first fault, and graph/diagnostics.hpp turns
+// this value into a diagnostic.
 #pragma once
 
 #include <pipe/base/diagnosis.hpp>
@@ -9,8 +9,10 @@
 
 namespace pp {
 
+namespace wrong {
+
 /// The members of user-defined types that diagnostics can name as missing or not constant.
-enum class member : unsigned char {
+enum member : unsigned char {
   none,
   forward,
   derivative,
@@ -66,17 +68,20 @@ enum class member : unsigned char {
   wait
 };
 
+}  // namespace wrong
+
 namespace detail {
 
-/// The first fault of a model, or none. The message has the words that are set here.
+/// The first fault of a model, or none. The message has a word for each member that is set.
 struct model_fault {
   wrong::diagnosis what = wrong::nothing;
   int layer = 0;  // top-level position, from 0, in the opened list that `explain` prints; -1: none
   int leaf = -1;  // the layer type, as an index into the model's leaf types
   shape expected{}, found{};  // shapes or single numbers, depending on the diagnosis
   int option = -1;  // index into the leaf's `options`; -1: the fault is not about an option
-  member missing = member::none, function = member::none, value = member::none;
-  bool says_type = true, says_name = false;  // the layer type; the name that the layer type has
+  wrong::member missing = wrong::member::none, function = wrong::member::none,
+                value = wrong::member::none;
+  bool says_type = true, says_name = false;  // whether the message has the type, and the name in it
   constexpr bool ok() const { return what == wrong::nothing; }
 };
 

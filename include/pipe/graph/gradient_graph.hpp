@@ -7,7 +7,7 @@
 
 namespace pp::detail {
 
-/// Working memory of constant size.
+/// Working memory of differentiation, for a graph of size Forward.
 template <graph_size Forward>
 struct gradient_scratch_of {
   bool needed[Forward.values + 1]{};

@@ -12,10 +12,10 @@ namespace pp::detail {
 struct gradient_scratch {
   bool* needed = nullptr;       // whether the value needs a gradient; initially false
   operand* gradient = nullptr;  // the gradient so far; initially none
-  operand* remade = nullptr;    // the value as a Reversible has made it again; initially none
+  operand* remade = nullptr;    // the value as a Reversible has remade it; initially none
 };
 
-/// The gradients of a graph in the making.
+/// The lists of a graph's backward ops under construction, and the functions that add to them.
 class gradient_ops {
  public:
   /// Keeps a reference to `out`; the memory of the graph and of `scratch` must outlive the object.
@@ -43,8 +43,9 @@ class gradient_ops {
   /// Whether x is a value that needs a gradient. needs: mark_needed() has reached its op
   constexpr bool needs(operand x) const { return x.where == space::value && needed_[x.index]; }
 
-  /// An op with the geometry of o on these operands, without results, and with o's attributes if
-  /// its kind has the same kind of them. When only counting, only its unit is set.
+  /// An op of a kind on the operands `in`, with the geometry of o, without results, and with o's
+  /// attributes if ops of `kind` have attributes of the same kind. A counting run sets the unit
+  /// only.
   constexpr op backward(op_kind kind, op const& o, inputs in) const {
     op d{};
     d.unit = o.unit;
@@ -66,7 +67,7 @@ class gradient_ops {
     }
     return d;
   }
-  /// Lets the inputs of d be values that were made again, where there are such.
+  /// Replaces each input of d by the remade value, where there is one.
   constexpr void read_remade(op& d) const {
     for (int k = 0; remakes_ && k < d.ins; ++k) {
       operand& x = d.in[k];
@@ -75,7 +76,8 @@ class gradient_ops {
         x = remade_[x.index];
     }
   }
-  /// Notes value v of an earlier copy of a Repeat, from value v + shift of a later one.
+  /// Sets the remade value of v, which is in an earlier copy of a Repeat, from the remade value of
+  /// v + shift in a later copy, whose index is `step` less.
   constexpr void copy_remade(int v, int shift, int step) {
     if (!remakes_) return;
     remade_[v] = remade_[v + shift];
@@ -100,8 +102,8 @@ class gradient_ops {
     out_.input_ops.push_back(checked(d));
     contribute(d, x, d.out[0]);
   }
-  /// Adds d to the gradient of x, which is the sum over its readers. The newest term is the first
-  /// operand of the sum, so that the sum fuses into the kernel that makes it.
+  /// Adds d to the gradient of x, which is the sum over the readers of x. The newest term is the
+  /// first operand of the sum, so that the sum fuses into the kernel that makes this term.
   constexpr void contribute(op const& o, operand x, operand d) {
     if (!needs(x)) return;
     operand& total = gradient_[x.index];
@@ -115,13 +117,13 @@ class gradient_ops {
     total = sum.out[0];
     cross(x, o.unit);
   }
-  /// Records that the gradient of x has changed in unit `reader`.
-  /// A value read in its own unit crosses no cut.
+  /// Records that the gradient of x has changed in unit `reader`. A value that is read in its own
+  /// unit crosses no cut, and is not recorded.
   constexpr void cross(operand x, short reader) {
     if (g_.values.items[x.index].unit == reader) return;
     out_.crossings.push_back(crossing{x.index, reader, gradient_[x.index]});
   }
-  /// A new value, numbered after those of the forward graph.
+  /// A new value, numbered after the values of the forward graph.
   constexpr operand new_value(long elements, short unit) {
     out_.values.push_back(value{elements, unit});
     return value_operand(g_.values.count + out_.values.count - 1);

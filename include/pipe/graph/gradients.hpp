@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The backward ops of a graph: what differentiation fills and later passes read.
+// The lists of a graph's backward ops, which differentiation fills and later passes read.
 #pragma once
 
 #include <pipe/graph/copies.hpp>
@@ -17,8 +17,8 @@ struct gradient_size {
   }
 };
 
-/// The operands of a backward op. The count is up to the last that is there, absent ones before
-/// it included.
+/// The operands of a backward op. count(): up to the last operand that is present, absent ones
+/// before it included.
 struct gradient_operands {
   operand a{}, b{}, c{}, d{}, e{}, f{};
   constexpr short count() const {
@@ -31,14 +31,15 @@ struct gradient_operands {
   }
 };
 
-/// A value of an earlier unit that is read in unit `reader`. After the backward ops of that unit,
-/// `gradient` is the sum of the contributions of its readers in units >= `reader`.
+/// A value of an earlier unit that is read in unit `reader`. After the backward ops of unit
+/// `reader`, `gradient` is the sum of the contributions of the value's readers in units >=
+/// `reader`.
 struct crossing {
   int value = 0;
   short reader = 0;
   operand gradient{};
   bool is_remade =
-      false;  // `gradient` is not one: it is the value itself, made again from later ones
+      false;  // `gradient` is not a gradient, but the value itself, remade from later values
 };
 /// The crossing of the next copy of a Repeat: see graph/copies.hpp.
 constexpr crossing next_copy(crossing a, crossing b) {
@@ -57,14 +58,14 @@ struct gradient_view {
   view<op> input_ops, weight_ops;
   view<value> values;
   view<crossing> crossings;          // readers descending
-  bool const* transposed = nullptr;  // by parameter: whether some op reads it transposed
+  bool const* transposed = nullptr;  // by parameter: whether an op reads it transposed
 
-  /// The gradient of a value from all its readers in units >= `unit`; the value is of an earlier
-  /// unit. No operand if it has none.
+  /// The gradient of a value of an earlier unit, from all its readers in units >= `unit`; an absent
+  /// operand if these give none.
   ///
   /// cost: linear in the crossings with readers >= `unit`
   constexpr operand entering(int unit, int value) const { return last_of(unit, value, false); }
-  /// The value itself where units >= `unit` have made it again; no operand if they have not.
+  /// The value itself as units >= `unit` have remade it; an absent operand if they have not.
   constexpr operand remade(int unit, int value) const { return last_of(unit, value, true); }
   constexpr operand last_of(int unit, int value, bool is_remade) const {
     operand last{};
@@ -75,7 +76,7 @@ struct gradient_view {
   }
 };
 
-/// The output of differentiation. Without memory it only counts: see sink.
+/// The output of differentiation. Sinks without memory only count.
 struct gradient_sinks {
   sink<op> input_ops, weight_ops;
   sink<value> values;
@@ -84,7 +85,8 @@ struct gradient_sinks {
 
   /// Whether there is memory: false in the counting run.
   constexpr bool keeps() const { return transposed != nullptr; }
-  /// Adds `times` copies of the last `added` items of each list, which follow one copy more.
+  /// Adds `times` copies of the last `added` items of each list; the `added` items before those are
+  /// a copy too.
   constexpr void add_copies(gradient_size const& added, int times) {
     detail::add_copies(input_ops, added.input_ops, times);
     detail::add_copies(weight_ops, added.weight_ops, times);

@@ -15,24 +15,25 @@ struct graph_size {
   int ops = 0, values = 0, parameters = 0, units = 0, inputs = 0;
 };
 
-/// An input of a model: the batch has one tensor for each, in this order.
+/// An input of a model. A batch has one tensor for each input, in the order of the records.
 struct input_record {
   shape form{};
   bool is_ids = false;
   int vocabulary = 0;    // of ids
-  short leaf = 0;        // the type of the input or of the loss option, with its name if it has one
+  short leaf = 0;        // the type of the input or of the loss option, which may have a name
   bool of_loss = false;  // read by the loss only
 };
-/// The maximum number of inputs of a model, those of the loss included.
+/// The maximum number of inputs of a model, inputs of the loss included.
 inline constexpr int max_inputs = 4;
-/// The maximum elements of a value per sample, and of a parameter, so that sizes in bytes and
-/// counts of work fit a long.
+/// The maximum elements of a value per sample, and of a parameter. Sizes in bytes and counts of
+/// work then fit a long.
 inline constexpr long most_numbers = (1L << 31) - 1, most_parameters = 1L << 36;
 
 /// The maximum number of ops of a model, so that indices of units fit a short. Compilers reach
 /// their limits earlier.
 inline constexpr int most_ops = 32767;
-/// Layers around a layer: compilers nest 512 calls, of which each takes up to five.
+/// The maximum number of layers around a layer: compilers nest 512 calls, and each layer takes up
+/// to five.
 inline constexpr int most_nested = 96;
 
 /// One unit, a top-level layer: the beginning of its ops, values and parameters, and its result.
@@ -46,8 +47,8 @@ struct unit_record {
 
 /// The copies of a `Repeat`: `units` units for each, from unit `first` on.
 ///
-/// law: but for the numbers of units, values, parameters and streams, the ops of a copy are those
-///      of the copy before it, from the second copy on
+/// law: from the second copy on, the ops of a copy equal the ops of the next copy, but for the
+///      numbers of units, values, parameters and streams
 struct repetition {
   int first = 0, units = 0, copies = 0;
 
@@ -63,8 +64,9 @@ struct repetition_list {
   repetition items[most]{};
   int count = 0;
 
-  /// Notes that `units` units from `first` on are copies, in place of repetitions inside them.
-  /// If the list is full, they are left out: differentiation then goes through each copy.
+  /// Adds a repetition of `units` units from unit `first` on, all copies together, in place of
+  /// repetitions inside it. A full list stays as it is: differentiation then goes through each
+  /// copy.
   constexpr void note(int first, int units, int copies) {
     if (units == 0) return;  // inside a unit
     while (count > 0 && items[count - 1].first >= first) --count;
@@ -92,7 +94,7 @@ struct graph_view {
   constexpr op const& loss() const { return ops.items[ops.count - 1]; }
 };
 
-/// Whether some parameter is trained; and whether some are one, see Tied.
+/// Whether any parameter is trained; whether any shares the memory of another (Tied).
 constexpr bool any_trained(graph_view const& g) {
   for (detail::parameter const& p : g.parameters)
     if (p.trained) return true;

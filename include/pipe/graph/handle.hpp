@@ -16,19 +16,19 @@ struct handle {
   shape form{};
   bool is_ids = false;
   int vocabulary = 0;  // of ids
-  operand padding{};   // the ids from which its rows come, if any: an id of -1 is padding
+  operand padding{};   // the ids of its rows, if any: an id of -1 is padding
 };
 
-/// The name of a parameter in weight files, within its layer, and whether the file holds its
-/// transpose: PyTorch stores the weight of a Linear as [outputs, inputs], and that of a convolution
-/// as [filters, channels, window].
+/// The name of a parameter in weight files, within its layer, and whether the file holds the
+/// transpose: PyTorch stores the weight of a Linear as [outputs, inputs], and the weight of a
+/// convolution as [filters, channels, window].
 struct file_name {
   char const* name = "weight";  // null: not in weight files
   bool transposed = false;
 };
 
-/// An observer of a description: it is called for each part of each layer and for the parameters
-/// that they make. This one ignores the calls; weights/names.hpp has one that makes names of them.
+/// An observer of a description is called for each part of each layer and for each parameter that a
+/// layer adds. This observer ignores the calls; the observer of weights/names.hpp composes names.
 struct no_observer {
   constexpr void part(int) {}
   constexpr void end_part() {}
@@ -37,12 +37,12 @@ struct no_observer {
 };
 
 /// The initial values of a parameter as a function of its numbers of inputs and outputs; without a
-/// rule, the layer's own. The flag is a bool because g++ with -fsanitize=undefined does not treat
-/// the comparison of a function's address with null as a constant.
+/// rule, the layer's default. The flag is a bool because g++ with -fsanitize=undefined does not
+/// treat the comparison of a function's address with null as a constant.
 struct initial_rule {
   initializer (*rule)(int inputs, int outputs) = nullptr;
   bool is_given = false;
-  /// The initial values of a parameter of these widths; `usual`: the layer's own.
+  /// The initial values of a parameter of these widths; `usual`: the layer's default.
   constexpr initializer of(int inputs, int outputs, initializer usual) const {
     return is_given ? rule(inputs, outputs) : usual;
   }
@@ -53,11 +53,11 @@ struct initial_rules {
   initial_rule weights{}, biases{};
 };
 
-/// The low-rank term of the affine maps inside a LoRA; without one, of rank 0.
+/// The low-rank term of the affine maps inside a LoRA; outside a LoRA the rank is 0.
 struct low_rank_term {
   int rank = 0, leaf = 0;  // the LoRA among the leaves, whose formula is the factor of the term
   bool is_scaled = false, trained = false;
-  int terms_before = 0, position = 0;  // of the LoRA: terms in the model before it, its layer
+  int terms_before = 0, position = 0;  // of the LoRA: terms before it; its layer
 };
 
 /// The settings of the layers around the present one for the parameters inside them.
@@ -72,8 +72,8 @@ struct parameter_scope {
 struct loss_operands {
   operand target[3]{}, weights{};
   cross_entropy_attributes cross_entropy{};  // of a cross entropy
-  /// Writes the operands into the op of the loss.
-  /// The op's number of operands goes up to the last one there; absent ones before it count.
+  /// Writes the operands into the op of the loss. The op's number of operands is up to the last one
+  /// present, absent ones before it included.
   constexpr void put(op& o) const {
     auto const read = [&](int at, operand const& x) {
       o.in[at] = x;
@@ -93,7 +93,7 @@ struct custom_operands {
 /// The operands of an op besides its first.
 struct further_operands {
   operand a{}, b{}, c{};
-  /// The number of operands that are there: they come first.
+  /// The number of operands that are present: these come first.
   constexpr short count() const {
     if (c.where != space::none) return 3;
     if (b.where != space::none) return 2;

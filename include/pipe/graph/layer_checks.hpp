@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The checks of a builder: its position in the model, and the first fault. Each check returns true,
-// or records a fault; the layer returns at once in that case.
+// The checks of a builder: its position in the model, and the first fault. A check returns true, or
+// records a fault and returns false; then the layer returns at once.
 #pragma once
 
 #include <string_view>
@@ -14,13 +14,12 @@
 
 namespace pp::detail {
 
-/// The fault of layer type L by itself, independent of its place in a model.
+/// The fault that layer type L has at every place in a model.
 template <class L>
 constexpr wrong::diagnosis fault_of_type() {
-  if constexpr (requires { typename L::use_instead; })
-    return wrong::there_is_no_such_layer;
-  else if constexpr (refuses_an_option<L>)
-    return wrong::layer_does_not_take_this_option;  // or another: see report_option
+  if constexpr (refuses_an_option<L>)
+    return wrong::layer_does_not_take_this_option;  // or another fault of the option: see
+                                                    // report_option
   else if constexpr (is_base_alone<L>)
     return wrong::layer_is_derived_from_this_and_named_itself;
   else if constexpr (has_no_parts<L>)
@@ -47,7 +46,7 @@ class layer_checks {
   constexpr void report(model_fault const& fault) {
     if (ok()) fault_ = fault;
   }
-  /// The same for a fault at the current layer; expected and found: as the diagnosis means them.
+  /// The same for a fault at the current layer. The diagnosis says what expected and found mean.
   constexpr void report(wrong::diagnosis what, shape found = shape{}) {
     report(what, shape{}, found);
   }
@@ -63,7 +62,7 @@ class layer_checks {
   constexpr void report_at(wrong::diagnosis what, int position, int leaf) {
     report(model_fault{.what = what, .layer = position, .leaf = leaf});
   }
-  /// The same as report for the name that the current layer's type has, which the message spells.
+  /// The same for a fault at the current layer whose message has the name in the layer's type.
   constexpr void report_name(wrong::diagnosis what, shape expected = shape{},
                              shape found = shape{}) {
     report(model_fault{.what = what,
@@ -73,7 +72,7 @@ class layer_checks {
                        .found = found,
                        .says_name = true});
   }
-  /// Records that a stashed value of that shape is not popped.
+  /// Records that a value of shape `form`, stashed at `position`, is not popped.
   constexpr void report_unread(int position, int leaf, shape form) {
     report(model_fault{.what = wrong::value_is_stashed_but_never_popped,
                        .layer = position,
@@ -81,11 +80,12 @@ class layer_checks {
                        .found = form,
                        .says_name = true});
   }
-  /// Records that the layer's type lacks a member; below: that a static value is not constexpr.
-  constexpr void report_missing(wrong::diagnosis what, member missing) {
+  /// Records that the layer's type lacks a member; report_value: that a static value is not
+  /// constexpr.
+  constexpr void report_missing(wrong::diagnosis what, wrong::member missing) {
     report(model_fault{.what = what, .layer = position_, .leaf = leaf_, .missing = missing});
   }
-  constexpr void report_value(member value) {
+  constexpr void report_value(wrong::member value) {
     report(model_fault{
         .what = wrong::value_must_be_constexpr, .layer = position_, .leaf = leaf_, .value = value});
   }
@@ -108,7 +108,7 @@ class layer_checks {
       f.what = wrong::layer_option_is_given_twice;
     } else if (refused.varying) {
       f.what = wrong::function_must_be_constexpr;
-      f.function = member::of;
+      f.function = wrong::member::of;
     } else {
       set_ratio(f, refused.number);
     }
@@ -135,13 +135,13 @@ class layer_checks {
     if (numbers > double(most)) report(wrong::size_is_too_large, form);
     return ok();
   }
-  /// True, or a fault: the name is not empty and valid UTF-8, so that weight files can hold it.
+  /// True, or a fault: the name is not empty, and is valid UTF-8, so that weight files can hold it.
   constexpr bool needs_name(std::string_view name) {
     if (name.empty()) report(wrong::name_must_not_be_empty);
     if (valid_utf8_bytes(name) < name.size()) report(wrong::name_must_be_utf8);
     return ok();
   }
-  /// True, or a fault: momentum is in (0, 1], terms above 0, and it is a mean.
+  /// True, or a fault: momentum is in (0, 1], terms are above 0, and the statistic is a mean.
   constexpr bool needs_rule(commit_rule const& rule) {
     if (!(rule.momentum > 0 && rule.momentum <= 1 && rule.terms > 0) ||
         rule.of != commit_rule::statistic::mean)
@@ -198,8 +198,8 @@ class layer_checks {
     return ok();
   }
 
-  /// Returns y, and marks it as probabilities if x is: y is x with elements dropped, or a mean of
-  /// its rows.
+  /// Returns y, and marks y as probabilities if x is marked: y is x with elements dropped, or means
+  /// of rows of x.
   constexpr handle as_probable(handle const& x, handle const& y) {
     if (x.at == probabilities_) probabilities_ = y.at;
     return y;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The options of layers: `Linear<4, NoBias>`. A layer with options lists them in `options` and the
-// kinds that it accepts in `takes`; the builder compares the two, so every layer refuses an option
-// in the same way, and none has code for it.
+// kinds that it accepts in `takes`. The builder compares the two, so every layer refuses an option
+// in the same way, without code of its own.
 #pragma once
 
 #include <pipe/graph/layers.hpp>
@@ -50,6 +50,7 @@ enum class option_kind : unsigned char {
   real_cells,
   corners,
   alpha,
+  negative_slope,
   samples
 };
 
@@ -59,8 +60,8 @@ constexpr unsigned long long option_kinds(Kinds... kinds) {
   return (0ull | ... | (1ull << unsigned(kinds)));
 }
 
-/// The number of an option as a quotient, and whether it is in the option's range: its member
-/// `number`, where it has one.
+/// The member `number` of an option that has a number: the number as a quotient, and whether it is
+/// in the option's range.
 struct option_number {
   bool in_range = true;
   int numerator = 0, denominator = 1;
@@ -75,7 +76,7 @@ constexpr option_kind kind_of() {
   else
     return option_kind::none;
 }
-/// The number of option O; one in range where it has none.
+/// The number of option O; for an option without a number, a number that is in range.
 template <class O>
 constexpr option_number number_of() {
   if constexpr (requires { O::number; })
@@ -83,6 +84,21 @@ constexpr option_number number_of() {
   else
     return option_number{};
 }
+
+/// The index of the first option of a kind; -1 if there is none.
+template <option_kind Kind, class... Options>
+constexpr int index_of_option() {
+  bool const is[] = {kind_of<Options>() == Kind..., true};
+  int i = 0;
+  while (!is[i]) ++i;
+  return i < int(sizeof...(Options)) ? i : -1;
+}
+/// The first option of a kind; Default if there is none.
+template <option_kind Kind, class Default, class... Options>
+using option_or = leaf_at<index_of_option<Kind, Options...>() + 1, layers<Default, Options...>>;
+/// The same, with void if there is none.
+template <option_kind Kind, class... Options>
+using option_of = option_or<Kind, void, Options...>;
 
 /// Whether a layer may have several options of O's kind.
 template <class O>
@@ -99,17 +115,17 @@ constexpr bool runs_while_compiling() {
     return true;
 }
 
-/// The first option that a layer refuses, and why; `at` is -1 if it refuses none.
-/// unknown: not in L::takes; twice: the second of its kind; varying: with a function that is not
-/// constexpr. If all are false, `number` is out of range.
+/// The first option that a layer refuses, and why; `at` is -1 if it refuses none. unknown: not in
+/// L::takes; twice: the second of its kind; varying: with a function that is not constexpr. If all
+/// three are false, `number` is out of range.
 struct refused_option {
   int at = -1;
   bool unknown = false, twice = false, varying = false;
   option_number number{};
 };
 
-/// The first of the options O that layer L refuses: one it does not take, a second one of a kind,
-/// one with a function that is not constexpr, or one with a number out of range.
+/// The first of the options O that layer L refuses: for a kind that L does not take, as the second
+/// of its kind, for a function that is not constexpr, or for a number out of range.
 /// needs: L has `takes`
 template <class L, class... O>
 constexpr refused_option find_refused(layers<O...>) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The type lists of the front end, the only ones. A layer is a type with a static
-// `describe(builder&)`; one made of other layers lists them in `parts`. The leaf types of a model
-// are all layer types in it: plain values refer to them by index.
+// The type lists of the front end: no other header has lists of layer types. A layer is a type with
+// a static `describe(builder&)`; a layer that is made of others lists them in `parts`. The leaf
+// types of a model are all layer types in it: plain values refer to a leaf type by its index.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@ namespace pp::detail {
 template <class... L>
 struct layers {};
 
-/// Whether any value of a list is true. Lists of leaves are no folds: clang++ nests those 256 deep.
+/// Whether any value of a list is true. A loop, since clang++ limits the operands of a fold to 256,
+/// and a model may have more leaves.
 constexpr bool any_of(std::initializer_list<bool> all) {
   for (bool const one : all)
     if (one) return true;
@@ -31,12 +32,13 @@ constexpr layers<A..., B...> operator+(layers<A...>, layers<B...>) {
   return {};
 }
 
-/// A layer that only lists others (`Seq`, `Repeat`, `Named`): the model may be cut between its
-/// parts. Its static `enter` and `leave`, if any, are called around each of its repetitions.
+/// A layer that only lists other layers (`Seq`, `Repeat`, `Named`): the model may be cut between
+/// its parts. Its static `enter` and `leave`, if any, are called around each repetition of the
+/// parts.
 template <class L>
 concept opened = requires { L::times; };
 
-/// A layer type followed by those of its parts, recursively.
+/// A layer type, followed by the layer types of its parts, recursively.
 template <class L>
 struct leaves_of {
   using type = layers<L>;
@@ -70,8 +72,8 @@ constexpr int leaf_index(layers<Leaves...>) {
   return i;
 }
 
-/// A type as a value: the address of its key. Under -fsanitize=undefined, for which such addresses
-/// may be null, g++ compares none in constant expressions: then it is the name, as text.
+/// A type as a value: the address of a variable that each type has. With -fsanitize=undefined, g++
+/// does not compare addresses in constant expressions; then the value is the type's name, as text.
 template <class L>
 inline constexpr char leaf_address = 0;
 #ifdef __clang__
@@ -87,15 +89,16 @@ constexpr char const* leaf_key() {
   else
     return __PRETTY_FUNCTION__;
 }
-/// A number below leaf_buckets that most types have for themselves: from the length of the name.
+/// The hash bucket of a type, below leaf_buckets: from the length of its name, so most types have a
+/// bucket of their own.
 inline constexpr int leaf_buckets = 61;
 template <class L>
 constexpr int leaf_bucket() {
   return int(__builtin_strlen(__PRETTY_FUNCTION__) % leaf_buckets);
 }
 
-/// The types of a list, for those who know its length only: each type once, in a chain for each
-/// bucket.
+/// A hash table of the types of a list, each type once. Its own type depends on the length of the
+/// list only.
 template <std::size_t Count>
 struct leaf_directory {
   struct entry {
@@ -107,28 +110,29 @@ struct leaf_directory {
 
   constexpr leaf_directory(char const* const* keys, int const* buckets) {
     for (int& f : first) f = -1;
-    for (int i = 0; i < int(Count); ++i) {
-      int* place = &first[buckets[i]];
-      while (*place >= 0 &&
-             (has_leaf_addresses ? entries[*place].key != keys[i]
-                                 : __builtin_strcmp(entries[*place].key, keys[i]) != 0))
-        place = &entries[*place].next;
-      if (*place < 0) *place = i, entries[i] = entry{keys[i], -1};
-    }
+    for (int i = 0; i < int(Count); ++i)
+      if (int& begin = first[buckets[i]]; find(keys[i], begin) < 0)
+        entries[i] = entry{keys[i], begin}, begin = i;
   }
   /// The first index of L, or the length of the list.
   template <class L>
   constexpr int index_of() const {
-    constexpr char const* key = leaf_key<L>();
-    int i = first[leaf_bucket<L>()];
+    int const i = find(leaf_key<L>(), first[leaf_bucket<L>()]);
+    return i >= 0 ? i : int(Count);
+  }
+
+ private:
+  /// The entry of a key, in the list from entry i on; -1: none.
+  constexpr int find(char const* key, int i) const {
     while (i >= 0 && (has_leaf_addresses ? entries[i].key != key
                                          : __builtin_strcmp(entries[i].key, key) != 0))
       i = entries[i].next;
-    return i >= 0 ? i : int(Count);
+    return i;
   }
 };
 
-/// Base of what looks for the indices of leaves, and has their number in its name, not the list.
+/// Base of a class that looks up the indices of leaves. The name of its type has their number, not
+/// the list.
 template <std::size_t Count>
 class leaf_finder {
  public:
@@ -144,7 +148,8 @@ class leaf_finder {
   directory const* all_;
 };
 
-/// Whether types of one name are one type, which two closures in a function are not.
+/// Whether types with equal names are equal types. Two closure types in a function may have one
+/// name.
 template <class... L>
 constexpr bool names_tell_apart() {
   char const* const keys[] = {leaf_key<L>()..., nullptr};
@@ -193,7 +198,7 @@ struct leaf_at_index<Index, layers<L...>> {
       typename decltype(select_leaf<std::size_t(Index)>(std::declval<table const&>()))::type;
 };
 
-/// Leaf Index: the type of an index.
+/// The leaf type with index `Index`.
 template <int Index, class List>
 using leaf_at = typename leaf_at_index<Index, List>::type;
 
@@ -205,11 +210,11 @@ inline constexpr bool is_input = requires { L::input; };
 template <class L>
 concept has_name = requires { L::name; };
 
-/// Whether L repeats its parts (`Repeat`): names number the copies from 0, even a single one.
+/// Whether L repeats its parts (`Repeat`): names number the copies from 0, even a single copy.
 template <class L>
 inline constexpr bool makes_copies = requires { L::makes_copies; };
 
-/// The type under which L is reported: `written`, where it has one.
+/// The type under which L is reported: L::written if there is one, else L.
 template <class L>
 constexpr auto written_type() {
   if constexpr (requires { typename L::written; })
@@ -228,8 +233,8 @@ template <class L>
   requires requires { L::decorates; }
 inline constexpr bool decorates_one<L> = leaf_count(typename L::parts{}) == 1;
 
-/// Whether L contributes a name to the list in which it stands: its own, or that of the layer which
-/// it decorates.
+/// Whether L contributes a name to the list in which it stands: its own name, or the name of the
+/// layer that L decorates.
 template <class L>
 constexpr bool brings_name() {
   if constexpr (decorates_one<L>)
@@ -251,15 +256,15 @@ constexpr bool some_have_names(layers<L...>) {
   return any_of({false, (has_name<L> || names_parameters<L>)...});
 }
 
-/// Whether L is a base such as `activation<F>`, named in place of the layer F that is derived from
-/// it. Such a base calls F `derived`.
+/// Whether L is a base such as `Activation<F>`, written in a model in place of the layer F that is
+/// derived from L. In such a base, `derived` is F.
 template <class L>
 inline constexpr bool is_base_alone = false;
 template <class L>
   requires requires { typename L::derived; }
 inline constexpr bool is_base_alone<L> = !std::is_base_of_v<typename L::derived, L>;
 
-/// Whether L is made of other layers but lists none: `Residual<>`. (The parts of a loss are
+/// Whether L should list other layers but lists none: `Residual<>`. (The parts of a loss are
 /// options.)
 template <class L>
 inline constexpr bool has_no_parts = false;
@@ -271,7 +276,7 @@ inline constexpr bool has_no_parts<L> = leaf_count(typename L::parts{}) == 0;
 /// Whether L shares the parameters of a named layer (`Tied`).
 template <class L>
 inline constexpr bool is_tied = requires { L::tied_name; };
-/// The number of leaves that do.
+/// The number of leaves that share the parameters of a named layer.
 template <class... L>
 constexpr int count_tied(layers<L...>) {
   int count = 0;
@@ -279,7 +284,7 @@ constexpr int count_tied(layers<L...>) {
   return count;
 }
 
-/// The length of a list of leaves in place of the list, where no layer is tied to another.
+/// The length of a list of leaves, used in place of the list where no layer is tied to another.
 template <int Count>
 struct counted_leaves {};
 template <int Count>
@@ -290,13 +295,14 @@ template <int Count>
 constexpr int count_tied(counted_leaves<Count>) {
   return 0;
 }
-/// The part of a model's leaves that is an argument of the builder's type: as little as it needs.
-/// Compilers write out the names of all instances of its functions, each with that argument.
+/// The argument of the builder's type for a model's leaves: the list if layers are tied, else its
+/// length only. Compilers write out the names of all instances of the builder's functions, each
+/// with this argument.
 template <class List>
 using known_leaves =
     std::conditional_t<(count_tied(List{}) > 0), List, counted_leaves<leaf_count(List{})>>;
 
-/// The index of the leaf that gives a layer that name, or -1.
+/// The index of the leaf that gives a layer the name `Name`, or -1.
 template <text Name, class... L>
 constexpr int naming_leaf(layers<L...>) {
   auto const wanted = []<class T>(std::type_identity<T>) {
@@ -313,7 +319,7 @@ constexpr int naming_leaf(layers<L...>) {
   while (!all[i]) ++i;
   return i < int(sizeof...(L)) ? i : -1;
 }
-/// The `layer` of leaf Index, which is one that gives a name; void for index -1.
+/// The `layer` of leaf Index, which gives this layer its name; void for index -1.
 template <int Index, class Leaves>
 struct named_by {
   using type = typename leaf_at<Index, Leaves>::layer;
@@ -322,7 +328,7 @@ template <class Leaves>
 struct named_by<-1, Leaves> {
   using type = void;
 };
-/// The layer type with that name among the leaves; void if there is none.
+/// The layer type with name `Name` among the leaves; void if there is none.
 template <text Name, class Leaves>
 using named_layer = typename named_by<naming_leaf<Name>(Leaves{}), Leaves>::type;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A model's graph without its ops and values, for whatever needs only what a model reads, holds and
-// gives. Programs read it at run time; the graph itself is used during compilation only, so that no
-// program contains it. EDG's compilers (nvcc's, too) copy a constant for each constant expression
-// that names it, so expressions that can name these tables do not name the graph.
+// A model's graph without its ops and values: the model's inputs, parameters, units and output.
+// Programs read these tables at run time; the graph itself is used during compilation only, so that
+// no program contains it. EDG front ends (nvcc has one) copy a constant for each constant
+// expression that names it, so expressions that can name these tables do not name the graph.
 #pragma once
 
 #include <pipe/base/list.hpp>
@@ -28,7 +28,7 @@ struct model_tables {
     for (int i = 0; i < all.size(); ++i) all[i] = M::graph.units[i];
     return all;
   }();
-  /// By input, those of the loss included.
+  /// By input, inputs of the loss included.
   static constexpr auto inputs = [](auto...) {
     list<input_record, graph::size.inputs> all;
     for (int i = 0; i < all.size(); ++i) all[i] = M::graph.inputs[i];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The check that no two parameters of a model have the same name in weight files. It works on the
-// names themselves, as a description gives them to its observer, so it holds for every way in which
+// The check that no two parameters of a model have the same name in weight files. The check reads
+// the composed names, as a description gives them to its observer, so it covers every way in which
 // a name is composed.
 #pragma once
 
@@ -22,12 +22,12 @@ struct names_in_files {
   static constexpr int most_letters = 1024, most_parts = 256;
   char way[most_letters]{};    // the names of the parts around the present place, with dots
   int ends[most_parts + 1]{};  // the length of `way` after each number of parts
-  int depth = 0, deeper = 0;   // the parts around it, and those beyond most_parts
+  int depth = 0, deeper = 0;   // parts around it; how many are beyond most_parts
   std::uint64_t hashes[Parameters + 1]{};  // 0: no name of its own
   int wanted = -1, length = 0;             // once `length` is set, `way` holds the wanted name
 
-  /// The calls of a builder: a numbered part begins, ends; a name is given to it; it has a
-  /// parameter.
+  /// Called by a builder: part(i) where numbered part i begins, end_part() where it ends, name() if
+  /// it has a name, parameter() for each parameter in it.
   constexpr void part(int i) {
     char digits[12]{};
     int n = 0;
@@ -38,14 +38,14 @@ struct names_in_files {
     name({digits, std::size_t(n)});
   }
   constexpr void end_part() { --(deeper > 0 ? deeper : depth); }
-  /// The last part of the way gets this name: a number, or what Named gives.
+  /// Sets the last name of `way`: a number, or the name that Named gives.
   constexpr void name(std::string_view given) {
     ends[depth] = ends[depth - 1];
     for (char const c : given) put(ends[depth], c);
     put(ends[depth], '.');
   }
-  /// Hashes the full name of a parameter: the way from the model to it, then its own name.
-  /// Does nothing once the wanted name is found.
+  /// Hashes the full name of a parameter: the names of the parts around it, then its own name. Does
+  /// nothing once the wanted name is found.
   constexpr void parameter(int index, file_name const& file) {
     if (length > 0) return;
     int end = ends[depth];
@@ -56,8 +56,8 @@ struct names_in_files {
     if (index == wanted) length = end;
   }
 
-  /// The first parameter whose hash an earlier one has, or -1. Names with equal hashes count as
-  /// equal.
+  /// The first parameter whose hash an earlier parameter has, or -1. Names with equal hashes count
+  /// as equal.
   ///
   /// cost: linear: a hash table with open addressing, at most a quarter full
   constexpr int repeated() const {
@@ -74,8 +74,8 @@ struct names_in_files {
   }
 
  private:
-  /// Appends a letter. One beyond most_letters is dropped, so longer names that differ only after
-  /// that count as equal. Once the wanted name is found, `way` stays as it is.
+  /// Appends a letter. Letters beyond most_letters are dropped, so names that differ only beyond
+  /// there count as equal. Once the wanted name is found, `way` stays as it is.
   constexpr void put(int& end, char c) {
     if (length == 0 && end < most_letters) way[end++] = c;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The named things of a builder, as plain records: stashed values, layers whose parameters are
-// shared, and the names of sibling layers.
+// The records of a builder for names: stashed values, layers whose parameters are shared, and the
+// names of sibling layers.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ struct named_value {
   short position = 0, leaf = 0;
   bool read = false;
 };
-/// A name that a Tied refers to: how many layers have it, how many of these are complete, and the
-/// first parameter of the last one.
+/// A name that a Tied refers to: how many layers have it, how many of these layers are complete,
+/// and the first parameter of the last of them.
 struct wanted_name {
   std::string_view name{};
   int times = 0, ended = 0, first = 0;
@@ -32,7 +32,7 @@ struct wanted_name {
 template <std::size_t Capacity>
 struct wanted_names {
   static_vector<wanted_name, Capacity> all;
-  int open = 0;  // layers with such a name around the present place
+  int open = 0;  // layers with such a name around the layer being described
 
   /// Lists the names that the given layers refer to, each once.
   template <class... L>
@@ -54,19 +54,19 @@ struct wanted_names {
     while (all[i].name != name) ++i;
     return all[i];
   }
-  /// Begins a layer of that name, whose first parameter will be number `parameter`; end() ends it.
+  /// Called where a layer with a name begins; `parameter`: the number of its first parameter.
   constexpr void begin(std::string_view name, int parameter) {
     for (wanted_name& p : all)
       if (p.name == name) ++p.times, ++open, p.first = parameter;
   }
-  /// The end of a layer with that name: from here on it may be tied to.
+  /// Called where a layer with a name ends: from here on other layers may be tied to it.
   constexpr void end(std::string_view name) {
     for (wanted_name& p : all)
       if (p.name == name) ++p.ended, --open;
   }
 };
-/// A parameter that is shared or may be: its extents, its number, the first parameter with the same
-/// memory (its owner), and whether that is trained.
+/// A parameter that is shared or may be: its extents, its number, its owner (the first parameter in
+/// the same memory), and whether the owner is trained.
 struct shared_extents {
   shape form{};
   int parameter = 0, owner = 0;

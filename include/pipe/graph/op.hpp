@@ -15,8 +15,9 @@ namespace pp {
 namespace detail {
 
 /// The memory space of an operand. Values are per micro-batch; parameters, buffers, gradients and
-/// sums belong to the stage. `random` is the number of a stream of random bits: it is read from
-/// memory, so that ops that differ only in their stream share one kernel.
+/// sums belong to the stage. An operand in `random` is the number of a stream of random bits:
+/// kernels read the number from memory, so that ops that differ only in their stream share one
+/// kernel.
 ///
 /// law: `operand{}` is an absent operand
 enum class space : unsigned char {
@@ -46,8 +47,8 @@ constexpr bool is_parameter(operand x) {
 /// The operand of value number `index`.
 constexpr operand value_operand(int index) { return operand{space::value, index}; }
 
-/// One operation. `leaf` is the layer type that added it, an index into the model's leaf types:
-/// messages print its name, and a map takes its formula from it.
+/// One operation. `leaf` is the layer type that added the op, an index into the model's leaf types:
+/// messages print the name of this type, and a map takes its formula from it.
 struct op {
   static constexpr int max_in = 6, max_out = 3;
   static constexpr int first_target = 2, loss_weights = 5;  // of a loss, in `in`
@@ -57,15 +58,15 @@ struct op {
   short leaf = 0;
   short ins = 0;  // operands from in[ins] on are absent
   operand in[max_in]{};
-  // Values; of a weight-gradient op gradients of parameters, of custom_statistics sums of buffers.
+  // Values; for a weight-gradient op, gradients of parameters or sums of buffers.
   operand out[max_out]{};
   int rows = 0;     // R, per sample
   int columns = 0;  // width of the result
-  int origin = 0;   // the forward op that this one is, or differentiates
+  int origin = 0;   // the forward op that this op is, or whose gradient it computes
   detail::attributes attributes{};
 };
 
-/// Whether o takes statistics of groups of samples, not of a micro-batch.
+/// Whether o computes statistics of groups of samples, not of a micro-batch.
 constexpr bool norms_groups(op const& o) {
   return o.kind == op_kind::batch_statistics && o.attributes.batch().samples > 0;
 }
@@ -84,12 +85,12 @@ constexpr op const& complete(op const& o) {
   return o;
 }
 
-/// A copy of an op, for passes that read more than two of its members: constant evaluation of a
-/// local copy is faster than through a reference.
+/// A copy of an op, for passes that read more than two of its members: compilers evaluate members
+/// of a local copy faster than members behind a reference.
 constexpr op copy_of(op const& o) { return o; }
 
-/// A per-micro-batch value: an activation, a statistic or a gradient. It has a size but no shape,
-/// since Flatten and similar layers only change how later ops read it.
+/// A value of a micro-batch: an activation, a statistic or a gradient. A value has a size but no
+/// shape, since Flatten and similar layers only change how later ops read it.
 struct value {
   long elements = 0;  // per sample
   short unit = 0;     // the unit of the op that computes it
@@ -97,8 +98,8 @@ struct value {
 
 }  // namespace detail
 
-/// Distributions of initial values. The last two are tables (graph/position_tables.hpp): such a
-/// parameter is never trained.
+/// Distributions of initial values. `rotary` and `sinusoidal` are tables
+/// (graph/position_tables.hpp): a parameter with such values is never trained.
 enum class distribution : unsigned char { constant, uniform, normal, rotary, sinusoidal };
 
 namespace detail {
@@ -108,16 +109,19 @@ constexpr bool is_table(distribution d) {
   return d == distribution::rotary || d == distribution::sinusoidal;
 }
 
-/// How the initial values of a parameter are drawn.
+/// The rule by which the initial values of a parameter are drawn.
 ///
 /// law: initial element e of parameter i is a function of (seed, i, e) only
 struct initializer {
   distribution kind = distribution::constant;
-  /// The constant; the half width; the standard deviation; the base of a table's wavelengths.
+  /// By kind: the constant; the half width; the standard deviation; the base of a table's
+  /// wavelengths.
   float scale = 0;
 };
 
 }  // namespace detail
+
+namespace custom {
 
 /// The role of a parameter, by which some optimizers choose their rule.
 enum class tensor_kind : unsigned char {
@@ -125,6 +129,8 @@ enum class tensor_kind : unsigned char {
   matrix,  // the right side of a contraction, [inputs, outputs]
   table,   // rows that are looked up or added: embeddings, positions
 };
+
+}  // namespace custom
 
 namespace detail {
 
@@ -134,18 +140,18 @@ struct parameter {
   short unit = 0, leaf = 0;
   short tied_to = -1;  // the earlier parameter with which it shares its memory, or -1
   initializer initial{};
-  tensor_kind kind = tensor_kind::vector;
+  custom::tensor_kind kind = custom::tensor_kind::vector;
   bool trained = true;     // false: it has no gradient and no optimizer state
   double rate_scale = 1;   // multiplies the optimizer's learning rate
   double decay_scale = 1;  // multiplies its weight decay: 0 for biases and norms
   bool is_buffer = false;  // never trained; written by `commit`
   commit_rule commit{};    // of a buffer
-  /// All extents but the last as one, and the last: the matrix that products, transpositions and
-  /// matrix optimizers see.
+  /// The extents of the matrix that products, transpositions and matrix optimizers see: the product
+  /// of all extents but the last, and the last.
   constexpr int rows() const { return form.rows(); }
   constexpr int columns() const { return form.columns(); }
   constexpr long elements() const { return form.elements(); }
-  /// Whether it is a buffer that steps write; a constant buffer is not.
+  /// Whether the tensor is a buffer that steps write; constant buffers are not written.
   constexpr bool is_committed() const { return is_buffer && commit.momentum > 0; }
 };
 

@@ -27,14 +27,14 @@ class op_functions {
   constexpr handle lookup(handle ids, operand table, int vocabulary, int width) {
     shape form = ids.form;
     form.extent[form.rank++] = width;
-    self().is_a(tensor_kind::table, table);
+    self().is_a(custom::tensor_kind::table, table);
     handle y = self().push(op_kind::lookup, ids, form, {table}, lookup_attributes{vocabulary});
     y.padding = ids.at;
     return y;
   }
   /// x[R, K] and w[K, N] -> [R, N]
   constexpr handle matmul(handle x, operand w, int columns) {
-    self().is_a(tensor_kind::matrix, w);
+    self().is_a(custom::tensor_kind::matrix, w);
     return self().push(op_kind::matmul, x, x.form.with_columns(columns), {w},
                        contraction_attributes{x.form.columns()});
   }
@@ -44,20 +44,21 @@ class op_functions {
     if (of.form.columns() != x.form.columns())
       self().report(wrong::tied_layer_needs_parameters_of_the_same_shape, of.form,
                     of.form.with_columns(x.form.columns()));
-    operand const turned{space::parameter_transposed, table.index};
-    return self().push(op_kind::matmul, x, x.form.with_columns(of.form.rows()), {turned},
+    operand const transposed{space::parameter_transposed, table.index};
+    return self().push(op_kind::matmul, x, x.form.with_columns(of.form.rows()), {transposed},
                        contraction_attributes{x.form.columns(), true});
   }
   /// x[H, W, C] and w[kh, kw, C / groups, N] -> [Y, X, N], of the shape `form`
   constexpr handle convolution(handle x, operand w, shape form, convolution_attributes const& of) {
-    self().is_a(tensor_kind::matrix, w);
+    self().is_a(custom::tensor_kind::matrix, w);
     return self().push(op_kind::convolution, x, form, {w}, of);
   }
   /// x[Y, X, N] and w[kh, kw, C / groups, N] -> [H, W, C], of the shape `form`: the input gradient
-  /// of the convolution `of`. A depthwise one reads w as it is, any other its transpose.
+  /// of the convolution `of`. A depthwise convolution reads w as it is, any other reads the
+  /// transpose of w.
   constexpr handle transposed_convolution(handle x, operand w, shape form,
                                           convolution_attributes const& of) {
-    self().is_a(tensor_kind::matrix, w);
+    self().is_a(custom::tensor_kind::matrix, w);
     if (!of.is_depthwise()) w.where = space::parameter_transposed;
     return self().push(op_kind::convolution_input_gradient, x, form, {w}, of);
   }
@@ -65,18 +66,18 @@ class op_functions {
   constexpr handle bias(handle x, operand b) { return self().push(op_kind::bias, x, x.form, {b}); }
   /// x[R, C] and table[R, C] -> x + table, the same table for every sample
   constexpr handle row_bias(handle x, operand table) {
-    self().is_a(tensor_kind::table, table);
+    self().is_a(custom::tensor_kind::table, table);
     return self().push(op_kind::row_bias, x, x.form, {table});
   }
-  /// Applies the formula of the layer being described to each element. `reads_output`: its
-  /// derivative is a function of y; see concept formula.
+  /// Applies the formula of the layer being described to each element. `reads_output`: the
+  /// formula's derivative is a function of y; see concept formula.
   constexpr handle map(handle x, bool reads_output) {
     return self().push(op_kind::map, x, x.form, {}, map_attributes{reads_output});
   }
   /// x and z of one shape -> x + z
   constexpr handle add(handle x, handle z) { return self().push(op_kind::add, x, x.form, {z.at}); }
-  /// x[R, K] -> scale(x a) b, [R, N], of the LoRA around the layer: a[K, rank] begins as `initial`,
-  /// b[rank, N] as zeros.
+  /// x[R, K] -> scale(x a) b, [R, N]: the low-rank term of the LoRA around the layer. a[K, rank]
+  /// begins as `initial`, b[rank, N] as zeros.
   constexpr handle low_rank(handle x, int columns, initializer initial, char const* name_of_a,
                             char const* name_of_b) {
     parameter_scope const outer = self().scope();
@@ -98,21 +99,22 @@ class op_functions {
   }
   /// The number of low-rank terms so far.
   constexpr int low_rank_terms() const { return low_rank_terms_; }
-  /// Those of a LoRA inside another one are not terms of the outer one.
+  /// Called where a LoRA ends, with the number of terms before it: its terms do not count as terms
+  /// of a LoRA around it.
   constexpr void leave_low_rank_terms(int before) { low_rank_terms_ = before; }
   /// Drops random units of x, with the probability of the layer being described; see Dropout.
   constexpr handle dropout(handle x) {
     return self().as_probable(
         x, self().push(op_kind::dropout, x, x.form, {operand{space::random, self().new_stream()}}));
   }
-  /// x[R, C] -> its columns from `first` on, [R, columns]. The two halves of x are sliced one after
-  /// the other, the second one first.
+  /// x[R, C] -> the columns of x from `first` on, [R, columns]. A layer that takes both halves of x
+  /// slices the second half first, then at once the first half: the gradient rule needs this order.
   constexpr handle slice(handle x, int first, int columns) {
     return self().push(op_kind::slice, x, x.form.with_columns(columns), {},
                        slice_attributes{x.form.columns(), first});
   }
-  /// The op before is the middle of a Reversible. A layer inside others is no unit of the model:
-  /// forward stores what its backward reads.
+  /// Marks the previous op as the middle of a Reversible. A Reversible inside another layer is not
+  /// a unit, and is not marked: forward stores what its backward reads.
   constexpr void middle_of_reversible() {
     if constexpr (Builder::keeps)
       if (self().depth_ == 1) self().graph_.units[self().unit_].middle = self().sizes_.ops - 1;
@@ -122,8 +124,8 @@ class op_functions {
     return self().push(op_kind::concat, x, x.form.with_columns(x.form.columns() + z.form.columns()),
                        {z.at}, concat_attributes{x.form.columns()});
   }
-  /// row[C] and x[R, C] -> [R + 1, C]: the row before those of each sample, which for the op is one
-  /// row of R * C numbers.
+  /// row[C] and x[R, C] -> [R + 1, C]: `row` before the rows of each sample. For the op, a sample
+  /// of x is one row of R * C numbers.
   constexpr handle row_before(operand row, handle x) {
     shape const rows(x.form.rows() + 1, x.form.columns());
     if (!self().needs_room(rows, most_numbers)) return x;
@@ -141,8 +143,8 @@ class op_functions {
     self().second_output(2L * x.form.rows());
     return y;
   }
-  /// Normalises each column over the rows of a group of samples; gamma and beta may be absent. Two
-  /// ops: the statistics are of all rows, before the first is normalised.
+  /// Normalises each column over the rows of a group of samples; gamma and beta may be absent. Adds
+  /// two ops, since the statistics of all rows are needed before the first row is normalised.
   constexpr handle batch_norm(handle x, operand gamma, operand beta, operand running_mean,
                               operand running_variance, batch_attributes const& of) {
     handle const statistics = self().push(op_kind::batch_statistics, x, shape(3, x.form.columns()),
@@ -182,8 +184,8 @@ class op_functions {
     return self().push(op_kind::gate, x, x.form.with_columns(x.form.columns() / 2), {});
   }
   /// qkv[R, C + 2K] -> [R, C]: each of the of.kv_heads heads of keys and values serves of.heads /
-  /// of.kv_heads heads of queries. `rotation`: see RoPE. Padding is not attended to.
-  /// The op has a second result, lse[R, H].
+  /// of.kv_heads heads of queries. `rotation`: see RoPE. Rows of padding are not attended to. The
+  /// op has a second result, lse[R, H].
   constexpr handle attention(handle qkv, attention_attributes const& of,
                              operand rotation = operand{}) {
     int const width = qkv.form.columns() / (of.heads + 2 * of.kv_heads) * of.heads;
@@ -210,8 +212,9 @@ class op_functions {
     if (with.saved_per_sample > 0) self().second_output(with.saved_per_sample);
     return y;
   }
-  /// The layers of S, a FurtherLoss, if it has any, on its value, and the loss of their result by
-  /// an input of the model. They are part of the last unit. The current value stays.
+  /// Describes S, a FurtherLoss: its layers, if any, on the stashed value that S names, and its
+  /// loss of their result, whose labels are an input of the model. All this is part of the last
+  /// unit. The current value does not change.
   template <class S>
   constexpr void further_loss() {
     if (!self().ok()) return;
@@ -241,7 +244,7 @@ class op_functions {
   }
 
  protected:
-  operand labels_{space::label, 0};  // those of the loss that is being described
+  operand labels_{space::label, 0};  // the labels of the loss that is being described
 
  private:
   int low_rank_terms_ = 0;

@@ -2,14 +2,14 @@
 //
 // The kinds of ops, with the shapes of their operands and results. The set is closed: each kind has
 // a row in graph/op_traits.hpp, a gradient rule, a cost, a kernel on each backend and a workspace,
-// and a kind that lacks one of them does not compile.
+// and a program does not compile if a kind lacks one of these.
 #pragma once
 
 #include <cstdlib>
 
 namespace pp {
 
-/// The kinds of ops. Absent operands are "-", optional ones have a "?".
+/// The kinds of ops. "-" is an absent operand, and "?" marks an optional one.
 enum class op_kind : unsigned char {
   none,
   // forward
@@ -21,7 +21,7 @@ enum class op_kind : unsigned char {
   row_bias,  // x[R, C], t[R, C]               -> y          pointwise: one row of t per position
   map,       // x                              -> y          pointwise: a formula
   add,       // x, z                           -> y          pointwise
-  // x, stream -> y, pointwise. It is its own gradient: dy, stream -> dx
+  // x, stream -> y, pointwise. The gradient is the same op: dy, stream -> dx
   dropout,
   concat,  // x[R, K], or a parameter [K], z[R, C - K] -> y[R, C]
   norm,    // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
@@ -38,7 +38,7 @@ enum class op_kind : unsigned char {
   // qkv[R, C + 2K], -, table?, ids? -> y[R, C], lse[R, H]; or q[R, C], kv[S, 2K], -, ids?
   attention,
   // losses: further targets are in[2] to in[4], weights[R] in[5]; the result is the gradient of the
-  // loss, and the loss is added to that of the step
+  // loss, and the loss is added to the loss of the step
   cross_entropy,  // logits[R, V], labels[R]        -> dlogits
   squared_error,  // x[R, C], target[R, C]          -> dx
   element_loss,   // x[R, C], target[R, C]          -> dx         a formula
@@ -48,7 +48,7 @@ enum class op_kind : unsigned char {
   // dy[Y, X, N], w -> dx[H, W, C]; in a forward graph, a transposed convolution
   convolution_input_gradient,
   map_gradient,            // dy, x or y             -> dx         pointwise
-  slice,                   // dy[R, K]               -> dx[R, C]: columns from `first` on
+  slice,                   // dy[R, K] -> dx[R, C]: columns from `first` on
   norm_gradient,           // dy, x, gamma, statistics -> dx
   batch_sums,              // dy, x, statistics        -> sums[2, C] of the micro-batch: dy xhat, dy
   batch_norm_gradient,     // dy, x, statistics, sums?, gamma? -> dx

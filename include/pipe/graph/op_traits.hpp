@@ -14,9 +14,9 @@ namespace pp {
 
 namespace detail {
 
-/// How a decoder computes a row of the result: from the same row of the operands alone or, of
-/// attention, also from earlier rows. A kind that mixes rows in another way has no rule, and a
-/// model with it has no decoder.
+/// The rule by which a decoder computes a row of the result: from the same row of the operands or,
+/// for attention, also from earlier rows. A kind that mixes rows in another way has no rule, and a
+/// model with such an op has no decoder.
 ///
 /// x: the row of in[0]; z: the row of in[1]; p: in[1], a parameter
 enum class row_rule : unsigned char {
@@ -30,20 +30,19 @@ enum class row_rule : unsigned char {
   concat,         // y = x, z
   formula,        // y = f(x), a function of the kind and, if it has a formula, of the layer type
   norm,           // y = (x - mean) / deviation * gamma + beta
-  attention,      // to the keys and values of this row and earlier ones; if it is causal
+  attention,      // if causal: to keys and values of this row and of earlier rows
 };
 
-/// One row: the properties of a kind.
+/// The properties of a kind: one row of the table.
 struct op_traits {
   char const* name = nullptr;
   attribute_kind attributes = attribute_kind::none;
   /// law: out[i] depends on element i of the operands (and on one row or column of a parameter), so
-  ///      such an op can be computed wherever its main operand, in[0], has just been computed.
+  ///      a pointwise op can be computed wherever its main operand, in[0], has just been computed.
   bool pointwise = false;
   bool by_leaf = false;      // pointwise, with a formula or numbers from its layer type
   bool formula = false;      // not pointwise, with a formula from its layer type
-  bool loss = false;         // ends the model; its result is its own gradient
-  bool custom = false;       // a user-defined layer
+  bool loss = false;         // a loss; its result is the gradient of the loss
   bool contraction = false;  // a matrix product, where most of the work is
   bool attention = false;
   bool prologue = false;  // as an anchor, may read through a chain of pointwise ops
@@ -52,8 +51,8 @@ struct op_traits {
   /// fused multiply-add: the bits would depend on fusion.
   bool ends_in_product = false;
   bool statistics = false;  // out[1] holds statistics of rows, in the type of parameters
-  /// out[0] has the numbers of each group of samples, batch_attributes, in the type of parameters,
-  /// not those of each sample.
+  /// out[0] has numbers for each group of samples (see batch_attributes), not for each sample, in
+  /// the type of parameters.
   bool of_batch = false;
   row_rule by_row = row_rule::none;
 };
@@ -143,8 +142,7 @@ constexpr op_traits traits_of(op_kind k) {
     case op_kind::squared_error: return {.name = "squared_error", .loss = true};
     case op_kind::element_loss: return {.name = "element_loss", .formula = true, .loss = true};
     case op_kind::custom:
-      return {
-          .name = "custom", .attributes = attribute_kind::custom, .formula = true, .custom = true};
+      return {.name = "custom", .attributes = attribute_kind::custom, .formula = true};
     case op_kind::matmul_input_gradient:
       return {.name = "matmul_input_gradient",
               .attributes = attribute_kind::contraction,
@@ -190,10 +188,8 @@ constexpr op_traits traits_of(op_kind k) {
       return {
           .name = "attention_gradient", .attributes = attribute_kind::attention, .attention = true};
     case op_kind::custom_input_gradient:
-      return {.name = "custom_input_gradient",
-              .attributes = attribute_kind::custom,
-              .formula = true,
-              .custom = true};
+      return {
+          .name = "custom_input_gradient", .attributes = attribute_kind::custom, .formula = true};
     case op_kind::matmul_weight_gradient:
       return {.name = "matmul_weight_gradient",
               .attributes = attribute_kind::contraction,
@@ -212,15 +208,10 @@ constexpr op_traits traits_of(op_kind k) {
     case op_kind::lookup_gradient:
       return {.name = "lookup_gradient", .attributes = attribute_kind::lookup};
     case op_kind::custom_weight_gradient:
-      return {.name = "custom_weight_gradient",
-              .attributes = attribute_kind::custom,
-              .formula = true,
-              .custom = true};
+      return {
+          .name = "custom_weight_gradient", .attributes = attribute_kind::custom, .formula = true};
     case op_kind::custom_statistics:
-      return {.name = "custom_statistics",
-              .attributes = attribute_kind::custom,
-              .formula = true,
-              .custom = true};
+      return {.name = "custom_statistics", .attributes = attribute_kind::custom, .formula = true};
     case op_kind::pointwise: return {.name = "pointwise"};
   }
   op_kind_without::traits(k);
@@ -251,16 +242,12 @@ constexpr bool has(op_kind k) {
   return kinds_with<Property> >> int(k) & 1;
 }
 
-}  // namespace detail
-
 /// The name of a kind, for plans and messages.
-constexpr char const* name_of(op_kind k) { return detail::op_traits_rows.rows[int(k)].name; }
-
-namespace detail {
+constexpr char const* name_of(op_kind k) { return op_traits_rows.rows[int(k)].name; }
 
 /// The kind of attributes that ops of kind k have.
 constexpr attribute_kind attributes_of(op_kind k) { return op_traits_rows.rows[int(k)].attributes; }
-/// The rule by which a decoder makes one row of the result.
+/// The rule by which a decoder computes one row of the result.
 constexpr row_rule row_rule_of(op_kind k) { return op_traits_rows.rows[int(k)].by_row; }
 constexpr bool is_pointwise(op_kind k) { return kinds_with<&op_traits::pointwise> >> int(k) & 1; }
 /// Whether the op is pointwise and takes a formula or numbers from its layer type.
@@ -268,15 +255,14 @@ constexpr bool is_by_leaf(op_kind k) { return kinds_with<&op_traits::by_leaf> >>
 /// Whether the op is not pointwise and takes a formula from its layer type.
 constexpr bool has_formula(op_kind k) { return kinds_with<&op_traits::formula> >> int(k) & 1; }
 constexpr bool is_loss(op_kind k) { return kinds_with<&op_traits::loss> >> int(k) & 1; }
-constexpr bool is_custom(op_kind k) { return kinds_with<&op_traits::custom> >> int(k) & 1; }
 /// Whether ops of this kind are matrix products, with contraction_attributes.
 constexpr bool is_contraction(op_kind k) {
   return kinds_with<&op_traits::contraction> >> int(k) & 1;
 }
 constexpr bool is_attention(op_kind k) { return kinds_with<&op_traits::attention> >> int(k) & 1; }
-/// As an anchor, whether a kernel may begin, or end, with a chain of pointwise ops.
+/// Whether the kernel of this kind can read its operand through a chain of pointwise ops.
 constexpr bool takes_prologue(op_kind k) { return kinds_with<&op_traits::prologue> >> int(k) & 1; }
-/// Whether the kernel of this kind can run pointwise ops on its result before it is stored.
+/// Whether the kernel of this kind can run pointwise ops on its result before the result is stored.
 constexpr bool takes_epilogue(op_kind k) {
   return (kinds_with<&op_traits::epilogue> | kinds_with<&op_traits::pointwise>) >> int(k) & 1;
 }

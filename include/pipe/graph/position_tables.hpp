@@ -10,10 +10,10 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// An entry of a table of the given width; row t is position t.
+/// An entry of a table with `columns` columns; row t is position t.
 ///
-/// rotary:     t / base^(2i / columns) for i < columns / 2: first the cosines of all, then the
-///             sines. Su et al., RoFormer, 2021
+/// rotary:     angles t / base^(2i / columns) for i < columns / 2: first the cosines of all angles,
+///             then the sines. Su et al., RoFormer, 2021
 /// sinusoidal: the same angles, column 2i the sine and column 2i + 1 the cosine. Vaswani et al.,
 ///             2017, section 3.5
 ///

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Differentiation of reversible blocks: backward makes their inputs again from their outputs, among
-// the gradients, so that each value lives from there to the gradients that read it. (A recompute
-// policy runs all forward ops before backward, and its scratch grows with the depth of a stage.)
+// Differentiation of reversible blocks: backward remakes the inputs of a block from its outputs,
+// between the ops of gradients, so that a remade value lives only until the gradients that read it.
+// (A recompute policy runs all forward ops before backward, and its scratch grows with the depth of
+// a stage.)
 //
-// Where a run of blocks is cut, the value crosses the cut backwards, beside its gradient: the
-// earlier stage's own copy differs by rounding, and bits would depend on the cut.
+// Where a sequence of blocks is cut, the remade value crosses the cut backwards, beside its
+// gradient: the value that the earlier stage has stored differs by rounding, and bits would depend
+// on the cut.
 #pragma once
 
 #include <pipe/graph/copies.hpp>
@@ -19,9 +21,9 @@ namespace pp::detail {
 template <class Differentiator>
 class reversal {
  public:
-  /// Differentiates a Reversible, whose last op is y = (y1, y2): makes x2 = y2 - G(y1) again, then
-  /// x1 = y1 - F(x2), each before the gradients of what G and F have computed, which read the
-  /// values that were made again. Returns the unit's first op.
+  /// Differentiates a Reversible, whose last op is y = (y1, y2): remakes x2 = y2 - G(y1) before the
+  /// gradients of G, then x1 = y1 - F(x2) before the gradients of F; these gradients read the
+  /// remade values. Returns the unit's first op.
   constexpr int reverse(int unit, int last) {
     for (; is_loss(self().g_.ops.items[last].kind); --last)
       self().rule(copy_of(self().g_.ops.items[last]));
@@ -43,14 +45,14 @@ class reversal {
   }
 
  private:
-  /// The same half of y, as it was stored or made again, as `of` is of x.
+  /// The slice of y, as y was stored or remade, at the columns that slice `of` takes of x.
   constexpr operand half(op const& y, op const& of) {
     op d = self().backward(op_kind::slice, y, {y.out[0]});
     d.attributes = of.attributes;
     d.columns = of.columns;
     return added(d);
   }
-  /// Forward ops [begin, end) once more. `origin`: where among the gradients they run.
+  /// Adds forward ops [begin, end) once more. `origin`: the op among whose gradients they run.
   constexpr void run_again(int begin, int end, int origin) {
     for (int i = begin; i < end; ++i) {
       op const o = copy_of(self().g_.ops.items[i]);
@@ -65,7 +67,7 @@ class reversal {
       self().out_.input_ops.push_back(self().checked(d));
     }
   }
-  /// x of the sum o: y = f + x, from y and f as they were made again.
+  /// x of the sum o, y = f + x, from the remade y and f.
   constexpr operand difference(op const& o, int origin) {
     op negative = self().backward(op_kind::map, o, {o.in[0]});
     negative.attributes = map_attributes{};
@@ -74,7 +76,8 @@ class reversal {
     d.origin = origin;
     return added(d);
   }
-  /// The input of a Reversible from its halves, for the Reversible before it.
+  /// Adds the op that joins the remade halves of a Reversible's input, and its crossing, if the
+  /// previous unit is a Reversible, which reads this value as its output.
   constexpr void remake_input(op const& first_half, op const& second_half, int origin) {
     operand const x = first_half.in[0];
     if (x.where != space::value) return;

@@ -69,7 +69,7 @@ void generate(decoder<Trainer>& read, std::span<int const> prompt,
   auto logits = read.read(prompt);
   for (long i = 0; i < s.tokens; ++i) {
     // The place is the number of the new token, so draws do not depend on the prompt's length.
-    int const token = sample(logits, s.sampling, std::uint64_t(i));
+    int const token = sampling::sample(logits, s.sampling, std::uint64_t(i));
     if constexpr (std::same_as<std::invoke_result_t<Each&, int>, bool>) {
       if (!each(token)) return;
     } else {

@@ -115,7 +115,7 @@ class new_rows {
   }
 
   /// The columns of a table that are transposed at a time.
-  static constexpr extent turned_columns = 64;
+  static constexpr extent transposed_columns = 64;
   /// Numbers of workspace that op o needs for rows_at_once() rows.
   long workspace_of(op const& o) const {
     extent const r = rows_;
@@ -124,13 +124,13 @@ class new_rows {
     if (rule == row_rule::attention)
       return r * (2 * padded_head(o) + host::key_block) + 3 * host::query_block + o.columns;
     if (rule != row_rule::product) return 0;
-    bool const turns = o.in[1].where == space::parameter_transposed;
+    bool const transposes = o.in[1].where == space::parameter_transposed;
     extent const inner = o.attributes.contraction().inner;
     long const product =
-        long(host::contraction_workspace<T>(r, turns ? turned_columns : o.columns, inner) /
+        long(host::contraction_workspace<T>(r, transposes ? transposed_columns : o.columns, inner) /
              sizeof(T)) +
         1;
-    return padded<T>(product) + (turns ? turned_columns * inner : 0);
+    return padded<T>(product) + (transposes ? transposed_columns * inner : 0);
   }
 
   /// The numbers of a row of a value.
@@ -207,25 +207,27 @@ class new_rows {
   void multiply(op const& o, extent rows, T const* x, T* y) {
     extent const n = o.columns, k = o.attributes.contraction().inner;
     T const* const w = weights(o.in[1]);
-    if (o.in[1].where == space::parameter) return product(rows, n, k, x, w, n, y, n, base_ + work_);
-    T* const turned = base_ + work_;
-    for (extent j = 0; j < n; j += turned_columns) {
-      extent const count = n - j < turned_columns ? n - j : turned_columns;
-      m_.kernels.attention.transpose(w + j * k, count, k, k, turned, turned_columns);
-      product(rows, count, k, x, turned, turned_columns, y + j, n, turned + turned_columns * k);
+    if (o.in[1].where == space::parameter)
+      return product({rows, n, k}, x, w, n, y, n, base_ + work_);
+    T* const transposed = base_ + work_;
+    for (extent j = 0; j < n; j += transposed_columns) {
+      extent const count = n - j < transposed_columns ? n - j : transposed_columns;
+      m_.kernels.attention.transpose(w + j * k, count, k, k, transposed, transposed_columns);
+      product({rows, count, k}, x, transposed, transposed_columns, y + j, n,
+              transposed + transposed_columns * k);
     }
   }
   /// One row is a matrix-vector product, limited by memory bandwidth, with a kernel of its own;
   /// more rows are the tiled product of training.
   ///
   /// shape: x (rows, k), w (k, n) with rows ldw apart -> y (rows, n) with rows ldy apart
-  void product(extent rows, extent n, extent k, T const* x, T const* w, extent ldw, T* y,
-               extent ldy, T* workspace) {
-    if (rows == 1) return m_.kernels.multiply(n, k, x, w, ldw, y);
+  void product(product_shape const& shape, T const* x, T const* w, extent ldw, T* y, extent ldy,
+               T* workspace) {
+    if (shape.rows == 1) return m_.kernels.multiply(shape.columns, shape.inner, x, w, ldw, y);
     host::contraction_ends<T> to;
     to.c = y;
     to.ldc = ldy;
-    host::contract_tiles<T>(m_.kernels.attention.tiles, rows, n, k, {x, k, 1}, w, ldw, to,
+    host::contract_tiles<T>(m_.kernels.attention.tiles, shape, {x, shape.inner, 1}, w, ldw, to,
                             workspace);
   }
 
@@ -247,7 +249,7 @@ class new_rows {
     host::attention_shape const shape{1, rows, position + rows, heads,           groups,
                                       d, true, of.scores,       m_.masks[o.leaf]};
     host::carver<T> space{base_ + work_};
-    T* const turned = space.take(rows_ * wide);
+    T* const rotated = space.take(rows_ * wide);
     T* const sums = space.take(rows_ * wide);
     T* const scores = space.take(rows_ * host::key_block);
     T* const largest = space.take(host::query_block);
@@ -264,8 +266,8 @@ class new_rows {
         T const* const value = x + (heads + groups + group) * d;
         extent key_stride = stride;
         if (rotation != nullptr) {
-          set.turn(key, stride, rows, d, rotation, wide, turned, wide);
-          key = turned;
+          set.rotate(key, stride, rows, d, rotation, wide, rotated, wide);
+          key = rotated;
           key_stride = wide;
         }
         // Keys are in blocks of key_block positions, each of them transposed.
@@ -275,15 +277,13 @@ class new_rows {
                  (position + r) % host::key_block] = key[r * key_stride + c];
         set.tiles.copy_rows(value, stride, rows, d, wide, values + position * wide, wide);
       }
-      T const* query = x + h * d;
-      extent query_stride = stride;
+      host::positions<T const> query{x + h * d, stride};
       if (rotation != nullptr) {
-        set.turn(query, stride, rows, d, rotation, wide, turned, wide);
-        query = turned;
-        query_stride = wide;
+        set.rotate(query.data, stride, rows, d, rotation, wide, rotated, wide);
+        query = {rotated, wide};
       }
-      host::attend(set, shape, shape.keys, h, extent(0), rows, T(1) / libm::sqrt(T(d)), query,
-                   query_stride, keys, values, scores, state);
+      host::attend(set, shape, T(1) / libm::sqrt(T(d)), {h, 0, rows, query},
+                   {keys, values, shape.keys}, scores, state);
       set.finish(state, rows, d, y + h * d, o.columns, logs, extent(1));
     }
   }

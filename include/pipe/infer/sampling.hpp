@@ -71,6 +71,8 @@ std::vector<double> probabilities_of(std::span<T const> logits, double temperatu
 
 }  // namespace detail
 
+namespace sampling {
+
 /// Probabilities proportional to exp(logit / temperature), temperature > 0, in double.
 ///
 /// throws: data_error for another temperature, not_finite as largest_logit does
@@ -81,7 +83,11 @@ inline std::vector<double> probabilities(std::span<double const> logits, double 
   return detail::probabilities_of(logits, temperature);
 }
 
+}  // namespace sampling
+
 namespace detail {
+
+using namespace sampling;
 
 /// Keeps the largest probabilities, scaled to a sum of 1, and sets the others to 0: at most k of
 /// them, and only as many as are needed for a sum of at least `mass`. Of equal ones the first are
@@ -118,6 +124,8 @@ inline void keep_largest(std::span<double> p, std::size_t k, double mass) {
 
 }  // namespace detail
 
+namespace sampling {
+
 /// Keeps the k largest probabilities (top-k).
 ///
 /// throws: data_error for k < 1 and as keep_largest does
@@ -149,6 +157,8 @@ inline int draw_index(std::span<double const> p, double u) {
   }
   return last;
 }
+
+}  // namespace sampling
 
 namespace detail {
 
@@ -193,6 +203,8 @@ int sample_of(std::span<T const> logits, sampling_settings const& s, std::uint64
 
 }  // namespace detail
 
+namespace sampling {
+
 /// Draws the token that follows these logits at a place of a text.
 ///
 /// law: a function of (logits, settings, place) only
@@ -205,6 +217,8 @@ inline int sample(std::span<double const> logits, detail::sampling_settings cons
                   std::uint64_t place) {
   return detail::sample_of(logits, s, place);
 }
+
+}  // namespace sampling
 
 }  // namespace pp
 PIPE_OPTIMIZED_END

@@ -55,6 +55,8 @@ inline void prepare_sampling() {
 
 }  // namespace detail
 
+namespace sampling {
+
 /// Draws a token from each of tokens.size() rows of logits in device memory, behind the work of a
 /// stream. Returns before it has happened.
 ///
@@ -74,5 +76,7 @@ inline void sample(device_span<float const> logits, detail::sampling_settings co
   cuda::launch_body<cuda::sample_rows_kernel>(detail::sampling_arguments(logits, s, place, tokens),
                                               stream);
 }
+
+}  // namespace sampling
 
 }  // namespace pp

@@ -18,6 +18,8 @@
 
 namespace pp {
 
+namespace files {
+
 /// A file that is written under a temporary name in the same folder, and renamed by commit().
 /// Without commit() it is removed. The new file takes over the mode of the file that it replaces
 /// and, where the system allows it, owner and group; if it replaces no file, it takes them over
@@ -129,5 +131,11 @@ class atomic_file {
   std::uint64_t written_ = 0,
                 begun_ = 0;  // bytes in all, and bytes that the disk has begun to write
 };
+
+}  // namespace files
+
+namespace detail {
+using namespace files;
+}  // namespace detail
 
 }  // namespace pp

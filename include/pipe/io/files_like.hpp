@@ -16,6 +16,8 @@
 
 namespace pp {
 
+namespace files {
+
 /// The paths that match a pattern (`*`, `?`, `[a-z]`), in the order of their bytes, whatever the
 /// locale: "data/train_*.bin".
 ///
@@ -32,5 +34,11 @@ inline std::vector<std::string> files_like(std::string const& pattern) {
   std::sort(paths.begin(), paths.end());
   return paths;
 }
+
+}  // namespace files
+
+namespace detail {
+using namespace files;
+}  // namespace detail
 
 }  // namespace pp

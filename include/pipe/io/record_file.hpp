@@ -69,6 +69,8 @@ class no_broken_pipe {
 
 }  // namespace detail
 
+namespace files {
+
 /// An append-only file of records. Opening a pipe without a reader is an error; it does not block.
 /// Nor does a reader that leaves end the program by SIGPIPE.
 ///
@@ -196,5 +198,7 @@ class record_file {
   bool is_alone_ = true;  // false: an existing device or pipe, to which others may write
   bool is_regular_ = true, is_resumed_ = false;
 };
+
+}  // namespace files
 
 }  // namespace pp

@@ -19,6 +19,8 @@
 
 namespace pp {
 
+namespace files {
+
 /// The first name that no file has: `path`, or with -2, -3 ... before its ending.
 inline std::string free_name(std::filesystem::path const& path) {
   std::string name = path.string();
@@ -29,7 +31,11 @@ inline std::string free_name(std::filesystem::path const& path) {
   return name;
 }
 
+}  // namespace files
+
 namespace detail {
+
+using namespace files;
 
 /// The sentence of a file that could not be written for want of memory.
 inline std::string no_memory_to_write(std::string const& path) {
@@ -45,6 +51,8 @@ inline std::string sentence_of(std::exception_ptr const& failure, std::string co
 }
 
 }  // namespace detail
+
+namespace files {
 
 /// The place of a file, and why the file is not where it should be.
 struct saved_place {
@@ -77,5 +85,7 @@ saved_place save_somewhere(std::string const& path, Save const& save) {
                                free_name(std::filesystem::temp_directory_path(error) / name)},
       save);
 }
+
+}  // namespace files
 
 }  // namespace pp

@@ -26,10 +26,10 @@
 #include <pipe/runtime/host/core/common_kernels.hpp>
 #include <pipe/runtime/host/core/rank_link.hpp>
 #include <pipe/runtime/job.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 #include <pipe/schedule/families/wave_clock.hpp>
+#include <pipe/train/parts/accumulation_runs.hpp>
 #include <pipe/train/parts/batch.hpp>
-#include <pipe/train/parts/leaves.hpp>
 #include <pipe/train/parts/replica_check.hpp>
 #include <pipe/train/parts/setting_checks.hpp>
 #include <pipe/train/parts/training.hpp>
@@ -51,16 +51,17 @@ struct training_of<Trainer>::halves {
 
   /// Mutual exclusion with the trainer's calls, while the result lives.
   auto enter() const { return trainer.engine_.enter(); }
-  /// The next step but `pending` on a mini-batch of several leaves.
+  /// The next step but `pending` on a mini-batch of several accumulations.
   ///
   /// throws: data_error for a batch or a learning rate out of range; error while accumulated
   ///         gradients are pending, or averages stand in for the parameters
-  job prepare(typename Trainer::batch const& b, leaf_share const& share, int pending) const {
+  job prepare(typename Trainer::batch const& b, batch_accumulations const& share,
+              int pending) const {
     if (trainer.accumulated_.count() > 0)
       throw_error<error>({"step(): ", trainer.accumulated_.count(),
                           " accumulated mini-batches are pending; call step() of the trainer"});
     job j;
-    take_inputs(b, share.leaves * share.samples, j);
+    take_inputs(b, share.accumulations * share.samples, j);
     take_labels(b, Trainer::labels_per_sample, j);
     require_terms(j.loss.has_terms());
     begin_job<typename Trainer::compiled>(j, job::kind::train);
@@ -85,10 +86,11 @@ struct training_of<Trainer>::halves {
   process_call call(job const& j) const {
     return call_of(process_call::kinds::step, j, hash_of(trainer.settings_.optimizer));
   }
-  /// Runs this process's leaf. Returns its result, with the sums of each loss's terms as losses.
-  step_result run(job const& whole, leaf_share const& share) const {
-    job j = share.part_of<typename Trainer::model, typename Trainer::element>(whole,
-                                                                              share.leaf_of(0), 1);
+  /// Runs this process's accumulation. Returns its result, with the sums of each loss's terms as
+  /// losses.
+  step_result run(job const& whole, batch_accumulations const& share) const {
+    job j = share.part_of<typename Trainer::model, typename Trainer::element>(
+        whole, share.number_of(0), 1);
     if (j.batch.samples == 0) return {};
     j.loss.terms = 1;
     for (further_loss& f : j.loss.further.items) f.counted = 1;
@@ -121,9 +123,8 @@ struct training_of<Trainer>::halves {
   void for_each_running_mean(Use const& use) const {
     using T = typename Trainer::element;
     trainer.parameter_places().for_each_chunk([&](char* memory, chunk_description const& chunk) {
-      for (int i = 0; i < chunk.parameter_count; ++i)
-        if (parameter_place const& p = chunk.parameters[i];
-            p.is_committed() && p.commit.of == commit_rule::statistic::mean_of_differences)
+      for (parameter_place const& p : chunk.parameters)
+        if (p.is_committed() && p.commit.of == commit_rule::statistic::mean_of_differences)
           use(reinterpret_cast<T*>(memory + chunk.buffers + p.offset), p.elements(),
               T(p.commit.momentum));
     });
@@ -146,8 +147,9 @@ struct training_of<Trainer>::halves {
 /// law: step n, from 0 on, reads the weights after the updates of the steps before n - 1, so those
 ///      after clock().waves_of_others(n): one update is missing, clock().staleness() = 1, but for
 ///      the first step and one after settle(), which miss none
-/// law: gradients and losses of n replicas have the bits of SumIn<n> at these weights, if n is a
-///      power of two. In one process the run has the bits of PipeDream2BW up to the first settle()
+/// law: gradients and losses of n replicas have the bits of GradientAccumulation<n> at these
+///      weights, if n is a power of two. In one process the run has the bits of PipeDream2BW up to
+///      the first settle()
 /// law: a call waits for the exchange of the step before, which has had the time of this step's run
 ///      of the schedule, and for nothing else
 /// law: the weights of all replicas have the same bits between calls
@@ -164,8 +166,9 @@ class delayed_replica {
                 "a delayed replica is a pipeline on the Host, whose ranks are threads");
   static_assert(compiled::overlap == detail::step_overlap::none,
                 "a delayed replica has a schedule with a flush: its steps do not overlap");
-  static_assert(compiled::sum::leaves == 1,
-                "a delayed replica is one leaf of a mini-batch: it has no SumIn");
+  static_assert(
+      compiled::sum::accumulations == 1,
+      "a delayed replica is one accumulation of a mini-batch: it has no GradientAccumulation");
 
  public:
   /// In all processes. waiting: for gradients of other replicas; a deadline of 0: there is none
@@ -173,7 +176,7 @@ class delayed_replica {
   /// throws: error if replicas differ in the pipeline, the arithmetic of their kernels, the weights
   ///         or the number of steps;
   ///         rank_error if a process has failed
-  explicit delayed_replica(Trainer& trainer, patience const& waiting = {})
+  explicit delayed_replica(Trainer& trainer, transports::patience const& waiting = {})
       : of_{trainer},
         exchange_(detail::fingerprint(compiled::description()), bytes_of_slot(), 1, waiting,
                   {"waiting for the gradients of other replicas", "step", "replica",
@@ -181,7 +184,7 @@ class delayed_replica {
     detail::common_kernels<typename By::transport>(of_.kernels(), waiting.deadline);
     int const n = replicas();
     share_ = {n, Trainer::samples, replica(), n, detail::heap_array<int>(n)};
-    for (int& leaves : share_.counts) leaves = 1;
+    for (int& accumulations : share_.counts) accumulations = 1;
     long means = 0;
     of_.for_each_running_mean([&](T*, long elements, T) { means += elements; });
     for (auto* of_step : {&found_, &found_before_}) *of_step = detail::heap_array<T>(means);
@@ -205,7 +208,7 @@ class delayed_replica {
     next.ran = of_.run(next.whole, share_);
     if (is_under_way_) add_up();
     letter const sums = std::exchange(letter_of(replica()), letter_on(next));
-    trade_gradients(share_.leaf_of(0) * share_.samples < next.whole.batch.samples);
+    trade_gradients(share_.number_of(0) * share_.samples < next.whole.batch.samples);
     exchange_.post();
     ++posted_;
     note_means();
@@ -228,15 +231,13 @@ class delayed_replica {
     return end(last_, letter_of(replica()));
   }
 
-  /// Whether a step has begun and not ended.
-  bool is_under_way() const { return is_under_way_; }
   /// The number of this replica, and how many there are.
   int replica() const { return exchange_.process(); }
   int replicas() const { return exchange_.processes(); }
   /// The most samples of a mini-batch.
-  int batch_samples() const { return share_.leaves * share_.samples; }
+  int batch_samples() const { return share_.accumulations * share_.samples; }
   /// Which updates a step reads.
-  static constexpr wave_clock clock() { return {1}; }
+  static constexpr schedules::wave_clock clock() { return {1}; }
   /// Bytes beside the trainer's: for n replicas n times the gradients, and 88 bytes each; twice the
   /// running means of batch norms.
   long allocated_bytes() const {
@@ -279,7 +280,7 @@ class delayed_replica {
         exchange_.fail({"process ", r, " makes another call than process ", me, ": ",
                         std::string_view(detail::difference(there, here))});
     long const n = (bytes_of_slot() - long(sizeof(letter))) / long(sizeof(T));
-    detail::join_leaves_into(me, replicas(), [&](int to, int from) {
+    detail::join_tree_into(me, replicas(), [&](int to, int from) {
       for (double const* added = letter_of(from).losses; double& sum : letter_of(to).losses)
         sum += *added++;
       T* const sum = gradients_of(to);
@@ -336,7 +337,7 @@ class delayed_replica {
 
   typename detail::training_of<Trainer>::halves of_;
   detail::wave_exchange<typename By::transport> exchange_;
-  detail::leaf_share share_;  // of all replicas: a leaf for each
+  detail::batch_accumulations share_;  // of all replicas: an accumulation for each
   long posted_ = 0;
   bool is_under_way_ = false;
   under_way last_;

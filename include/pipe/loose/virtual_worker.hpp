@@ -32,7 +32,7 @@ struct wave_settings {
   /// How many waves of each other worker a wave may begin without: see wave_clock. The same in all
   /// processes.
   int clock_distance = 0;
-  patience waiting{};  ///< for waves of other workers; a deadline of 0: there is none
+  transports::patience waiting{};  ///< for waves of other workers; a deadline of 0: there is none
 };
 
 /// A process as a virtual worker (HetPipe): a trainer whose ranks all live in this process, and the
@@ -116,7 +116,7 @@ class virtual_worker {
   /// The number of this worker, and how many there are.
   int worker() const { return exchange_->process(); }
   int workers() const { return exchange_->processes(); }
-  wave_clock clock() const { return clock_; }
+  schedules::wave_clock clock() const { return clock_; }
   /// Bytes beside the trainer's: for each trained parameter of n workers 1 + n (D + 1) elements.
   long allocated_bytes() const {
     return exchange_->allocated_bytes() + long(base_.size() * sizeof(T));
@@ -170,7 +170,7 @@ class virtual_worker {
   }
 
   Trainer& trainer_;
-  wave_clock clock_;
+  schedules::wave_clock clock_;
   std::vector<std::span<T>> trained_;  // in the order of the model
   std::vector<T> base_;
   long waves_ = 0, added_ = 0;

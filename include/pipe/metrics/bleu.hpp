@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// BLEU, the usual measure of translations: the share of runs of one to four words that the
+// BLEU, the usual measure of translations: the share of n-grams of one to four words that the
 // reference has as well.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
@@ -32,10 +32,10 @@ class bleu_score {
     words_ += long(translation.size());
     reference_words_ += long(reference.size());
     for (std::size_t n = 1; n <= longest; ++n) {
-      auto const expected = runs(reference, n);
-      for (auto const& [run, count] : runs(translation, n)) {
+      auto const expected = ngrams(reference, n);
+      for (auto const& [ngram, count] : ngrams(translation, n)) {
         total_[n - 1] += count;
-        auto const found = expected.find(run);
+        auto const found = expected.find(ngram);
         if (found != expected.end()) matching_[n - 1] += std::min(count, found->second);
       }
     }
@@ -57,10 +57,10 @@ class bleu_score {
 
  private:
   static constexpr std::size_t longest = 4;
-  using run_counts = std::map<std::vector<std::string>, long>;
+  using ngram_counts = std::map<std::vector<std::string>, long>;
 
-  static run_counts runs(std::span<std::string const> words, std::size_t n) {
-    run_counts all;
+  static ngram_counts ngrams(std::span<std::string const> words, std::size_t n) {
+    ngram_counts all;
     for (std::size_t i = 0; i + n <= words.size(); ++i)
       ++all[{words.begin() + std::ptrdiff_t(i), words.begin() + std::ptrdiff_t(i + n)}];
     return all;

@@ -29,7 +29,7 @@ std::vector<std::string> loss_metric_names() {
   return names;
 }
 
-/// The losses of a step as user-defined metrics of these names, which words_of_step shows. Empty
+/// The losses of a step as user-defined metrics of these names, which step_words shows. Empty
 /// for a model with one loss, which is the metric "loss", and for an inference.
 template <class Trainer>
 std::vector<detail::named_scalar> loss_metrics(step_result const& r) {

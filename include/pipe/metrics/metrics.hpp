@@ -147,8 +147,8 @@ class metrics_file {
   /// `scalars`: user-defined metrics, which get columns after the fixed ones; a row without one
   /// leaves its cell empty.
   explicit metrics_file(std::string path, std::vector<std::string> scalars = {},
-                        record_file::start how = record_file::start::replace)
-      : metrics_file(record_file(std::move(path), how), std::move(scalars)) {}
+                        files::record_file::start how = files::record_file::start::replace)
+      : metrics_file(files::record_file(std::move(path), how), std::move(scalars)) {}
 
   /// The file of a run that is resumed after `steps` steps. A file with the same columns is
   /// continued, and the rows of later steps are moved to PATH.dropped, as the file may be another
@@ -156,7 +156,7 @@ class metrics_file {
   static metrics_file resumed(std::string const& path, long steps,
                               std::vector<std::string> scalars = {}) {
     auto const step_of = [](std::string_view row) { return detail::leading_number(row, ','); };
-    record_file file = record_file::resumed(path, steps, heading(scalars), step_of);
+    files::record_file file = files::record_file::resumed(path, steps, heading(scalars), step_of);
     return metrics_file(std::move(file), std::move(scalars));
   }
 
@@ -187,7 +187,7 @@ class metrics_file {
 
  private:
   // A file that is continued has a heading already.
-  metrics_file(record_file file, std::vector<std::string> scalars)
+  metrics_file(files::record_file file, std::vector<std::string> scalars)
       : file_(std::move(file)), scalars_(std::move(scalars)) {
     if (!file_.is_resumed()) file_.append(heading(scalars_));
   }
@@ -228,7 +228,7 @@ class metrics_file {
                      why + "; columns are declared in metrics_file's constructor");
   }
 
-  record_file file_;
+  files::record_file file_;
   std::vector<std::string> scalars_;
 };
 

@@ -160,7 +160,7 @@ class tensorboard_file {
   }
 
   /// A file that did not exist before: runs that start in the same second get suffixes .1, .2, ...
-  static record_file open(std::string const& folder) {
+  static files::record_file open(std::string const& folder) {
     std::error_code reason;
     std::filesystem::create_directories(folder, reason);
     if (reason) throw file_error("cannot make the folder '" + folder + "': " + reason.message());
@@ -171,7 +171,7 @@ class tensorboard_file {
     for (int number = 0;; ++number) {
       std::string const name = number == 0 ? path : path + '.' + std::to_string(number);
       try {
-        return record_file(name, record_file::start::fresh);
+        return files::record_file(name, files::record_file::start::fresh);
       } catch (file_error const&) {
         // The name is taken: the next suffix. Any other failure is the caller's.
         if (!std::filesystem::exists(name, reason)) throw;
@@ -179,7 +179,7 @@ class tensorboard_file {
     }
   }
 
-  record_file file_;
+  files::record_file file_;
 };
 
 }  // namespace pp

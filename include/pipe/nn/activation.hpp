@@ -32,24 +32,24 @@ concept formula = requires(float x) {
 
 /// The first member that F, which is not a formula, lacks.
 template <class F>
-constexpr member missing_of_formula() {
+constexpr wrong::member missing_of_formula() {
   if constexpr (!requires(float x) {
                   { F::forward(x) } -> std::same_as<float>;
                 })
-    return member::forward;
+    return wrong::member::forward;
   else if constexpr (!requires(float x) {
                        { F::derivative(x) } -> std::same_as<float>;
                      })
-    return member::derivative;
+    return wrong::member::derivative;
   else
-    return member::derivative_reads_output;
+    return wrong::member::derivative_reads_output;
 }
 /// Records the fault that F is not a formula.
 template <class F, class Builder>
 constexpr void complain_of_formula(Builder& b) {
-  constexpr member missing = missing_of_formula<F>();
-  constexpr bool is_there =
-      missing == member::derivative_reads_output && requires { bool(F::derivative_reads_output); };
+  constexpr wrong::member missing = missing_of_formula<F>();
+  constexpr bool is_there = missing == wrong::member::derivative_reads_output &&
+                            requires { bool(F::derivative_reads_output); };
   if constexpr (is_there)
     b.report_value(missing);
   else
@@ -58,11 +58,11 @@ constexpr void complain_of_formula(Builder& b) {
 
 }  // namespace detail
 
-/// The layer of a formula: F derives from activation<F>.
+/// The layer of a formula: F derives from Activation<F>.
 ///
 /// shape:  any -> the same
 template <class F>
-struct activation {
+struct Activation {
   using derived = F;
   template <class Builder>
   static constexpr void describe(Builder& b) {
@@ -75,7 +75,7 @@ struct activation {
 };
 
 /// max(x, 0)
-struct ReLU : activation<ReLU> {
+struct ReLU : Activation<ReLU> {
   static constexpr bool derivative_reads_output = true;
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
@@ -89,7 +89,7 @@ struct ReLU : activation<ReLU> {
 };
 
 /// tanh(x)
-struct Tanh : activation<Tanh> {
+struct Tanh : Activation<Tanh> {
   static constexpr bool derivative_reads_output = true;
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
@@ -103,7 +103,7 @@ struct Tanh : activation<Tanh> {
 };
 
 /// 1 / (1 + exp(-x))
-struct Sigmoid : activation<Sigmoid> {
+struct Sigmoid : Activation<Sigmoid> {
   static constexpr bool makes_probabilities = true;
   static constexpr bool derivative_reads_output = true;
   template <math::product P = math::product::exact, class T>
@@ -118,7 +118,7 @@ struct Sigmoid : activation<Sigmoid> {
 };
 
 /// x * sigmoid(x), also called swish.
-struct SiLU : activation<SiLU> {
+struct SiLU : Activation<SiLU> {
   static constexpr bool derivative_reads_output = false;
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
@@ -132,13 +132,28 @@ struct SiLU : activation<SiLU> {
   }
 };
 
+/// x * Phi(x) exactly, as PyTorch's nn.GELU().
+struct GELU : Activation<GELU> {
+  static constexpr bool derivative_reads_output = false;
+  template <math::product P = math::product::exact, class T>
+  PIPE_HD static PIPE_INLINE T forward(T x) {
+    return T(0.5) * x * (T(1) + math::erf<P>(x * T(0.7071067811865476)));
+  }
+  /// Phi(x) + x * density(x), density(x) = e^(-x^2 / 2) / sqrt(2 pi).
+  template <math::product P = math::product::exact, class T>
+  PIPE_HD static PIPE_INLINE T derivative(T x) {
+    T const twice_density = T(0.7978845608028654) * math::exp<P>(T(-0.5) * x * x);
+    return T(0.5) *
+           math::multiply_add<P>(x, twice_density, T(1) + math::erf<P>(x * T(0.7071067811865476)));
+  }
+};
+
 /// x * Phi(x) by the tanh formula of Hendrycks and Gimpel (2016): PyTorch's
-/// GELU(approximate="tanh"), GPT-2's.
+/// nn.GELU(approximate="tanh"), GPT-2's.
 ///
 /// Phi(x) = (1 + tanh(u)) / 2 = 1 / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3): the second
-/// form
-/// needs one exponential and one division, and does not cancel where Phi is small.
-struct GELU : activation<GELU> {
+/// form needs one exponential and one division, and does not cancel where Phi is small.
+struct GELUTanh : Activation<GELUTanh> {
   static constexpr bool derivative_reads_output = false;
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
@@ -159,22 +174,6 @@ struct GELU : activation<GELU> {
   PIPE_HD static PIPE_INLINE T inverse_odds(T x) {
     return math::exp2<P>(
         x * math::multiply_add<P>(T(-0.1029432395800235), x * x, T(-2.302208198144325)));
-  }
-};
-
-/// x * Phi(x) exactly: PyTorch's default GELU.
-struct GELUErf : activation<GELUErf> {
-  static constexpr bool derivative_reads_output = false;
-  template <math::product P = math::product::exact, class T>
-  PIPE_HD static PIPE_INLINE T forward(T x) {
-    return T(0.5) * x * (T(1) + math::erf<P>(x * T(0.7071067811865476)));
-  }
-  /// Phi(x) + x * density(x), density(x) = e^(-x^2 / 2) / sqrt(2 pi).
-  template <math::product P = math::product::exact, class T>
-  PIPE_HD static PIPE_INLINE T derivative(T x) {
-    T const twice_density = T(0.7978845608028654) * math::exp<P>(T(-0.5) * x * x);
-    return T(0.5) *
-           math::multiply_add<P>(x, twice_density, T(1) + math::erf<P>(x * T(0.7071067811865476)));
   }
 };
 

@@ -45,6 +45,40 @@ struct SyncOver {
   static constexpr void join(detail::batch_norm_settings& s) { s.samples = Samples; }
 };
 
+namespace detail {
+
+/// BatchNorm with options.
+template <class... Options>
+struct batch_norm_with {
+  using options = layers<Options...>;
+  static constexpr auto takes =
+      option_kinds(option_kind::epsilon, option_kind::momentum, option_kind::variance,
+                   option_kind::affine, option_kind::samples);
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    using statistic = commit_rule::statistic;
+    if (!b.needs_numbers()) return;
+    batch_norm_settings with;
+    (Options::join(with), ...);
+    shape const form = b.current().form, channels(form.columns());
+    operand gamma{}, beta{};
+    if (with.is_affine) {
+      gamma = b.parameter(1, form.columns(), {distribution::constant, 1}, false, {"weight"});
+      beta = b.parameter(1, form.columns(), {distribution::constant, 0}, false, {"bias"});
+    }
+    commit_rule rule{with.momentum, form.rows(), statistic::mean_of_differences};
+    operand const mean = b.buffer(channels, {distribution::constant, 0}, rule, {"running_mean"});
+    rule.of = with.is_biased ? statistic::biased_variance : statistic::variance;
+    operand const variance = b.buffer(channels, {distribution::constant, 1}, rule, {"running_var"});
+    if (!b.ok()) return;
+    bool const is_constant = !b.scope().trained;
+    b.set(b.batch_norm(b.current(), gamma, beta, mean, variance,
+                       {form.rows(), with.epsilon, is_constant, is_constant ? 0 : with.samples}));
+  }
+};
+
+}  // namespace detail
+
 /// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta for each channel, with mean and biased
 /// variance over all samples and positions of a micro-batch. Outside of training, and in a Frozen
 /// layer, they are the running ones: buffers, which each step moves towards the mean and the
@@ -59,37 +93,9 @@ struct SyncOver {
 /// error:   micro_batch_norms_one_number, and data_error in training, if a micro-batch, or a group
 ///          of SyncOver, has one number in a channel
 /// source:  Ioffe, Szegedy, Batch Normalization, 2015; Huang et al., GPipe, 2019, section 3.3
-template <class... Options>
-struct BatchNormWith {
-  using options = detail::layers<Options...>;
-  static constexpr auto takes = detail::option_kinds(
-      detail::option_kind::epsilon, detail::option_kind::momentum, detail::option_kind::variance,
-      detail::option_kind::affine, detail::option_kind::samples);
-  template <class Builder>
-  static constexpr void describe(Builder& b) {
-    using statistic = detail::commit_rule::statistic;
-    if (!b.needs_numbers()) return;
-    detail::batch_norm_settings with;
-    (Options::join(with), ...);
-    shape const form = b.current().form, channels(form.columns());
-    detail::operand gamma{}, beta{};
-    if (with.is_affine) {
-      gamma = b.parameter(1, form.columns(), {distribution::constant, 1}, false, {"weight"});
-      beta = b.parameter(1, form.columns(), {distribution::constant, 0}, false, {"bias"});
-    }
-    detail::commit_rule rule{with.momentum, form.rows(), statistic::mean_of_differences};
-    detail::operand const mean =
-        b.buffer(channels, {distribution::constant, 0}, rule, {"running_mean"});
-    rule.of = with.is_biased ? statistic::biased_variance : statistic::variance;
-    detail::operand const variance =
-        b.buffer(channels, {distribution::constant, 1}, rule, {"running_var"});
-    if (!b.ok()) return;
-    bool const is_constant = !b.scope().trained;
-    b.set(b.batch_norm(b.current(), gamma, beta, mean, variance,
-                       {form.rows(), with.epsilon, is_constant, is_constant ? 0 : with.samples}));
-  }
+struct BatchNorm : detail::batch_norm_with<> {
+  template <class... Options>
+  using with_options = detail::batch_norm_with<Options...>;
 };
-/// BatchNormWith without options.
-struct BatchNorm : BatchNormWith<> {};
 
 }  // namespace pp

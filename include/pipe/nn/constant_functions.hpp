@@ -24,25 +24,26 @@ inline constexpr bool is_constant_for_some_shape =
     is_constant<typename F::template of<1, 1, 1, 1>>;
 
 /// A function of layer L that takes a shape.
-template <class L, member Which>
+template <class L, wrong::member Which>
 struct function_of_shape {
   template <int... Extents>
   struct of {
     static constexpr auto call() {
       constexpr shape in(Extents...);
-      if constexpr (Which == member::result) return L::result(in);
-      if constexpr (Which == member::parameter) return L::parameter(0, in);
-      if constexpr (Which == member::buffer) return L::buffer(0, in);
-      if constexpr (Which == member::saved_per_sample) return L::saved_per_sample(in);
-      if constexpr (Which == member::flops) return L::flops(in);
+      if constexpr (Which == wrong::member::result) return L::result(in);
+      if constexpr (Which == wrong::member::parameter) return L::parameter(0, in);
+      if constexpr (Which == wrong::member::buffer) return L::buffer(0, in);
+      if constexpr (Which == wrong::member::saved_per_sample) return L::saved_per_sample(in);
+      if constexpr (Which == wrong::member::flops) return L::flops(in);
     }
   };
   static constexpr bool exists(shape in) {
-    if constexpr (Which == member::result) return requires { L::result(in); };
-    if constexpr (Which == member::parameter) return requires { L::parameter(0, in); };
-    if constexpr (Which == member::buffer) return requires { L::buffer(0, in); };
-    if constexpr (Which == member::saved_per_sample) return requires { L::saved_per_sample(in); };
-    if constexpr (Which == member::flops) return requires { L::flops(in); };
+    if constexpr (Which == wrong::member::result) return requires { L::result(in); };
+    if constexpr (Which == wrong::member::parameter) return requires { L::parameter(0, in); };
+    if constexpr (Which == wrong::member::buffer) return requires { L::buffer(0, in); };
+    if constexpr (Which == wrong::member::saved_per_sample)
+      return requires { L::saved_per_sample(in); };
+    if constexpr (Which == wrong::member::flops) return requires { L::flops(in); };
   }
   static constexpr bool is_right = [] {
     if constexpr (exists(shape(1)))
@@ -54,8 +55,8 @@ struct function_of_shape {
 
 /// The first function of Custom layer L that is not constexpr, or `none`.
 template <class L>
-constexpr member function_not_constexpr() {
-  using enum member;
+constexpr wrong::member function_not_constexpr() {
+  using enum wrong::member;
   if constexpr (!function_of_shape<L, result>::is_right)
     return result;
   else if constexpr (!function_of_shape<L, parameter>::is_right)
@@ -100,11 +101,11 @@ concept describes_itself = !is_of_this_library<L> && !requires { typename L::der
 
 /// The first member of the user-defined layer L that is not constexpr, or `none`.
 template <class L>
-constexpr member part_not_constexpr() {
+constexpr wrong::member part_not_constexpr() {
   if constexpr (brings_functions<L>)
     return function_not_constexpr<typename L::kernels>();
   else
-    return is_constant<description_alone<L>> ? member::none : member::describe;
+    return is_constant<description_alone<L>> ? wrong::member::none : wrong::member::describe;
 }
 
 /// The fault of the functions of a model's layers. `Lowering::measure` calls all of them.
@@ -117,15 +118,16 @@ constexpr model_fault fault_of_functions(layers<L...>) {
       bool is_found = false;
       auto const look = [&]<class Layer>(std::type_identity<Layer>) {
         if constexpr (brings_functions<Layer> || describes_itself<Layer>) {
-          constexpr member found = part_not_constexpr<Layer>(),
-                           usual = brings_functions<Layer> ? member::result : member::describe;
+          constexpr wrong::member found = part_not_constexpr<Layer>(),
+                                  usual = brings_functions<Layer> ? wrong::member::result
+                                                                  : wrong::member::describe;
           // none: constexpr, but not for the shape that it gets
-          if (fault.ok() || (!is_found && found != member::none))
+          if (fault.ok() || (!is_found && found != wrong::member::none))
             fault = model_fault{.what = wrong::function_must_be_constexpr,
                                 .layer = -1,
                                 .leaf = leaf,
-                                .function = found != member::none ? found : usual};
-          is_found = is_found || found != member::none;
+                                .function = found != wrong::member::none ? found : usual};
+          is_found = is_found || found != wrong::member::none;
         }
         ++leaf;
       };

@@ -14,9 +14,11 @@
 
 namespace pp {
 
+namespace custom {
+
 /// One parameter of a Custom layer: a vector (one row), a matrix, or a tensor of up to four
 /// extents.
-struct custom_parameter {
+struct parameter {
   int rows = 1, columns = 1;
   /// In weight files: not empty, UTF-8, unique among the parameters of a layer.
   char const* name = "weight";
@@ -28,12 +30,14 @@ struct custom_parameter {
 
 /// One buffer of a Custom layer: numbers that forward and input_gradient read, and that the end of
 /// each step writes by `commit`, from the sums of statistics().
-struct custom_buffer {
+struct buffer {
   shape form{};                       ///< 1 to 4 extents
   char const* name = "running_mean";  ///< in weight files, as for a parameter
   detail::initializer initial{distribution::constant, 0};
   detail::commit_rule commit{};
 };
+
+}  // namespace custom
 
 namespace detail {
 
@@ -46,12 +50,12 @@ concept says_buffers = requires { typename constants<is_read(L::buffers)>; };
 /// The first member that L lacks as a Custom layer with these numbers of parameters and buffers, or
 /// `none`.
 template <class L, int Parameters, int Buffers>
-constexpr member missing_of_custom() {
-  using enum member;
-  using F = custom_forward<float> const&;
-  using B = custom_input_gradient<float> const&;
-  using W = custom_weight_gradient<float> const&;
-  using S = custom_statistics<float> const&;
+constexpr wrong::member missing_of_custom() {
+  using enum wrong::member;
+  using F = custom::forward<float> const&;
+  using B = custom::input_gradient<float> const&;
+  using W = custom::weight_gradient<float> const&;
+  using S = custom::statistics<float> const&;
   if constexpr (!requires(shape in) {
                   { L::result(in) } -> std::same_as<shape>;
                 })
@@ -61,13 +65,13 @@ constexpr member missing_of_custom() {
   else if constexpr (!requires(B g) { L::input_gradient(g); })
     return input_gradient;
   else if constexpr (Parameters > 0 && !requires(shape in) {
-                       { L::parameter(0, in) } -> std::same_as<custom_parameter>;
+                       { L::parameter(0, in) } -> std::same_as<custom::parameter>;
                      })
     return parameter;
   else if constexpr (Parameters > 0 && !requires(W g) { L::weight_gradient(g); })
     return weight_gradient;
   else if constexpr (Buffers > 0 && !requires(shape in) {
-                       { L::buffer(0, in) } -> std::same_as<custom_buffer>;
+                       { L::buffer(0, in) } -> std::same_as<custom::buffer>;
                      })
     return buffer;
   else if constexpr (Buffers > 0 && !requires(S s) { L::statistics(s); })
@@ -81,23 +85,23 @@ constexpr member missing_of_custom() {
 /// A layer with user-defined functions. L must have
 ///
 ///     static constexpr shape result(shape in);                     // of one sample
-///     template <class T> static void forward(custom_forward<T> const&);
-///     template <class T> static void input_gradient(custom_input_gradient<T> const&);
+///     template <class T> static void forward(custom::forward<T> const&);
+///     template <class T> static void input_gradient(custom::input_gradient<T> const&);
 ///
 /// and may have
 ///
 ///     static constexpr int parameters = 1;            // at most 3, with the buffers
-///     static constexpr custom_parameter parameter(int i, shape in);
-///     template <class T> static void weight_gradient(custom_weight_gradient<T> const&);
+///     static constexpr custom::parameter parameter(int i, shape in);
+///     template <class T> static void weight_gradient(custom::weight_gradient<T> const&);
 ///     static constexpr long saved_per_sample(shape in);            // numbers
 ///     static constexpr long flops(shape in);  // of forward; backward counts twice as much
 ///     static constexpr int buffers = 1;
-///     static constexpr custom_buffer buffer(int i, shape in);
-///     template <class T> static void statistics(custom_statistics<T> const&);
+///     static constexpr custom::buffer buffer(int i, shape in);
+///     template <class T> static void statistics(custom::statistics<T> const&);
 ///
 /// To run on a GPU, L has the same functions with a stream, on which they launch kernels:
 ///
-///     template <class T> static void forward(custom_forward<T> const&, cudaStream_t);
+///     template <class T> static void forward(custom::forward<T> const&, cudaStream_t);
 ///
 /// law: the functions depend on their arguments only; they run in any thread, one call at a time
 ///      per micro-batch; check_gradients<Custom<L>, Input<...>>() checks the gradients
@@ -126,12 +130,12 @@ struct Custom {
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    constexpr member missing = detail::missing_of_custom<L, parameters, buffers>();
+    constexpr wrong::member missing = detail::missing_of_custom<L, parameters, buffers>();
     if constexpr (requires { L::parameters; } && !detail::says_parameters<L>) {
-      b.report_value(member::parameters);
+      b.report_value(wrong::member::parameters);
     } else if constexpr (requires { L::buffers; } && !detail::says_buffers<L>) {
-      b.report_value(member::buffers);
-    } else if constexpr (missing != member::none) {
+      b.report_value(wrong::member::buffers);
+    } else if constexpr (missing != wrong::member::none) {
       b.report_missing(wrong::custom_layer_needs_its_shapes_and_its_functions, missing);
     } else if constexpr (parameters + buffers > detail::most_custom_parameters) {
       b.report(wrong::custom_layer_has_too_many_parameters, shape(detail::most_custom_parameters),
@@ -142,13 +146,13 @@ struct Custom {
       if (!b.needs_positive(int(out.elements()))) return;
       detail::custom_operands with;
       for (int i = 0; i < parameters; ++i) {
-        custom_parameter const p = parameter(i, in);
+        custom::parameter const p = parameter(i, in);
         if (!b.needs_positive(p.extents())) return;
         if (!b.needs_name(p.name != nullptr ? p.name : "")) return;
         with.parameter[i] = b.parameter(p.extents(), p.initial, p.decays, {p.name});
       }
       for (int i = 0; i < buffers; ++i) {
-        custom_buffer const p = buffer(i, in);
+        custom::buffer const p = buffer(i, in);
         if (!b.needs_positive(p.form.rank) || !b.needs_positive(p.form)) return;
         if (!b.needs_name(p.name != nullptr ? p.name : "")) return;
         if (!b.needs_rule(p.commit)) return;
@@ -162,15 +166,15 @@ struct Custom {
   }
 
  private:
-  static constexpr custom_parameter parameter(int i, shape in) {
+  static constexpr custom::parameter parameter(int i, shape in) {
     if constexpr (parameters > 0) return L::parameter(i, in);
     (void)i, (void)in;
-    return custom_parameter{};
+    return custom::parameter{};
   }
-  static constexpr custom_buffer buffer(int i, shape in) {
+  static constexpr custom::buffer buffer(int i, shape in) {
     if constexpr (buffers > 0) return L::buffer(i, in);
     (void)i, (void)in;
-    return custom_buffer{};
+    return custom::buffer{};
   }
 };
 

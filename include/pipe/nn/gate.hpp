@@ -37,8 +37,10 @@ struct gated {
 
 /// SiLU(a) * b: the feed-forward part of Llama, with the gate's projection as the first half.
 struct SwiGLU : detail::gated<SiLU> {};
-/// GELU(a) * b, by the tanh formula.
-struct GEGLU : detail::gated<GELU> {};
+/// GELUTanh(a) * b.
+///
+/// note: PyTorch's F.gelu(a) * b takes the exact formula unless approximate="tanh" is said
+struct GEGLU : detail::gated<GELUTanh> {};
 /// a * sigmoid(b), as PyTorch's GLU: here the second half is the gate.
 struct GLU : detail::gated<Sigmoid, false> {};
 

@@ -53,26 +53,33 @@ struct GroupNorm {
   }
 };
 
+namespace detail {
+
+/// InstanceNorm with options.
+template <class... Options>
+struct instance_norm_with {
+  using options = layers<Options...>;
+  static constexpr auto takes = option_kinds(option_kind::epsilon, option_kind::affine);
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    if (!b.needs_numbers()) return;
+    batch_norm_settings with{.is_affine = false};
+    (Options::join(with), ...);
+    describe_group_norm(b, b.current().form.columns(), with);
+  }
+};
+
+}  // namespace detail
+
 /// The norm of each channel over the positions of a sample: a GroupNorm of C groups, without gamma
 /// and beta unless WithAffine, as PyTorch's InstanceNorm2d.
 ///
 /// shape:   (..., C) -> (..., C), with two positions or more
 /// options: Epsilon (default 1e-5), WithAffine
 /// source:  Ulyanov et al., Instance Normalization, 2016
-template <class... Options>
-struct InstanceNormWith {
-  using options = detail::layers<Options...>;
-  static constexpr auto takes =
-      detail::option_kinds(detail::option_kind::epsilon, detail::option_kind::affine);
-  template <class Builder>
-  static constexpr void describe(Builder& b) {
-    if (!b.needs_numbers()) return;
-    detail::batch_norm_settings with{.is_affine = false};
-    (Options::join(with), ...);
-    detail::describe_group_norm(b, b.current().form.columns(), with);
-  }
+struct InstanceNorm : detail::instance_norm_with<> {
+  template <class... Options>
+  using with_options = detail::instance_norm_with<Options...>;
 };
-/// InstanceNormWith without options.
-struct InstanceNorm : InstanceNormWith<> {};
 
 }  // namespace pp

@@ -12,15 +12,6 @@
 
 namespace pp {
 
-/// An option of LoRA: alpha, whose quotient by the rank is the factor of the low-rank terms.
-template <auto Numerator, int Denominator = 1>
-struct Alpha : detail::ratio<Numerator, Denominator> {
-  using quotient = detail::ratio<Numerator, Denominator>;
-  static constexpr auto option = detail::option_kind::alpha;
-  static constexpr detail::option_number number = quotient::in(quotient::positive());
-  static constexpr double alpha = quotient::template value<double>();
-};
-
 namespace detail {
 
 /// Alpha after option O: that of O, if it is one.

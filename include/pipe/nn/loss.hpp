@@ -10,6 +10,7 @@
 #include <pipe/graph/builder.hpp>
 #include <pipe/nn/loss_option.hpp>
 #include <pipe/nn/ratio.hpp>
+#include <pipe/nn/with.hpp>
 
 namespace pp {
 
@@ -48,17 +49,15 @@ struct ZLoss : detail::ratio<Numerator, Denominator> {
   }
 };
 
-/// -log softmax(x)[label], mean over the rows of the mini-batch whose label is not -1. Softmax,
-/// loss and gradient are one kernel.
-///
-/// shape:  logits (..., V), labels (...) in [-1, V)
-/// options: LabelSmoothing, ZLoss, ClassWeights, Weights, Reduction
+namespace detail {
+
+/// CrossEntropy with options.
 template <class... Options>
-struct CrossEntropyWith : detail::loss_with<Options...> {
-  using with = detail::loss_with<Options...>;
-  static constexpr auto takes = detail::option_kinds(
-      detail::option_kind::smoothing, detail::option_kind::z, detail::option_kind::class_weights,
-      detail::option_kind::weights, detail::option_kind::reduction);
+struct cross_entropy_with : loss_with<Options...> {
+  using with = loss_with<Options...>;
+  static constexpr auto takes =
+      option_kinds(option_kind::smoothing, option_kind::z, option_kind::class_weights,
+                   option_kind::weights, option_kind::reduction);
   static constexpr bool labels_are_ids = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {
@@ -67,52 +66,68 @@ struct CrossEntropyWith : detail::loss_with<Options...> {
       if (int const classes = b.current().form.columns(); with::class_weights::count != classes)
         return b.report(wrong::class_weights_must_be_one_for_each_class, shape(classes),
                         shape(with::class_weights::count));
-    detail::loss_operands in = with::further_inputs(b, shape{});
+    loss_operands in = with::further_inputs(b, shape{});
     (add<Options>(in), ...);
-    if (with::weighs_classes) in.cross_entropy.term = detail::row_term::weighted_by_class;
+    if (with::weighs_classes) in.cross_entropy.term = row_term::weighted_by_class;
     b.loss(op_kind::cross_entropy, b.current(), in);
   }
 
  private:
   template <class O>
-  static constexpr void add(detail::loss_operands& in) {
+  static constexpr void add(loss_operands& in) {
     if constexpr (requires { O::join(in); }) O::join(in);
     (void)in;
   }
 };
 
-/// CrossEntropyWith without options.
-struct CrossEntropy : CrossEntropyWith<> {};
+}  // namespace detail
 
-/// (x - target)^2, mean over all elements of the mini-batch.
+/// -log softmax(x)[label], mean over the rows of the mini-batch whose label is not -1. Softmax,
+/// loss and gradient are one kernel.
 ///
-/// shape:  (...), targets: numbers of the same shape
-/// options: Weights, Reduction
+/// shape:  logits (..., V), labels (...) in [-1, V)
+/// options: LabelSmoothing, ZLoss, ClassWeights, Weights, Reduction
+struct CrossEntropy : detail::cross_entropy_with<> {
+  template <class... Options>
+  using with_options = detail::cross_entropy_with<Options...>;
+};
+
+namespace detail {
+
+/// MSE with options.
 template <class... Options>
-struct MSEWith : detail::loss_with<Options...> {
-  static constexpr auto takes =
-      detail::option_kinds(detail::option_kind::weights, detail::option_kind::reduction);
+struct squared_error_with : loss_with<Options...> {
+  static constexpr auto takes = option_kinds(option_kind::weights, option_kind::reduction);
   static constexpr bool labels_are_ids = false;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (b.needs_numbers())
       b.loss(op_kind::squared_error, b.current(),
-             detail::loss_with<Options...>::further_inputs(b, shape{}));
+             loss_with<Options...>::further_inputs(b, shape{}));
   }
 };
-/// (x - target)^2, mean over all elements of the mini-batch: MSEWith without options.
-struct MSE : MSEWith<> {};
+
+}  // namespace detail
+
+/// (x - target)^2, mean over all elements of the mini-batch.
+///
+/// shape:  (...), targets: numbers of the same shape
+/// options: Weights, Reduction
+struct MSE : detail::squared_error_with<> {
+  template <class... Options>
+  using with_options = detail::squared_error_with<Options...>;
+};
 
 /// A loss by a formula of each element. F derives from it and has static functions value(x, target)
 /// and slope(x, target), the derivative of value with respect to x, both marked PIPE_HD
 /// PIPE_INLINE; further arguments are the Targets, in order. The loss is the mean over all elements
 /// of the mini-batch. docs/howto/own_losses.md shows how to write and check one. (An F that does
-/// not derive from it is written `element_loss<F>` in the model.)
+/// not derive from it is written `ElementLoss<F>` in the model.)
 ///
 /// shape:  (...), targets: numbers of the same shape
 /// options: Target, Weights, Reduction
 template <class F, class... Options>
-struct element_loss : detail::loss_with<Options...> {
+struct ElementLoss : detail::loss_with<Options...> {
   using formula = F;
   using with = detail::loss_with<Options...>;
   static constexpr auto takes = detail::option_kinds(
@@ -133,7 +148,7 @@ struct element_loss : detail::loss_with<Options...> {
 /// shape:  logits (..., V), labels (...) in [-1, V)
 /// options: Target, Weights, Reduction
 template <class F, class... Options>
-struct label_loss : detail::loss_with<Options...> {
+struct LabelLoss : detail::loss_with<Options...> {
   using formula = F;
   using with = detail::loss_with<Options...>;
   static constexpr auto takes = detail::option_kinds(
@@ -146,18 +161,15 @@ struct label_loss : detail::loss_with<Options...> {
   }
 };
 
-/// -w t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) for a target t in [0, 1]; w is PosWeight, or
-/// 1: PyTorch's BCEWithLogitsLoss.
-///
-/// shape:  logits (...), targets: numbers of the same shape
-/// options: PosWeight, Weights, Reduction
+namespace detail {
+
+/// BCE with options.
 template <class... Options>
-struct BCEWith : element_loss<BCEWith<Options...>, Options...> {
+struct binary_cross_entropy_with : ElementLoss<binary_cross_entropy_with<Options...>, Options...> {
   static constexpr bool reads_logits = true;
   static constexpr auto takes =
-      detail::option_kinds(detail::option_kind::positive_weight, detail::option_kind::weights,
-                           detail::option_kind::reduction);
-  using positive = detail::option_of<detail::option_kind::positive_weight, Options...>;
+      option_kinds(option_kind::positive_weight, option_kind::weights, option_kind::reduction);
+  using positive = option_of<option_kind::positive_weight, Options...>;
   static constexpr int least_target = 0, most_target = 1;
 
   /// log(1 + e^x) - t x, without PosWeight, as (x + |x|) / 2 - x t + log(1 + e^-|x|), whose
@@ -188,23 +200,32 @@ struct BCEWith : element_loss<BCEWith<Options...>, Options...> {
     return math::multiply_add<P>(positive::template value<T>() - T(1), target, T(1));
   }
 };
-/// -t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) for a target t in [0, 1], mean over all
-/// elements of the mini-batch.
-struct BCE : BCEWith<> {};
+
+}  // namespace detail
+
+/// -w t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) for a target t in [0, 1]; w is PosWeight, or
+/// 1: PyTorch's BCEWithLogitsLoss.
+///
+/// shape:  logits (...), targets: numbers of the same shape
+/// options: PosWeight, Weights, Reduction
+struct BCE : detail::binary_cross_entropy_with<> {
+  template <class... Options>
+  using with_options = detail::binary_cross_entropy_with<Options...>;
+};
 
 /// d^2 / 2 for |d| <= delta, else delta (|d| - delta / 2), where d = x - target and delta =
 /// Numerator / Denominator > 0: PyTorch's HuberLoss.
 ///
 /// options: Weights, Reduction
 template <auto Numerator = 1, int Denominator = 1, class... Options>
-struct Huber : element_loss<Huber<Numerator, Denominator, Options...>, Options...> {
+struct Huber : ElementLoss<Huber<Numerator, Denominator, Options...>, Options...> {
   static constexpr auto takes =
       detail::option_kinds(detail::option_kind::weights, detail::option_kind::reduction);
   using delta = detail::ratio<Numerator, Denominator>;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (b.needs_ratio(delta::in(delta::positive())))
-      element_loss<Huber<Numerator, Denominator, Options...>, Options...>::describe(b);
+      ElementLoss<Huber<Numerator, Denominator, Options...>, Options...>::describe(b);
   }
   /// Both branches as one: s (d - s / 2), where s is d limited to [-delta, delta].
   template <math::product P = math::product::exact, class T>

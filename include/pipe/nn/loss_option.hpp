@@ -44,7 +44,7 @@ struct Weights {
 /// Further numbers that a formula reads, in the batch under this name. A loss may have several; its
 /// functions take them in this order.
 ///
-/// shape: that of the output for an element_loss, [rows of the output] for a label_loss
+/// shape: that of the output for an ElementLoss, [rows of the output] for a LabelLoss
 template <text Name>
 struct Target {
   static constexpr auto option = detail::option_kind::target;
@@ -82,23 +82,6 @@ struct PosWeight : detail::ratio<Numerator, Denominator> {
 };
 
 namespace detail {
-
-/// The first option of a kind; void if there is none.
-template <option_kind Kind, class... Options>
-constexpr auto find_option() {
-  std::type_identity<void> none;
-  if constexpr ((... || (kind_of<Options>() == Kind)))
-    return spell_leaf<[] {
-      bool const is[] = {kind_of<Options>() == Kind..., true};
-      int i = 0;
-      while (!is[i]) ++i;
-      return i;
-    }()>(layers<Options...>{});
-  else
-    return none;
-}
-template <option_kind Kind, class... Options>
-using option_of = typename decltype(find_option<Kind, Options...>())::type;
 
 /// Base of every loss: the properties that its options give it.
 template <class... Options>
@@ -152,12 +135,12 @@ concept has_slope = requires(T... x) {
 };
 /// The member that F lacks as a formula of that number of arguments, or `none`.
 template <class F, int Numbers>
-constexpr member missing_of_loss() {
+constexpr wrong::member missing_of_loss() {
   return []<std::size_t... Is>(std::index_sequence<Is...>) {
     if constexpr (!has_value<F, decltype(float(Is))...>)
-      return member::value;
+      return wrong::member::value;
     else
-      return has_slope<F, decltype(float(Is))...> ? member::none : member::slope;
+      return has_slope<F, decltype(float(Is))...> ? wrong::member::none : wrong::member::slope;
   }(std::make_index_sequence<std::size_t(Numbers)>{});
 }
 
@@ -165,8 +148,8 @@ constexpr member missing_of_loss() {
 /// which have shape `target`.
 template <class F, int Numbers, class Builder, class... Options>
 constexpr void describe_formula(Builder& b, op_kind kind, loss_with<Options...>, shape target) {
-  constexpr member missing = missing_of_loss<F, Numbers + loss_with<Options...>::targets>();
-  if constexpr (missing != member::none) {
+  constexpr wrong::member missing = missing_of_loss<F, Numbers + loss_with<Options...>::targets>();
+  if constexpr (missing != wrong::member::none) {
     b.report_missing(wrong::loss_needs_value_and_slope, missing);
   } else if (b.needs_numbers()) {
     loss_operands in = loss_with<Options...>::further_inputs(b, target);

@@ -44,7 +44,7 @@ struct Map {
     };
     if constexpr (!has_forward || !has_derivative)
       b.report_missing(wrong::formula_needs_forward_and_derivative,
-                       has_forward ? member::derivative : member::forward);
+                       has_forward ? wrong::member::derivative : wrong::member::forward);
     else if (b.needs_numbers())
       b.set(b.map(b.current(), derivative_reads_output));
   }

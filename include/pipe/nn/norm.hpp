@@ -5,6 +5,7 @@
 
 #include <pipe/graph/builder.hpp>
 #include <pipe/graph/layer_option.hpp>
+#include <pipe/nn/with.hpp>
 
 namespace pp {
 
@@ -41,6 +42,27 @@ struct WithAffine {
   static constexpr void join(detail::batch_norm_settings& s) { s.is_affine = true; }
 };
 
+namespace detail {
+
+/// LayerNorm with options.
+template <class... Options>
+struct layer_norm_with {
+  using options = layers<Options...>;
+  static constexpr auto takes = option_kinds(option_kind::epsilon);
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    if (!b.needs_numbers() || !b.needs_two_channels(b.current())) return;
+    double epsilon = 1e-5;
+    (Options::join(epsilon), ...);
+    int const width = b.current().form.columns();
+    operand const gamma = b.parameter(1, width, {distribution::constant, 1}, false, {"weight"});
+    operand const beta = b.parameter(1, width, {distribution::constant, 0}, false, {"bias"});
+    b.set(b.norm(b.current(), gamma, beta, true, epsilon));
+  }
+};
+
+}  // namespace detail
+
 /// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta over the last extent, as PyTorch's
 /// LayerNorm.
 ///
@@ -48,46 +70,39 @@ struct WithAffine {
 /// options: Epsilon (default 1e-5)
 /// law:     statistics and sums are in fp32, or in double for double parameters, whatever the type
 ///          of values
+struct LayerNorm : detail::layer_norm_with<> {
+  template <class... Options>
+  using with_options = detail::layer_norm_with<Options...>;
+};
+
+namespace detail {
+
+/// RMSNorm with options.
 template <class... Options>
-struct LayerNormWith {
-  using options = detail::layers<Options...>;
-  static constexpr auto takes = detail::option_kinds(detail::option_kind::epsilon);
+struct rms_norm_with {
+  using options = layers<Options...>;
+  static constexpr auto takes = option_kinds(option_kind::epsilon);
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers() || !b.needs_two_channels(b.current())) return;
-    double epsilon = 1e-5;
+    double epsilon = 0x1p-23;
     (Options::join(epsilon), ...);
-    int const width = b.current().form.columns();
-    detail::operand const gamma =
-        b.parameter(1, width, {distribution::constant, 1}, false, {"weight"});
-    detail::operand const beta =
-        b.parameter(1, width, {distribution::constant, 0}, false, {"bias"});
-    b.set(b.norm(b.current(), gamma, beta, true, epsilon));
+    operand const gamma =
+        b.parameter(1, b.current().form.columns(), {distribution::constant, 1}, false, {"weight"});
+    b.set(b.norm(b.current(), gamma, operand{}, false, epsilon));
   }
 };
-/// LayerNormWith without options.
-struct LayerNorm : LayerNormWith<> {};
+
+}  // namespace detail
 
 /// y = x / sqrt(mean(x^2) + epsilon) * gamma, as PyTorch's RMSNorm.
 ///
 /// shape:  (..., C) -> (..., C), C >= 2; gamma[C], initially 1
 /// options: Epsilon (default 2^-23, the distance from 1 to the next float)
 /// source:  Zhang, Sennrich, Root Mean Square Layer Normalization, 2019
-template <class... Options>
-struct RMSNormWith {
-  using options = detail::layers<Options...>;
-  static constexpr auto takes = detail::option_kinds(detail::option_kind::epsilon);
-  template <class Builder>
-  static constexpr void describe(Builder& b) {
-    if (!b.needs_numbers() || !b.needs_two_channels(b.current())) return;
-    double epsilon = 0x1p-23;
-    (Options::join(epsilon), ...);
-    detail::operand const gamma =
-        b.parameter(1, b.current().form.columns(), {distribution::constant, 1}, false, {"weight"});
-    b.set(b.norm(b.current(), gamma, detail::operand{}, false, epsilon));
-  }
+struct RMSNorm : detail::rms_norm_with<> {
+  template <class... Options>
+  using with_options = detail::rms_norm_with<Options...>;
 };
-/// RMSNormWith without options: epsilon 1.1920929e-7.
-struct RMSNorm : RMSNormWith<> {};
 
 }  // namespace pp

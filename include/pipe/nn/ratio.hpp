@@ -9,7 +9,9 @@
 #include <pipe/base/config.hpp>
 #include <pipe/graph/layer_option.hpp>
 
-namespace pp::detail {
+namespace pp {
+
+namespace detail {
 
 /// The number Numerator / Denominator. Both are integers: a numerator of another type,
 /// `Dropout<0.1>`, is refused when the layer is described.
@@ -35,4 +37,16 @@ struct ratio {
   }
 };
 
-}  // namespace pp::detail
+}  // namespace detail
+
+/// An option of LoRA, whose quotient by the rank is the factor of the low-rank terms, and of ELU,
+/// whose values below zero approach -alpha: Numerator / Denominator > 0.
+template <auto Numerator, int Denominator = 1>
+struct Alpha : detail::ratio<Numerator, Denominator> {
+  using quotient = detail::ratio<Numerator, Denominator>;
+  static constexpr auto option = detail::option_kind::alpha;
+  static constexpr detail::option_number number = quotient::in(quotient::positive());
+  static constexpr double alpha = quotient::template value<double>();
+};
+
+}  // namespace pp

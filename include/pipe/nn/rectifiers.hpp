@@ -5,18 +5,27 @@
 
 #include <pipe/nn/activation.hpp>
 #include <pipe/nn/ratio.hpp>
+#include <pipe/nn/with.hpp>
 
 namespace pp {
 
-/// x above 0, else s x, where s = Numerator / Denominator >= 0.
+/// An option of LeakyReLU: the slope below zero, Numerator / Denominator >= 0.
 template <auto Numerator, int Denominator = 1>
-struct LeakyReLUWith : activation<LeakyReLUWith<Numerator, Denominator>> {
-  using slope = detail::ratio<Numerator, Denominator>;
+struct NegativeSlope : detail::ratio<Numerator, Denominator> {
+  using quotient = detail::ratio<Numerator, Denominator>;
+  static constexpr auto option = detail::option_kind::negative_slope;
+  static constexpr detail::option_number number = quotient::in(quotient::at_least_zero());
+};
+
+namespace detail {
+
+/// LeakyReLU with options.
+template <class... Options>
+struct leaky_relu_with : Activation<leaky_relu_with<Options...>> {
+  using options = layers<Options...>;
+  static constexpr auto takes = option_kinds(option_kind::negative_slope);
+  using slope = option_or<option_kind::negative_slope, NegativeSlope<1, 100>, Options...>;
   static constexpr bool derivative_reads_output = true;
-  template <class Builder>
-  static constexpr void describe(Builder& b) {
-    if (b.needs_ratio(slope::in(slope::at_least_zero()))) activation<LeakyReLUWith>::describe(b);
-  }
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
     return x > T(0) ? x : slope::template value<T>() * x;
@@ -27,20 +36,14 @@ struct LeakyReLUWith : activation<LeakyReLUWith<Numerator, Denominator>> {
     return y > T(0) ? T(1) : slope::template value<T>();
   }
 };
-/// LeakyReLUWith a slope of 1/100, PyTorch's default.
-struct LeakyReLU : LeakyReLUWith<1, 100> {};
 
-/// x above 0, else a (e^x - 1), where a = Numerator / Denominator > 0.
-///
-/// source: Clevert, Unterthiner, Hochreiter, Exponential Linear Units, 2015
-template <auto Numerator, int Denominator = 1>
-struct ELUWith : activation<ELUWith<Numerator, Denominator>> {
-  using alpha = detail::ratio<Numerator, Denominator>;
+/// ELU with options.
+template <class... Options>
+struct elu_with : Activation<elu_with<Options...>> {
+  using options = layers<Options...>;
+  static constexpr auto takes = option_kinds(option_kind::alpha);
+  using alpha = option_or<option_kind::alpha, Alpha<1>, Options...>;
   static constexpr bool derivative_reads_output = true;
-  template <class Builder>
-  static constexpr void describe(Builder& b) {
-    if (b.needs_ratio(alpha::in(alpha::positive()))) activation<ELUWith>::describe(b);
-  }
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
     return x > T(0) ? x : alpha::template value<T>() * math::expm1<P>(x);
@@ -51,11 +54,28 @@ struct ELUWith : activation<ELUWith<Numerator, Denominator>> {
     return y > T(0) ? T(1) : y + alpha::template value<T>();
   }
 };
-/// ELUWith a = 1, PyTorch's default.
-struct ELU : ELUWith<1> {};
+
+}  // namespace detail
+
+/// x above 0, else s x.
+///
+/// options: NegativeSlope, which is s (default 1/100, as PyTorch's)
+struct LeakyReLU : detail::leaky_relu_with<> {
+  template <class... Options>
+  using with_options = detail::leaky_relu_with<Options...>;
+};
+
+/// x above 0, else a (e^x - 1).
+///
+/// options: Alpha, which is a (default 1, as PyTorch's)
+/// source:  Clevert, Unterthiner, Hochreiter, Exponential Linear Units, 2015
+struct ELU : detail::elu_with<> {
+  template <class... Options>
+  using with_options = detail::elu_with<Options...>;
+};
 
 /// log(1 + e^x), as max(x, 0) + log(1 + e^-|x|), which does not overflow.
-struct Softplus : activation<Softplus> {
+struct Softplus : Activation<Softplus> {
   static constexpr bool derivative_reads_output = true;
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
@@ -74,7 +94,7 @@ struct Softplus : activation<Softplus> {
 /// x >= 0, and n = w (w + 2), d = n + 2 below.
 ///
 /// source: Misra, Mish, 2019
-struct Mish : activation<Mish> {
+struct Mish : Activation<Mish> {
   static constexpr bool derivative_reads_output = false;
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
@@ -99,7 +119,7 @@ struct Mish : activation<Mish> {
 };
 
 /// x limited to [0, 6].
-struct ReLU6 : activation<ReLU6> {
+struct ReLU6 : Activation<ReLU6> {
   static constexpr bool derivative_reads_output = true;
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {

@@ -14,7 +14,7 @@ namespace pp {
 /// computes x2 = y2 - G(y1) and x1 = y1 - F(x2), and stores nothing in between: of a sequence of
 /// such blocks only the last result is stored. All of a block is in one stage.
 ///
-///     Repeat<100, Reversible<Seq<LayerNorm, Attention<4>>, Seq<LayerNorm, Linear<256>, GELU,
+///     Repeat<100, Reversible<Seq<LayerNorm, Attention<4>>, Seq<LayerNorm, Linear<256>, GELUTanh,
 ///                                                              Linear<64>>>>
 ///
 /// shape:  (..., 2 C) -> the same; F and G (..., C) -> (..., C)

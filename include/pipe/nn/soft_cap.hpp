@@ -13,7 +13,7 @@ namespace pp {
 ///
 /// source: Gemma 2, 2024, section 2 (c = 30 of logits, 50 of scores)
 template <auto Numerator, int Denominator = 1>
-struct SoftCap : activation<SoftCap<Numerator, Denominator>> {
+struct SoftCap : Activation<SoftCap<Numerator, Denominator>> {
   using quotient = detail::ratio<Numerator, Denominator>;
   static constexpr auto option = detail::option_kind::cap;
   static constexpr detail::option_number number = quotient::in(quotient::positive());
@@ -21,7 +21,7 @@ struct SoftCap : activation<SoftCap<Numerator, Denominator>> {
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if (b.needs_ratio(number)) activation<SoftCap>::describe(b);
+    if (b.needs_ratio(number)) Activation<SoftCap>::describe(b);
   }
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
@@ -40,14 +40,14 @@ struct SoftCap : activation<SoftCap<Numerator, Denominator>> {
 ///
 /// source: Huang et al., GPipe, 2019, section 5
 template <auto Numerator, int Denominator = 1>
-struct ClipLogits : activation<ClipLogits<Numerator, Denominator>> {
+struct ClipLogits : Activation<ClipLogits<Numerator, Denominator>> {
   using quotient = detail::ratio<Numerator, Denominator>;
   static constexpr detail::option_number number = quotient::in(quotient::positive());
   static constexpr bool derivative_reads_output = false;
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if (b.needs_ratio(number)) activation<ClipLogits>::describe(b);
+    if (b.needs_ratio(number)) Activation<ClipLogits>::describe(b);
   }
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {

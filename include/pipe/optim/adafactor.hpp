@@ -37,7 +37,7 @@ struct Adafactor {
   static constexpr char const* name = "Adafactor";
   /// throws: data_error for beta2_decay outside [-1e30, 0], threshold outside [1e-37, 1e30], or
   ///         another setting outside [0, 1e30]
-  void check(setting_check const& is) const {
+  void check(custom::setting_check const& is) const {
     if (!(beta2_decay <= 0 && beta2_decay >= -1e30))
       is.refuse("beta2_decay", beta2_decay, "a number in [-1e30, 0]");
     is.amount("epsilon1", epsilon1);
@@ -45,18 +45,19 @@ struct Adafactor {
     is.positive("threshold", threshold);
     is.amount("weight_decay", weight_decay);
   }
-  static constexpr bool takes(tensor_kind) { return true; }
+  static constexpr bool takes(custom::tensor_kind) { return true; }
   static constexpr int moments = 1, sums = 2;
-  static constexpr named_states states_of(tensor_kind kind) {
+  static constexpr custom::named_states states_of(custom::tensor_kind kind) {
     if (!is_factored(kind)) return {{"variance"}};
-    return {{"row_average", state_extent::rows}, {"column_average", state_extent::columns}};
+    return {{"row_average", custom::state_extent::rows},
+            {"column_average", custom::state_extent::columns}};
   }
   /// A mean for each row and each column of a matrix; for a vector one number per element.
-  static constexpr long state_elements(tensor_shape const& s) {
+  static constexpr long state_elements(custom::tensor_shape const& s) {
     return is_factored(s.kind) ? s.rows + s.columns : s.elements();
   }
   template <class Backend, class T>
-  static constexpr long workspace_elements(tensor_shape const& s) {
+  static constexpr long workspace_elements(custom::tensor_shape const& s) {
     return s.elements() + s.columns;
   }
 
@@ -70,7 +71,7 @@ struct Adafactor {
   };
   /// law: computed in double and rounded once to T
   template <class T>
-  tensor_coefficients<T> prepare_tensor(update_context const& c) const {
+  tensor_coefficients<T> prepare_tensor(custom::update_context const& c) const {
     double const smallest = epsilon1 > 0 ? epsilon1 : double(std::numeric_limits<T>::epsilon());
     return {T(c.gradient_scale),
             T(libm::pow(double(c.step), beta2_decay)),
@@ -106,7 +107,9 @@ struct Adafactor {
   // ---- two passes: see two_pass_optimizer ----
 
   /// Whether v is made of averages of rows and columns, not kept.
-  static constexpr bool is_factored(tensor_kind kind) { return kind != tensor_kind::vector; }
+  static constexpr bool is_factored(custom::tensor_kind kind) {
+    return kind != custom::tensor_kind::vector;
+  }
   /// An element of a vector.
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE void gather(tensor_coefficients<T> const& k, T w, T g,
@@ -193,7 +196,8 @@ struct Adafactor {
   /// law:   means and norms are in double; the factored second moment v = row column' / mean(row)
   ///        is never stored
   template <class Kernels, class T>
-  PIPE_INLINE void update(Kernels k, update_context const& c, tensor_update<T> const& t) const {
+  PIPE_INLINE void update(Kernels k, custom::update_context const& c,
+                          custom::tensor_update<T> const& t) const {
     long const rows = t.shape.rows, columns = t.shape.columns, n = t.shape.elements();
     double const amount = libm::pow(double(c.step), beta2_decay), scale = c.gradient_scale;
     tensor_coefficients<T> const with = prepare_tensor<T>(c);

@@ -22,7 +22,7 @@ namespace detail {
 template <bool Decoupled>
 struct adam_formula {
   static constexpr int states = 2;
-  static constexpr named_states states_of() { return {{"exp_avg"}, {"exp_avg_sq"}}; }
+  static constexpr custom::named_states states_of() { return {{"exp_avg"}, {"exp_avg_sq"}}; }
   /// Both moments are averages from zero, whose bias a step corrects.
   template <class Settings, class Use>
   static constexpr void for_each_state_setting(Settings const& s, Use use) {
@@ -41,7 +41,7 @@ struct adam_formula {
   ///
   /// law: computed in double and rounded once to T
   template <class T, class Settings>
-  static coefficients<T> prepare(Settings const& s, update_context const& c) {
+  static coefficients<T> prepare(Settings const& s, custom::update_context const& c) {
     double const decay = c.decay_scale * s.weight_decay;
     return {T(c.gradient_scale),
             T(Decoupled ? 1 - c.learning_rate * decay : decay),
@@ -56,7 +56,7 @@ struct adam_formula {
   /// throws: data_error for betas outside [0, 1), epsilon outside [1e-37, 1e30] or weight decay
   ///         outside [0, 1e30]
   template <class Settings>
-  static void check(Settings const& s, setting_check const& is) {
+  static void check(Settings const& s, custom::setting_check const& is) {
     is.fraction("beta1", s.beta1);
     is.fraction("beta2", s.beta2);
     is.positive("epsilon", s.epsilon);
@@ -89,18 +89,20 @@ struct Adam {
 
   static constexpr char const* name = "Adam";
   static constexpr int states = 2;
-  static constexpr named_states states_of(tensor_kind) {
+  static constexpr custom::named_states states_of(custom::tensor_kind) {
     return detail::adam_formula<false>::states_of();
   }
   template <class Use>
   constexpr void for_each_state_setting(Use use) const {
     detail::adam_formula<false>::for_each_state_setting(*this, use);
   }
-  void check(setting_check const& is) const { detail::adam_formula<false>::check(*this, is); }
+  void check(custom::setting_check const& is) const {
+    detail::adam_formula<false>::check(*this, is);
+  }
   template <class T>
   using coefficients = detail::adam_formula<false>::coefficients<T>;
   template <class T>
-  coefficients<T> prepare(update_context const& c) const {
+  coefficients<T> prepare(custom::update_context const& c) const {
     return detail::adam_formula<false>::prepare<T>(*this, c);
   }
   template <math::product P = math::product::exact, class T>
@@ -118,18 +120,20 @@ struct AdamW {
 
   static constexpr char const* name = "AdamW";
   static constexpr int states = 2;
-  static constexpr named_states states_of(tensor_kind) {
+  static constexpr custom::named_states states_of(custom::tensor_kind) {
     return detail::adam_formula<true>::states_of();
   }
   template <class Use>
   constexpr void for_each_state_setting(Use use) const {
     detail::adam_formula<true>::for_each_state_setting(*this, use);
   }
-  void check(setting_check const& is) const { detail::adam_formula<true>::check(*this, is); }
+  void check(custom::setting_check const& is) const {
+    detail::adam_formula<true>::check(*this, is);
+  }
   template <class T>
   using coefficients = detail::adam_formula<true>::coefficients<T>;
   template <class T>
-  coefficients<T> prepare(update_context const& c) const {
+  coefficients<T> prepare(custom::update_context const& c) const {
     return detail::adam_formula<true>::prepare<T>(*this, c);
   }
   template <math::product P = math::product::exact, class T>

@@ -24,7 +24,7 @@ inline constexpr char before_error_feedback[] = "ErrorFeedback<", after_error_fe
 
 /// The factor by which a step of O decays a weight that it updates as one element.
 template <class O>
-double decay_of_elements(O const& o, update_context const& c) {
+double decay_of_elements(O const& o, custom::update_context const& c) {
   if constexpr (requires { o.decay_of_elements(c); })
     return o.decay_of_elements(c);
   else if constexpr (requires { o.weight_decay; })
@@ -36,7 +36,7 @@ double decay_of_elements(O const& o, update_context const& c) {
 /// Optimizers whose updates without weight decay do not depend on the weights, as far as is known.
 template <class O>
 concept updates_by_gradients =
-    element_optimizer<O> && (!tensor_optimizer<O> || spectral_optimizer<O>);
+    custom::element_optimizer<O> && (!custom::tensor_optimizer<O> || spectral_optimizer<O>);
 
 }  // namespace detail
 
@@ -66,16 +66,16 @@ struct ErrorFeedback<O> : O {
 
   static constexpr char const* name =
       detail::name_composed_of<detail::before_error_feedback, O, detail::after_error_feedback>.text;
-  static constexpr named_states states_of(tensor_kind kind)
+  static constexpr custom::named_states states_of(custom::tensor_kind kind)
     requires requires { O::states_of(kind); }
   {
-    named_states all{{"last_update"}};
-    for (named_state const& each : O::states_of(kind).items)
+    custom::named_states all{{"last_update"}};
+    for (custom::named_state const& each : O::states_of(kind).items)
       if (each.name != nullptr) all.items[all.count++] = each;
     return all;
   }
   /// throws: as O's, and data_error for a correction outside [0, 1e30]
-  void check(setting_check const& is) const {
+  void check(custom::setting_check const& is) const {
     if constexpr (detail::checked_settings<O>) O::check(is);
     is.amount("correction", correction);
   }
@@ -89,7 +89,7 @@ struct ErrorFeedback<O> : O {
     T decay, rate, correction;
   };
   template <class T>
-  coefficients<T> prepare(update_context const& now) const {
+  coefficients<T> prepare(custom::update_context const& now) const {
     return {O::template prepare<T>(undecayed(now)), T(detail::decay_of_elements<O>(*this, now)),
             T(now.learning_rate), T(correction_in(now))};
   }
@@ -107,13 +107,13 @@ struct ErrorFeedback<O> : O {
   /// On a GPU there are kernels for O's matrices, but not for these.
   void prepare_matrix() const = delete;
 
-  static constexpr long state_elements(tensor_shape const& s)
-    requires tensor_optimizer<O>
+  static constexpr long state_elements(custom::tensor_shape const& s)
+    requires custom::tensor_optimizer<O>
   {
     return detail::moment_stride(s.elements()) + O::state_elements(s);
   }
   template <class Backend, class T>
-  static constexpr long workspace_elements(tensor_shape const& s) {
+  static constexpr long workspace_elements(custom::tensor_shape const& s) {
     return detail::padded<T>(s.elements()) + O::template workspace_elements<Backend, T>(s);
   }
   template <class T>
@@ -136,14 +136,14 @@ struct ErrorFeedback<O> : O {
   ///
   /// shape: t.state: u' (n), then O's, a moment_stride later; t.workspace: -u (n), then O's
   template <class Kernels, class T>
-  PIPE_INLINE void update(Kernels with, update_context const& now,
-                          tensor_update<T> const& t) const {
+  PIPE_INLINE void update(Kernels with, custom::update_context const& now,
+                          custom::tensor_update<T> const& t) const {
     long const n = t.shape.elements();
     T* const x = t.workspace;
     with.each(n, clear<T>{x});
     O::update(with, undecayed(now),
-              tensor_update<T>{t.shape, x, t.gradients, t.state + detail::moment_stride(n),
-                               x + detail::padded<T>(n)});
+              custom::tensor_update<T>{t.shape, x, t.gradients, t.state + detail::moment_stride(n),
+                                       x + detail::padded<T>(n)});
     coefficients<T> const k{{},
                             T(1 - now.learning_rate * this->weight_decay * now.decay_scale),
                             T(now.learning_rate),
@@ -153,12 +153,14 @@ struct ErrorFeedback<O> : O {
 
  private:
   /// A step by a learning rate of 1, without weight decay.
-  static update_context undecayed(update_context now) {
+  static custom::update_context undecayed(custom::update_context now) {
     now.learning_rate = 1;
     now.decay_scale = 0;
     return now;
   }
-  double correction_in(update_context const& now) const { return now.step == 1 ? 0 : correction; }
+  double correction_in(custom::update_context const& now) const {
+    return now.step == 1 ? 0 : correction;
+  }
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T moved(coefficients<T> const& k, T w, T u, T& last) {
     T const corrected = math::multiply_add<P>(k.correction, u - last, u);

@@ -26,21 +26,23 @@ struct LAMB {
 
   static constexpr char const* name = "LAMB";
   /// throws: as adam_formula::check()
-  void check(setting_check const& is) const { detail::adam_formula<false>::check(*this, is); }
-  static constexpr bool takes(tensor_kind) { return true; }
+  void check(custom::setting_check const& is) const {
+    detail::adam_formula<false>::check(*this, is);
+  }
+  static constexpr bool takes(custom::tensor_kind) { return true; }
   static constexpr int moments = 2, sums = 2;
-  static constexpr named_states states_of(tensor_kind) {
+  static constexpr custom::named_states states_of(custom::tensor_kind) {
     return detail::adam_formula<false>::states_of();
   }
   template <class Use>
   constexpr void for_each_state_setting(Use use) const {
     detail::adam_formula<false>::for_each_state_setting(*this, use);
   }
-  static constexpr long state_elements(tensor_shape const& s) {
-    return moments_elements(moments, s);
+  static constexpr long state_elements(custom::tensor_shape const& s) {
+    return custom::moments_elements(moments, s);
   }
   template <class Backend, class T>
-  static constexpr long workspace_elements(tensor_shape const& s) {
+  static constexpr long workspace_elements(custom::tensor_shape const& s) {
     return s.elements();
   }
 
@@ -54,7 +56,7 @@ struct LAMB {
   };
   /// law: computed in double and rounded once to T
   template <class T>
-  tensor_coefficients<T> prepare_tensor(update_context const& c) const {
+  tensor_coefficients<T> prepare_tensor(custom::update_context const& c) const {
     double const step = double(c.step);
     return {T(c.gradient_scale),
             T(beta1),
@@ -137,7 +139,8 @@ struct LAMB {
   /// cost:  two passes over the tensor and two norms: the norms must be known before the first
   ///        element moves
   template <class Kernels, class T>
-  PIPE_INLINE void update(Kernels k, update_context const& c, tensor_update<T> const& t) const {
+  PIPE_INLINE void update(Kernels k, custom::update_context const& c,
+                          custom::tensor_update<T> const& t) const {
     long const n = t.shape.elements();
     tensor_coefficients<T> const with = prepare_tensor<T>(c);
     k.each(n, make_direction<T>{t.values, t.gradients, t.state, t.state + detail::moment_stride(n),

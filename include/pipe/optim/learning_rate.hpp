@@ -40,7 +40,7 @@ struct learning_rate_schedule {
   long steps = 0;  ///< of the whole run; a constant shape needs none
   double floor = 0.1;
 
-  void check(setting_check const& is) const {
+  void check(custom::setting_check const& is) const {
     is.count("warm_up", warm_up, 0);
     is.count("stable", stable, 0);
     if (!(floor >= 0 && floor <= 1)) is.refuse("floor", floor, "a number in [0, 1]");
@@ -104,7 +104,7 @@ class learning_rate_function {
       return static_cast<double>((*std::any_cast<F>(&kept))(step));
     };
     if constexpr (checked_settings<F>)
-      check_ = [](std::any const& kept, setting_check const& is) {
+      check_ = [](std::any const& kept, custom::setting_check const& is) {
         std::any_cast<F>(&kept)->check(is);
       };
     function_ = std::move(f);
@@ -114,7 +114,7 @@ class learning_rate_function {
   /// needs: there is a function
   double operator()(long step) const { return call_(function_, step); }
   /// Checks the settings of the function, if it has any.
-  void check(setting_check const& is) const {
+  void check(custom::setting_check const& is) const {
     if (check_ != nullptr) check_(function_, is);
   }
 
@@ -129,7 +129,7 @@ class learning_rate_function {
   mutable std::any function_;
   double (*call_)(std::any& function, long step) = nullptr;
   /// Null if the type of the function has no check().
-  void (*check_)(std::any const& function, setting_check const& is) = nullptr;
+  void (*check_)(std::any const& function, custom::setting_check const& is) = nullptr;
 };
 
 }  // namespace detail

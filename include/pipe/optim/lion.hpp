@@ -26,9 +26,9 @@ struct Lion {
 
   static constexpr char const* name = "Lion";
   static constexpr int states = 1;
-  static constexpr named_states states_of(tensor_kind) { return {{"exp_avg"}}; }
+  static constexpr custom::named_states states_of(custom::tensor_kind) { return {{"exp_avg"}}; }
   /// throws: data_error for betas outside [0, 1) or weight decay outside [0, 1e30]
-  void check(setting_check const& is) const {
+  void check(custom::setting_check const& is) const {
     is.fraction("beta1", beta1);
     is.fraction("beta2", beta2);
     is.amount("weight_decay", weight_decay);
@@ -41,7 +41,7 @@ struct Lion {
     T scale, decay, rate, beta1, rest1, beta2, rest2;
   };
   template <class T>
-  coefficients<T> prepare(update_context const& c) const {
+  coefficients<T> prepare(custom::update_context const& c) const {
     return {T(c.gradient_scale), T(1 - c.learning_rate * weight_decay * c.decay_scale),
             T(c.learning_rate),  T(beta1),
             T(1 - beta1),        T(beta2),

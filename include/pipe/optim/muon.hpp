@@ -52,15 +52,15 @@ struct Muon {
   AdamW others{};
 
   static constexpr char const* name = "Muon";
-  static constexpr named_states states_of(tensor_kind kind) {
-    return takes(kind) ? named_states{{"momentum_buffer"}} : formula::states_of();
+  static constexpr custom::named_states states_of(custom::tensor_kind kind) {
+    return takes(kind) ? custom::named_states{{"momentum_buffer"}} : formula::states_of();
   }
   template <class Use>
   constexpr void for_each_state_setting(Use use) const {
     formula::for_each_state_setting(others, use);
   }
   /// throws: data_error for a setting out of range, those of `others` included
-  void check(setting_check const& is) const {
+  void check(custom::setting_check const& is) const {
     is.fraction("momentum", momentum);
     is.amount("weight_decay", weight_decay);
     is.number("a", a);
@@ -69,7 +69,7 @@ struct Muon {
     is.positive("epsilon", epsilon);
     is.count("newton_schulz_steps", newton_schulz_steps, 0);
     is.amount("others.learning_rate", others.learning_rate);
-    others.check(setting_check("Muon.others"));
+    others.check(custom::setting_check("Muon.others"));
   }
 
   // ---- parameters that are not matrices ----
@@ -80,16 +80,16 @@ struct Muon {
   using coefficients = formula::coefficients<T>;
   /// The context of `others`: it has the rate of Muon in this step; theirs is in the same
   /// proportion to its setting. With a setting of 0 there is none: both have the same rate.
-  update_context of_others(update_context context) const {
+  custom::update_context of_others(custom::update_context context) const {
     if (learning_rate > 0) context.learning_rate *= others.learning_rate / learning_rate;
     return context;
   }
   template <class T>
-  coefficients<T> prepare(update_context const& context) const {
+  coefficients<T> prepare(custom::update_context const& context) const {
     return formula::prepare<T>(others, of_others(context));
   }
   /// The factor by which a step decays a weight that is not in a matrix.
-  double decay_of_elements(update_context const& context) const {
+  double decay_of_elements(custom::update_context const& context) const {
     return 1 - of_others(context).learning_rate * others.weight_decay * context.decay_scale;
   }
   /// One element of AdamW.
@@ -104,21 +104,23 @@ struct Muon {
   /// numbers.
   static constexpr long most_workspace = 16L << 20;
   /// Only matrices are updated as whole tensors, with their momentum as state.
-  static constexpr bool takes(tensor_kind kind) { return kind == tensor_kind::matrix; }
-  static constexpr long state_elements(tensor_shape const& s) { return s.elements(); }
+  static constexpr bool takes(custom::tensor_kind kind) {
+    return kind == custom::tensor_kind::matrix;
+  }
+  static constexpr long state_elements(custom::tensor_shape const& s) { return s.elements(); }
 
   /// The extents of x, transposed if needed so that it has more rows than columns: then the
   /// products x'x and x u read both factors row by row.
   struct extents {
     long tall, wide;
-    constexpr explicit extents(tensor_shape const& s)
+    constexpr explicit extents(custom::tensor_shape const& s)
         : tall(s.rows > s.columns ? s.rows : s.columns),
           wide(s.rows > s.columns ? s.columns : s.rows) {}
   };
   /// Elements of workspace for a matrix: x, its successor, s, its square, and the largest of three
   /// products.
   template <class Backend, class T>
-  static constexpr long workspace_elements(tensor_shape const& s) {
+  static constexpr long workspace_elements(custom::tensor_shape const& s) {
     extents const e(s);
     long most = Backend::template contraction_elements<T>(e.wide, e.wide, e.tall);
     for (long const other : {Backend::template contraction_elements<T>(e.wide, e.wide, e.wide),
@@ -134,8 +136,8 @@ struct Muon {
     double epsilon;
   };
   template <class T>
-  matrix_coefficients<T> prepare_matrix(update_context const& context,
-                                        tensor_shape const& s) const {
+  matrix_coefficients<T> prepare_matrix(custom::update_context const& context,
+                                        custom::tensor_shape const& s) const {
     return {T(context.gradient_scale),
             T(1 - momentum),
             T(nesterov ? 1 - momentum : 0),
@@ -220,8 +222,8 @@ struct Muon {
   /// cost:   per iteration 2 wide^2 (2 tall + wide) FLOPs in three products, which bound a step
   /// source: Jordan et al., Muon, 2024: the quintic Newton-Schulz iteration with these a, b, c
   template <class Kernels, class T>
-  PIPE_INLINE void update(Kernels k, update_context const& context,
-                          tensor_update<T> const& t) const {
+  PIPE_INLINE void update(Kernels k, custom::update_context const& context,
+                          custom::tensor_update<T> const& t) const {
     long const n = t.shape.elements();
     extents const e(t.shape);
     bool const lies = t.shape.rows < t.shape.columns;
@@ -237,11 +239,11 @@ struct Muon {
     k.each(n, scale_by<T>{x, normaliser(with, k.sum_of_squares(n, x))});
     // s = x' x, square = s s; then x (a 1 + b s + c s^2), with the polynomial in one matrix.
     for (int i = 0; i < newton_schulz_steps; ++i) {
-      k.contract(e.wide, e.wide, e.tall, x, 1, e.wide, x, s, free);
-      k.contract(e.wide, e.wide, e.wide, s, e.wide, 1, s, square, free);
+      k.contract({e.wide, e.wide, e.tall}, {x, 1, e.wide}, x, s, free);
+      k.contract({e.wide, e.wide, e.wide}, {s, e.wide, 1}, s, square, free);
       k.each(e.wide * e.wide, combine<T>{square, s, with});
       for (long d = 0; d < e.wide; ++d) square[d * e.wide + d] += with.a;
-      k.contract(e.tall, e.wide, e.wide, x, e.wide, 1, square, next, free);
+      k.contract({e.tall, e.wide, e.wide}, {x, e.wide, 1}, square, next, free);
       std::swap(x, next);
     }
     if (lies) {

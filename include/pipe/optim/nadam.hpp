@@ -32,7 +32,7 @@ struct NAdam {
 
   static constexpr char const* name = "NAdam";
   static constexpr int states = 2;
-  static constexpr named_states states_of(tensor_kind) {
+  static constexpr custom::named_states states_of(custom::tensor_kind) {
     return detail::adam_formula<true>::states_of();
   }
   template <class Use>
@@ -46,7 +46,7 @@ struct NAdam {
     use("mu_product", product(step));
   }
   /// throws: as adam_formula::check(), and data_error for a momentum decay outside [0, 1e30]
-  void check(setting_check const& is) const {
+  void check(custom::setting_check const& is) const {
     detail::adam_formula<true>::check(*this, is);
     is.amount("momentum_decay", momentum_decay);
   }
@@ -58,7 +58,8 @@ struct NAdam {
   /// P of a step, and 0 where it is too small to change 1 - P. A function of the step and the
   /// settings, so no state; PyTorch's files have it for each parameter.
   ///
-  /// cost: a turn for each step, but not more than it takes to become that small: 42 / -log(beta1)
+  /// cost: an iteration for each step, but not more than it takes to become that small: 42 /
+  ///       -log(beta1)
   double product(long step) const {
     double const each = libm::pow(0.96, momentum_decay);
     double of_all = 1, decayed = 0.5;
@@ -77,7 +78,7 @@ struct NAdam {
   };
   /// law: computed in double and rounded once to T
   template <class T>
-  coefficients<T> prepare(update_context const& c) const {
+  coefficients<T> prepare(custom::update_context const& c) const {
     double const now = momentum_in(c.step), next = momentum_in(c.step + 1);
     double const of_all = product(c.step);
     return {T(c.gradient_scale),

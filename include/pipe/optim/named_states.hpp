@@ -3,7 +3,8 @@
 // The names of an optimizer's state in checkpoints. An optimizer lists the arrays that it keeps for
 // a parameter, in the order in which they are in memory, under PyTorch's names where it has some:
 //
-//     static constexpr named_states states_of(tensor_kind) { return {{"exp_avg"}, {"exp_avg_sq"}};
+//     static constexpr custom::named_states states_of(custom::tensor_kind) {
+//       return {{"exp_avg"}, {"exp_avg_sq"}};
 //     }
 //
 // Arrays of an optimizer without that list are numbered from 0. A setting that the meaning of the
@@ -20,6 +21,8 @@
 #include <pipe/base/config.hpp>
 
 namespace pp {
+
+namespace custom {
 
 /// The numbers of an array of optimizer state: one for each element of the parameter, in the order
 /// of the elements; or one for each row, or for each column.
@@ -40,5 +43,7 @@ struct named_states {
     for (named_state const& each : all) items[count++] = each;
   }
 };
+
+}  // namespace custom
 
 }  // namespace pp

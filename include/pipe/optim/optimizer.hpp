@@ -16,6 +16,8 @@
 
 namespace pp {
 
+namespace custom {
+
 /// The arguments of an update that the runtime provides.
 struct update_context {
   long step = 1;  ///< counted from 1
@@ -41,13 +43,6 @@ struct tensor_shape {
   constexpr long elements() const { return rows * columns; }
 };
 
-namespace detail {
-
-/// A matrix to ask an optimizer about whose functions may or may not be constexpr.
-inline constexpr tensor_shape smallest_tensor{tensor_kind::matrix, 1, 1};
-
-}  // namespace detail
-
 /// One parameter, row-major. Each array begins at a multiple of `alignment` bytes.
 template <class T>
 struct tensor_update {
@@ -60,16 +55,15 @@ struct tensor_update {
   T* workspace = nullptr;
 };
 
-/// An optimizer by tensor. The parameters of the kinds that O `takes` are passed one by one, as a
-/// `tensor_update`, to
+/// An optimizer by tensor. The parameters of the kinds that O `takes` are passed one by one to
 ///
 ///     template <class Kernels, class T>
-///     void update(Kernels, update_context const&, tensor_update<T> const&) const;
+///     void update(Kernels, custom::update_context const&, custom::tensor_update<T> const&) const;
 ///
 /// which computes with the functions of the backend's Kernels: `each(n, f)`, `sum_of_squares`,
-/// `contract` ... Its state is `state_elements(shape)` numbers, initially 0; its workspace,
-/// which keeps nothing between calls, is `workspace_elements<Backend, T>(shape)` numbers. Mark the
-/// f of an `each` PIPE_INLINE, as the formulas are.
+/// `contract` ... Its state is `state_elements(shape)` numbers, initially 0; its workspace, which
+/// keeps nothing between calls, is `workspace_elements<Backend, T>(shape)` numbers. Mark the f of
+/// an `each` PIPE_INLINE, as the formulas are.
 template <class O>
 concept tensor_optimizer = requires(tensor_shape const& shape) {
   { O::takes(tensor_kind::matrix) } -> std::same_as<bool>;
@@ -96,6 +90,8 @@ concept two_pass_optimizer = tensor_optimizer<O> && requires(O const& o, update_
   } -> std::same_as<typename O::template tensor_coefficients<float>>;
 };
 
+}  // namespace custom
+
 namespace detail {
 
 /// From one moment of a tensor to the next: each begins where wide accesses may.
@@ -103,18 +99,26 @@ constexpr long moment_stride(long elements) { return padded<float>(elements); }
 
 }  // namespace detail
 
+namespace custom {
+
 /// The numbers of state of some moments.
 constexpr long moments_elements(int moments, tensor_shape const& shape) {
   long const n = shape.elements();
   return moments == 0 ? 0 : (moments - 1) * detail::moment_stride(n) + n;
 }
 
+}  // namespace custom
+
 namespace detail {
+
+/// A matrix to ask an optimizer about whose functions may or may not be constexpr.
+inline constexpr custom::tensor_shape smallest_tensor{custom::tensor_kind::matrix, 1, 1};
 
 /// An optimizer of matrices whose update is a Newton-Schulz iteration, and whose state a momentum.
 template <class O>
 concept spectral_optimizer =
-    tensor_optimizer<O> && requires(O const& o, update_context const& c, tensor_shape const& s) {
+    custom::tensor_optimizer<O> &&
+    requires(O const& o, custom::update_context const& c, custom::tensor_shape const& s) {
       { o.newton_schulz_steps } -> std::convertible_to<int>;
       {
         o.template prepare_matrix<float>(c, s)
@@ -124,11 +128,13 @@ concept spectral_optimizer =
 /// A two_pass_optimizer, of one moment, that keeps no moment of a matrix but averages of its rows
 /// and columns, whose product it is.
 template <class O>
-concept factored_optimizer = two_pass_optimizer<O> && requires {
-  { O::is_factored(tensor_kind::matrix) } -> std::same_as<bool>;
+concept factored_optimizer = custom::two_pass_optimizer<O> && requires {
+  { O::is_factored(custom::tensor_kind::matrix) } -> std::same_as<bool>;
 };
 
 }  // namespace detail
+
+namespace custom {
 
 PIPE_OPTIMIZED_BEGIN
 /// One step of such an optimizer on one tensor, on the host: its `update`, if a plain loop is fast
@@ -159,6 +165,9 @@ void update_in_two_passes(O const& o, update_context const& c, tensor_update<T> 
       t.values[i] = O::move(with, factor, t.values[i], t.gradients[i], m[i], v[i]);
   }
 }
+
+}  // namespace custom
+
 PIPE_OPTIMIZED_END
 
 namespace detail {
@@ -166,7 +175,7 @@ namespace detail {
 /// The members of an optimizer, whether or not they are constants.
 template <class O>
 concept has_parts_of_optimizer =
-    (element_optimizer<O> || tensor_optimizer<O>) && requires(O const& o) {
+    (custom::element_optimizer<O> || custom::tensor_optimizer<O>) && requires(O const& o) {
       { O::name } -> std::convertible_to<char const*>;
       { o.learning_rate } -> std::convertible_to<double>;
     };
@@ -174,39 +183,35 @@ concept has_parts_of_optimizer =
 template <class O>
 concept optimizer =
     has_parts_of_optimizer<O> && requires { typename constants<is_read(O::name)>; } &&
-    (!element_optimizer<O> || requires { typename constants<is_read(O::states)>; }) &&
-    (!tensor_optimizer<O> ||
-     requires { typename constants<is_read(O::takes(tensor_kind::matrix))>; }) &&
-    (!tensor_optimizer<O> ||
+    (!custom::element_optimizer<O> || requires { typename constants<is_read(O::states)>; }) &&
+    (!custom::tensor_optimizer<O> ||
+     requires { typename constants<is_read(O::takes(custom::tensor_kind::matrix))>; }) &&
+    (!custom::tensor_optimizer<O> ||
      requires { typename constants<is_read(O::state_elements(smallest_tensor))>; });
 
 /// Whether O updates parameters of this kind as whole tensors.
 template <class O>
-constexpr bool updates_whole(tensor_kind kind) {
-  if constexpr (tensor_optimizer<O>) return O::takes(kind);
+constexpr bool updates_whole(custom::tensor_kind kind) {
+  if constexpr (custom::tensor_optimizer<O>) return O::takes(kind);
   return false;
 }
 
-}  // namespace detail
-
-/// The numbers of state that O keeps for a whole tensor, or for a run of elements.
+/// The numbers of state that O keeps for a whole tensor, or for a range of elements.
 template <class O>
-constexpr long state_elements(bool whole, tensor_shape const& shape) {
-  if constexpr (tensor_optimizer<O>)
+constexpr long state_elements(bool whole, custom::tensor_shape const& shape) {
+  if constexpr (custom::tensor_optimizer<O>)
     if (whole) return O::state_elements(shape);
-  if constexpr (element_optimizer<O>) return O::states * shape.elements();
+  if constexpr (custom::element_optimizer<O>) return O::states * shape.elements();
   return 0;
 }
 
 /// The numbers of workspace that O needs for a whole tensor; an element optimizer needs none.
 template <class O, class Backend, class T>
-constexpr long workspace_elements(bool whole, tensor_shape const& shape) {
-  if constexpr (tensor_optimizer<O>)
+constexpr long workspace_elements(bool whole, custom::tensor_shape const& shape) {
+  if constexpr (custom::tensor_optimizer<O>)
     if (whole) return O::template workspace_elements<Backend, T>(shape);
   return 0;
 }
-
-namespace detail {
 
 /// workspace_elements as a call that is perhaps not constant.
 template <class O, class Backend, class T>

@@ -3,7 +3,7 @@
 // Checks of settings before training. Their owner (an optimizer, a learning-rate schedule) declares
 // their ranges in one member:
 //
-//     void check(setting_check const& is) const {
+//     void check(custom::setting_check const& is) const {
 //       is.fraction("beta1", beta1);
 //       is.positive("epsilon", epsilon);
 //     }
@@ -19,6 +19,8 @@
 #include <pipe/base/sentence.hpp>
 
 namespace pp {
+
+namespace custom {
 
 /// Checks that throw data_error for a number out of range: "AdamW.beta1: expected a number in [0,
 /// 1), got 2". NaN is in no range. Numbers are at most 1e30, so that their products with ordinary
@@ -85,17 +87,19 @@ class setting_check {
   detail::fnv_hash* hash_ = nullptr;
 };
 
+}  // namespace custom
+
 namespace detail {
 
 /// Settings with a check().
 template <class S>
-concept checked_settings = requires(S const& s, setting_check const& is) { s.check(is); };
+concept checked_settings = requires(S const& s, custom::setting_check const& is) { s.check(is); };
 
 /// A hash of an optimizer's settings, by which processes compare them: those that it checks.
 template <class O>
 [[gnu::cold]] std::uint64_t hash_of(O const& o) {
   fnv_hash hash;
-  if constexpr (checked_settings<O>) o.check(setting_check(O::name, hash));
+  if constexpr (checked_settings<O>) o.check(custom::setting_check(O::name, hash));
   return hash.value;
 }
 

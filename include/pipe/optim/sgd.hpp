@@ -22,10 +22,12 @@ struct SGD {
 
   static constexpr char const* name = "SGD";
   static constexpr int states = 1;
-  static constexpr named_states states_of(tensor_kind) { return {{"momentum_buffer"}}; }
+  static constexpr custom::named_states states_of(custom::tensor_kind) {
+    return {{"momentum_buffer"}};
+  }
   /// throws: data_error for momentum outside [0, 1) or weight decay outside [0, 1e30]; trainers
   ///         check the learning rate themselves
-  void check(setting_check const& is) const {
+  void check(custom::setting_check const& is) const {
     is.fraction("momentum", momentum);
     is.amount("weight_decay", weight_decay);
   }
@@ -37,7 +39,7 @@ struct SGD {
     T rate, scale, momentum, decay, look_ahead, current;
   };
   template <class T>
-  coefficients<T> prepare(update_context const& c) const {
+  coefficients<T> prepare(custom::update_context const& c) const {
     return {T(c.learning_rate),
             T(c.gradient_scale),
             T(momentum),

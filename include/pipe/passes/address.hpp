@@ -30,7 +30,8 @@ enum class region : unsigned char {
   label,                // the micro-batch's labels
   input,                // the micro-batch's samples; further inputs have the regions after this one
 };
-/// The further inputs have the last numbers, max_inputs - 1 of them beyond the enumerators.
+/// The number of regions. The further inputs of a model have the last max_inputs - 1 numbers,
+/// beyond the enumerators.
 inline constexpr int region_count = int(region::input) + max_inputs;
 /// The region of an input of the model, counted from 0.
 constexpr region input_region(int input) { return region(int(region::input) + input); }
@@ -41,7 +42,8 @@ struct address {
   long offset = 0;  // bytes
 };
 
-/// A value that leaves the stage but is not computed at its slot: copied there after the program.
+/// A value that leaves the stage but is not computed in its boundary slot: a program copies the
+/// value there at its end.
 struct copied {
   address from, to;
   long bytes = 0;
@@ -50,9 +52,9 @@ struct copied {
 /// An operand of a launch.
 struct placed_operand {
   address at;
-  long elements = 0;     // of a micro-batch, if the launch writes it; 0 if it only reads it
-  bool is_wide = false;  // of the type of parameters and gradients; else of the type of values
-  short layer = 0;       // the top-level layer of its group: a chain has several
+  long elements = 0;     // of a micro-batch; 0 for an operand that the launch only reads
+  bool is_wide = false;  // has the type of parameters; else the type of values
+  short layer = 0;       // top-level, of the operand's group: a chain has several
 };
 
 /// One kernel launch of a program: operands [first, first + count) of the program's list. `group`:
@@ -60,7 +62,7 @@ struct placed_operand {
 struct launch {
   int group = 0;
   int first = 0, count = 0;
-  int layer = 0;            // top-level, from 0; the first if several layers were fused
+  int layer = 0;            // top-level, from 0; of several fused layers the first
   bool recomputed = false;  // repeats a launch of the forward program
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The boundary between two neighbouring stages: the main value and every named one with later
-// readers, and on the way back their gradients. A value that passes through a stage is in both of
-// its boundaries.
+// The boundary between two neighbouring stages: the main value and every named value with later
+// readers, and on the way back the gradients of these values. A value that passes through a stage
+// is in both boundaries of the stage.
 #pragma once
 
 #include <initializer_list>
@@ -11,15 +11,17 @@
 
 namespace pp::detail {
 
-/// A value in a boundary's slot, `offset` bytes from its start.
+/// A value in a boundary's slot, `offset` bytes from the start of the slot.
 struct handed_on {
   operand what{};
   long offset = 0;
 };
 
-/// The values that cross one cut, the gradients that come back for them, and the bytes of both.
+/// The values that cross one cut, the gradients that come back for these values, and the bytes of a
+/// slot in each direction.
 ///
-/// `forward` and `gradient` have offsets of their own: a boundary has a slot in each direction.
+/// `gradient` also has the values that later stages have made again for a Reversible. The offsets
+/// of `forward` and of `gradient` both begin at 0.
 struct boundary {
   view<handed_on> forward, gradient;
   long forward_bytes = 0, gradient_bytes = 0;
@@ -53,7 +55,7 @@ struct boundary_table {
 /// The last reader of each value.
 ///
 /// shape: forward ops -> reader[values]: units
-/// needs: reader is initially 0, which stays for a value without a reader: it crosses no cut
+/// needs: reader is initially 0, and stays 0 for a value without a reader, which crosses no cut
 constexpr void find_last_readers(view<op> ops, short* reader) {
   for (int i = 0; i < ops.count; ++i) {
     op const o = ops.items[i];
@@ -62,7 +64,8 @@ constexpr void find_last_readers(view<op> ops, short* reader) {
   }
 }
 
-/// Lists the values that cross the cut before unit `cut`: made before it, read in it or later.
+/// Lists the values that cross the cut before unit `cut`: made before that unit, read in it or
+/// later.
 ///
 /// law:  values ascend
 /// cost: the values before the cut
@@ -83,12 +86,13 @@ constexpr int count_crossings(graph_view const& g, short const* last_reader, int
   return values.count;
 }
 
-/// Finds every boundary of a model with these cuts.
+/// Finds every boundary of a model with these cuts. A value that crosses a cut may bring back two
+/// values, its gradient and the value itself as it was made again.
 ///
-/// shape: cuts[stages + 1] -> entries[stages + 1], items: at most two for each crossing
+/// shape: cuts[stages + 1] -> entries[stages + 1], items: at most three for each crossing
 /// needs: entries are initially default
-/// law:   gradients are in the order of their values, each once; a value that needs no gradient has
-///        none
+/// law:   gradients are in the order of their values, each once; a value without a gradient brings
+///        back none
 constexpr void find_boundaries(graph_view const& g, gradient_view const& backward,
                                value_table const& values, short const* last_reader, int const* cuts,
                                int stages, boundary_table::entry* entries, sink<handed_on>& items) {

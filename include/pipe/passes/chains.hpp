@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Chains of launches that a backend runs as one kernel. They are found before memory is planned,
+// Chains of launches that a backend runs as one kernel. Chains are found before memory is planned,
 // since a value that is made and read only within a chain needs no memory.
 #pragma once
 
@@ -8,31 +8,32 @@
 
 namespace pp::detail {
 
-/// Launches [first, first + count) of a program as one launch. `form`: an index of the backend, the
-/// way in which it runs the chain. `recomputed`: how many of its first launches are forward ones,
-/// whose results the chain computes for itself.
+/// Launches [first, first + count) of a program as one launch. `form`: the backend's number for the
+/// way in which it runs the chain. `recomputed`: the number of launches of forward at the beginning
+/// of a chain of backward, whose results the chain computes for itself.
 struct launch_chain {
   int first = 0, count = 1, form = 0, recomputed = 0;
   friend constexpr bool operator==(launch_chain const&, launch_chain const&) = default;
 };
 
 /// Launches [first, first + count) of the forward program that a chain of backward recomputes
-/// before its own; `form`: the chain's with them. takes_loss: they end with the loss and are all
-/// that follows in the forward program, which a training step need not run.
+/// before its own launches; `form`: the form of the chain with these launches. takes_loss: these
+/// launches are the last of the forward program and end with the loss, so that forward of a
+/// training step need not run them.
 struct recomputed_launches {
   int first = 0, count = 0, form = 0;
   bool takes_loss = false;
 };
 
-/// The kernel of a chain: the groups of its launches, and the launches whose result is not in
-/// memory (bit k: launch k).
+/// The kernel of a chain: the groups of its launches, and which of their results are in memory.
 struct chain_kernel {
   static constexpr int most = 16;
-  /// `form` and `recomputed` as in launch_chain; a chain has at most `most` launches.
+  /// `form` and `recomputed` as in launch_chain; count <= most. Bit k of `dropped`: the result that
+  /// launch k hands to the next launch has no memory.
   int count = 0, form = 0, recomputed = 0;
   unsigned dropped = 0;
-  /// What only backward reads, so that evaluation need not store it. Bit k: what launch k hands on,
-  /// bit most + k: all its other results.
+  /// Results that only backward reads, so that evaluation need not store them. Bit k: the result
+  /// that launch k hands to the next launch; bit most + k: all other results of launch k.
   unsigned for_backward = 0;
   int groups[most]{};
   friend constexpr bool operator==(chain_kernel const&, chain_kernel const&) = default;
@@ -69,10 +70,10 @@ struct unplaced_program {
 ///       launch_chain longest(unplaced_program const&, int first) const;  // count 1: no chain
 ///       int taken(group const&) const;   // the slot that reads the result of the launch before
 ///       int handed(group const&) const;  // the slot whose value the next launch reads, or -1
-///       // Whether the chain's kernel stores a slot only where it has a place.
+///       // Whether the chain's kernel stores a slot only if the slot has an address.
 ///       bool is_optional(group const&, int slot) const;
-///       // What a chain of backward recomputes; count 0: it reads what forward has stored.
-///       // may_take_loss: with its layers, it may have the loss.
+///       // The launches of forward that a chain of backward recomputes; count 0: none.
+///       // may_take_loss: behind the chain's layers, it may recompute the loss.
 ///       recomputed_launches recomputed(unplaced_program const& forward,
 ///                                      view<launch_chain> chains_of_forward,
 ///                                      unplaced_program const& backward,
@@ -85,8 +86,8 @@ struct no_chains {
 
 /// Finds the chains of a program: from left to right, the longest chain at each launch.
 ///
-/// may_join: by number of the group, what the rule says of it
-/// alone:    by number of the group, set where a launch of it is in no chain
+/// may_join: by number of the group, Rule::may_join of the group
+/// alone:    by number of the group, set if a launch of the group is in no chain
 /// law:      chains do not overlap and are in the order of the program
 template <class Rule>
 constexpr void find_chains(Rule const& rule, bool const* may_join, unplaced_program const& p,
@@ -103,9 +104,11 @@ constexpr void find_chains(Rule const& rule, bool const* may_join, unplaced_prog
   }
 }
 
-/// A program with the launches of forward that its chains recompute, in front of each chain's own.
+/// Makes the backward program `order`: the launches of `plain`, with the launches of forward that a
+/// chain recomputes in front of the chain's own.
 ///
-/// shape: added[chains], plain[n] -> chains[chains], order[n + recomputed launches]
+/// shape: added[chains], plain[n], chains[chains] of `plain` -> chains[chains] of `order`, order[n
+///        + recomputed launches]
 constexpr void insert_recomputed(view<scheduled_segment> forward, view<recomputed_launches> added,
                                  view<scheduled_segment> plain, launch_chain* chains,
                                  scheduled_segment* order) {
@@ -152,8 +155,8 @@ constexpr bool recomputes(Rule const& rule, unplaced_program const& p, launch_ch
   return false;
 }
 
-/// Marks the values that a program needs in memory: those that some launch reads or writes other
-/// than within a chain: from one launch to the next, or after it was recomputed.
+/// Marks the values that a program needs in memory: all that its launches read or write, except for
+/// values that a chain hands from one launch to the next or recomputes.
 ///
 /// shape: -> in_memory[values of the stage], initially false
 template <class Rule>
@@ -163,8 +166,8 @@ constexpr void note_in_memory(Rule const& rule, unplaced_program const& p,
   for (int i = 0; i < p.size(); ++i) {
     bool const joined = walk.meets(i);
     launch_chain const c = joined ? chains[walk.next] : launch_chain{};
-    // The first launch of a chain, and the first that is not recomputed, read from memory, the
-    // others what the launch before hands them.
+    // The first launch of a chain, and its first launch that is not recomputed, read their main
+    // operand from memory; every other launch takes it from the launch before.
     int const own = c.first + c.recomputed;
     int const taken = joined && i > c.first && i != own ? rule.taken(p.shape(i)) : -1;
     int const count = p.segment_of(i).operands;
@@ -179,7 +182,7 @@ constexpr void note_in_memory(Rule const& rule, unplaced_program const& p,
 }
 
 /// The kernel of a chain. has_place(operand): whether the operand has an address;
-/// is_for_backward(operand): whether only backward reads it there.
+/// is_for_backward(operand): whether only backward reads the operand from memory.
 ///
 /// needs: c.count <= chain_kernel::most
 template <class Rule, class HasPlace, class IsForBackward>

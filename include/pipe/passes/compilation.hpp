@@ -3,9 +3,9 @@
 // The compiler of models on one page, from a graph to launches: each constant is the result of one
 // pass of model_passes.hpp, with an evaluation budget of its own.
 //
-// Some constants begin with a generic lambda, `[](auto...)`: for a non-generic one g++ also
-// instantiates the conversion to a function pointer and evaluates the body twice. In a generic one
-// nvcc mis-resolves template parameters and treats a failed requirement as an error.
+// Some constants are made by a generic lambda, `[](auto...)`: for a non-generic lambda g++ also
+// instantiates the conversion to a function pointer and evaluates the body twice. In a generic
+// lambda nvcc mis-resolves template parameters, and a failed requirement is an error.
 #pragma once
 
 #include <pipe/base/list.hpp>
@@ -16,8 +16,9 @@
 
 namespace pp::detail {
 
-/// Model M cut into `Stages` by partition policy `Cutter` and fused into kernel groups: all that
-/// does not depend on the schedule, so that kernels are instantiated on it.
+/// Model M cut into `Stages` by partition policy `Cutter` and fused into kernel groups: the results
+/// of all passes that do not depend on the schedule, so that kernels, which are instantiated on
+/// this type, do not either.
 ///
 /// needs: 1 <= Stages <= units of M
 template <class M, int Stages, class Cutter, int Samples, number_widths Widths, class Recompute>
@@ -37,7 +38,8 @@ struct fused_model {
   static constexpr graph_view outline = model_tables<M>::outline;
   static constexpr graph_size sizes = M::graph_type::size;
   static constexpr int units = sizes.units;
-  /// A copy, since constants that name the graph are slow to compile: see compiled_model.
+  /// A copy of the graph's repetitions, since constants that name the graph are slow to compile:
+  /// see compiled_model.
   static constexpr repetition_list noted = M::graph.repetitions;
   static constexpr view<repetition> repetitions{noted.items, noted.count};
   static constexpr gradient_size gradient_sizes = count_gradients(M::graph);
@@ -75,7 +77,7 @@ struct fused_model {
   static constexpr auto crossing_values =
       find_boundaries(forward, backward, values, last_reader.items, cuts.items, fixed<stages>{},
                       fixed<3 * count_crossings(forward, last_reader.items, cuts.items, stages)>{});
-  /// Boundary s is before stage s: stages + 1 of them, the outer two empty.
+  /// Boundary s is before stage s. There are stages + 1; the first and the last are empty.
   static constexpr boundary_table boundaries = crossing_values.table();
 
   // ---- recompute ----
@@ -91,7 +93,7 @@ struct fused_model {
       list_recomputed(forward.ops, recomputed.runs.items, fixed<recomputed.ops>{});
   static constexpr ops_by_list ops =
       lists_of(forward, backward, view<op>{recomputed_ops.items, recomputed.ops});
-  /// The ops of one list, for constants that need no other: see compiled_model.
+  /// The ops of one list, for constants that need no other list: see compiled_model.
   template <op_list L>
   static constexpr view<op> ops_of() {
     if constexpr (L == op_list::forward)
@@ -133,14 +135,14 @@ struct fused_model {
                     fixed<count_distinct(fused_lists)>{});
   static constexpr group_numbers numbers = numbered.table();
   static constexpr int groups = numbers.count;
-  /// By number: the description of each kernel group.
+  /// The description of each kernel group, by number.
   static constexpr view<group> shapes{numbered.shapes.items, groups};
   static constexpr group const& group_at(int g) { return shapes[g]; }
   static constexpr auto written = find_written(shapes.items, fixed<groups>{});
 
   // ---- what launches are made from ----
 
-  /// By parameter of the model.
+  /// The numbers of elements, by parameter of the model.
   static constexpr auto parameter_elements = [](auto...) {
     view<parameter> const all = outline.parameters;
     list<long, sizes.parameters> n;
@@ -151,7 +153,8 @@ struct fused_model {
       fused_lists, numbers, written.items, values, {parameter_elements.items, sizes.parameters}};
 };
 
-/// The same recomputation where some stages keep all values, so that forward stores them.
+/// Policy Recompute where some stages or micro-batches keep all values, so that forward stores
+/// every value.
 template <recompute_policy Recompute>
 struct keeps_in_some : Recompute {
   static constexpr bool keeps_last = Recompute::recomputes;
@@ -160,7 +163,7 @@ struct keeps_in_some : Recompute {
 /// Model M compiled: its stages as constants, for the passes over single stages and the runtime.
 ///
 /// SplitsBackward: the schedule runs B and W apart, so values that B makes for W must outlive B.
-/// RecomputesAhead: it runs R, so values that R makes must outlive it.
+/// RecomputesAhead: the schedule runs R apart, so values that R makes must outlive R.
 template <class M, int Stages, class Cutter, int Samples, number_widths Widths, bool SplitsBackward,
           class Recompute, bool RecomputesAhead = false>
 struct compilation
@@ -169,7 +172,7 @@ struct compilation
   using fused = typename compilation::fused_model;
   static constexpr bool splits_backward = SplitsBackward, recomputes_ahead = RecomputesAhead;
 
-  /// All of it as one value, which the passes over single stages read.
+  /// The compiled model as one value, which the passes over single stages read.
   static constexpr compiled_model whole = [](auto...) {
     return compiled_model{fused::outline.parameters,
                           fused::transposed.items,

@@ -11,7 +11,7 @@ namespace pp::detail {
 /// The costs of a unit per sample: forward, B, W, and recomputation.
 using unit_cost = per_op_list<cost>;
 
-/// Adds the costs of the ops of list l to those of their units.
+/// Adds the costs of the ops of list l to the costs of their units.
 ///
 /// shape: costs[units]
 constexpr void add_costs(op_list l, view<op> ops, unit_cost* costs) {

@@ -2,15 +2,15 @@
 //
 // Fusion of ops into kernel groups. The rules, applied to each list of ops from left to right:
 //
-//   1. A pointwise op joins the epilogue of the group before it if that group makes its main
+//   1. A pointwise op joins the epilogue of the group before it if that group makes the op's main
 //      operand.
-//   2. A matmul, a norm or a softmax takes the chain of pointwise ops before it as its prologue if
-//      the chain makes its main operand.
+//   2. A matmul, a norm or a softmax takes the pointwise ops before it as its prologue if they make
+//      its main operand.
 //   3. A bias gradient joins the weight gradient of the matmul, or the convolution, that shares its
 //      operand.
 //   4. Where values have 16 bits, an activation or a residual is indivisible from the product
-//      before it (joined_ops.hpp), so such a product has no prologue: whether there is one depends
-//      on cuts, and it could leave no room for them.
+//      before it (joined_ops.hpp). Such a product has no prologue: a prologue depends on cuts, and
+//      could leave no room in the group for the joined op.
 //
 // A group never crosses a cut of the model. A value inside a group is written only if it is read
 // outside the group.
@@ -24,13 +24,13 @@
 
 namespace pp::detail {
 
-/// Whether op `at` of `count` may join the group of ops [begin, at), which ends in op `last`: rules
-/// 1 to 4 above.
+/// Whether op `at` of `count`, `next`, may join the group of ops [begin, at), which ends in op
+/// `last`: rules 1 to 4 above.
 constexpr bool joins(op const* ops, int begin, int at, int count, op const& last, op const& next,
                      bool const* read_once) {
-  if (at - begin >= group::max_steps) return false;
-  // Rule 3. A bias gradient is alone in its group until then: it reads dy, as the weight gradient
-  // does.
+  if (at - begin >= group::max_ops) return false;
+  // Rule 3. A bias gradient is alone in its group until the weight gradient joins, which reads dy
+  // as well.
   if (last.kind == op_kind::bias_gradient)
     return at - begin == 1 &&
            (next.kind == op_kind::matmul_weight_gradient ||
@@ -64,9 +64,9 @@ constexpr bool joins(op const* ops, int begin, int at, int count, op const& last
 ///
 /// The compiler spends much of its time here, so ops are copied and calls are written out.
 ///
-/// law: slot 0 is the main operand, of the first op if that is pointwise, else of the anchor; the
-///      others follow in the order of the ops; pointwise ops without an anchor are all in the
-///      epilogue
+/// law: slot 0 is the main operand of the first op if that op is pointwise, else of the anchor; the
+///      other operands follow in the order of the ops; pointwise ops without an anchor are all in
+///      the epilogue
 constexpr group describe_group(op const* ops, int begin, int end, int const* uses,
                                bool const* read_once, operand* slots) {
   group g;
@@ -82,7 +82,8 @@ constexpr group describe_group(op const* ops, int begin, int end, int const* use
   g.rows = a.rows;
   g.columns = a.columns;
   if (!chain_only) {
-    // Other leaves stay 0, so that equal kernels of different layer types are one group.
+    // For other kinds the leaf stays 0, so that equal kernels of different layer types are one
+    // group.
     if (reads_layer(a)) g.leaf = a.leaf;
     g.attributes = a.attributes;
   }
@@ -95,7 +96,7 @@ constexpr group describe_group(op const* ops, int begin, int end, int const* use
     bool const inside = i + 1 < end && o.out[0].where == space::value &&
                         uses[o.out[0].index] == 1 && ops[i + 1].in[0] == o.out[0];
     if (i != anchor) {
-      step s{o.kind, 0, -1, -1, i > anchor && joins_product(ops, i, read_once)};
+      pointwise_op s{o.kind, 0, -1, -1, i > anchor && joins_product(ops, i, read_once)};
       if (is_by_leaf(o.kind)) s.leaf = o.leaf;
       if (o.ins > 1 && o.kind != op_kind::bias_gradient) {
         s.slot = static_cast<signed char>(n);
@@ -132,8 +133,9 @@ constexpr group describe_group(op const* ops, int begin, int end, int const* use
 /// Fuses a list of ops into segments and distinct groups, greedily from left to right.
 ///
 /// read_once: see joins_product()
-/// law:       no segment has ops on both sides of a cut; the repetitions change nothing
-/// cost:      linear in the ops for models that repeat their groups, and less for copies
+/// law:       no segment has ops on both sides of a cut; the result does not depend on repetitions
+/// cost:      linear in the ops for models that repeat their groups, with less for each op of a
+///            copy
 constexpr void fuse(view<op> list, view<repetition> repetitions, int const* uses,
                     bool const* read_once, short const* stage_of_unit, fuse_scratch scratch,
                     fused_sinks& f) {

@@ -10,24 +10,26 @@
 
 namespace pp::detail {
 
-/// The fusion of a copy, as that of an earlier copy of the same repetition.
+/// The copies of a repetition, fused as an earlier copy was.
 ///
-/// Two copies one after the other with the same groups are the model of all later ones: their
-/// segments are those of the second, shifted, as long as values have as many readers and no cut is
-/// near.
+/// The second of two successive copies with the same groups is the model of later copies: the
+/// segments of a later copy are those of the model, shifted, if its values have as many readers as
+/// those of the model and no cut is in it.
 class fused_copies {
  public:
-  /// sources: working memory, an item for each operand of the list
+  /// sources: working memory, an item for each operand of the list of ops
   constexpr fused_copies(view<op> ops, view<repetition> repetitions, int const* uses,
                          bool const* read_once, short const* stage_of_unit, int* sources)
       : ops_(ops), repetitions_(repetitions), uses_(uses), read_once_(read_once),
         stage_of_unit_(stage_of_unit), sources_(sources) {}
 
-  /// Adds the segments of the copies that begin at op `begin`, if any can be made; returns the end
-  /// of the last. needs: a segment begins there; called for every segment
+  /// Adds the segments of the copies from op `begin` on that fuse as the model did; returns the op
+  /// behind them, or `begin` if there are none.
+  ///
+  /// needs: a segment begins at `begin`; add() is called for every segment
   constexpr int add(int begin, known_groups const& known, fused_sinks& f) {
     int const unit = ops_.items[begin].unit;
-    // Copies begin at units: nothing to do inside of one.
+    // Copies begin where units do: inside of a unit nothing is added.
     if (unit == unit_) return begin;
     unit_ = unit;
     int const copy = find(unit);
@@ -54,14 +56,16 @@ class fused_copies {
   struct place {
     int op = -1, segment = 0, operand = 0;
   };
-  /// The copy that later ones repeat: its first op, segment, and the lengths of its lists.
+  /// The copy that later copies repeat: its first op and segment, and the lengths of its lists.
   struct copy_model {
     int op = 0, ops = 0, segment = 0, segments = 0, operands = 0;
   };
 
-  /// The copy that has a unit, and its repetition; -1 for a unit outside of all.
+  /// The number of the copy that has a unit, in the unit's repetition; -1 for a unit outside of all
+  /// repetitions.
   ///
-  /// A unit outside of the last repetition ends it: its model and places are forgotten.
+  /// A unit outside of the last repetition ends that repetition: its model and places are
+  /// forgotten.
   constexpr int find(int unit) {
     if (in_.copy_with(unit) < 0) {
       model_ = copy_model{};
@@ -73,8 +77,8 @@ class fused_copies {
   }
   constexpr int stage_at(int op) const { return stage_of_unit_[ops_.items[op].unit]; }
 
-  /// Takes the copy that ends at now_ as the model, if it is like the one before it, both and the
-  /// next op are in one stage, and all its groups are kept.
+  /// Takes the copy that ends at now_ as the model, if this copy has the groups of the copy before
+  /// it, both copies and the next op are in one stage, and known_groups keeps all of these groups.
   constexpr void adopt(known_groups const& known, fused_sinks const& f) {
     int const segments = now_.segment - later_.segment;
     if (later_.segment - earlier_.segment != segments ||
@@ -94,8 +98,8 @@ class fused_copies {
       list_sources(known.first.items[one.group], one, sources);
     }
   }
-  /// Lists where the operands of a segment are, by slot: 16 times the op, counted from the first of
-  /// the copy, plus k for in[k], or plus 8 + k for out[k].
+  /// Lists the sources of the operands of a segment, by slot: 16 times the number of the op in the
+  /// copy, plus k for in[k], or plus 8 + k for out[k].
   constexpr void list_sources(group const& g, segment const& s, sink<int>& sources) const {
     int const first = 16 * (s.begin - model_.op);
     bool const has_anchor = g.anchor != op_kind::pointwise;
@@ -108,22 +112,22 @@ class fused_copies {
       for (int k = 0; k < op::max_out; ++k)
         if (g.out[k] >= 0) slot[g.out[k]] = anchor + 8 + k;
     }
-    list_steps(g.prologue, first, slot);
-    list_steps(g.epilogue, has_anchor ? anchor + 16 : first, slot);
+    list_ops(g.prologue, first, slot);
+    list_ops(g.epilogue, has_anchor ? anchor + 16 : first, slot);
     sources.count += s.operands;
   }
-  /// `first`: the source of the first step's op; the steps of a list are consecutive ops.
-  static constexpr void list_steps(static_vector<step, group::max_steps> const& steps, int first,
-                                   int* slot) {
-    for (step const& s : steps) {
+  /// `first`: the source of the first op; the ops of a list are consecutive.
+  static constexpr void list_ops(static_vector<pointwise_op, group::max_ops> const& ops, int first,
+                                 int* slot) {
+    for (pointwise_op const& s : ops) {
       if (s.slot >= 0) slot[s.slot] = first + 1;
       if (s.store >= 0) slot[s.store] = first + 8;
       first += 16;
     }
   }
 
-  /// Whether ops from `begin` on fuse as the model did: a copy that is not the last, in one
-  /// stage, whose values inside groups have as many readers.
+  /// Whether ops from `begin` on fuse as the model did: they are a copy that is not the last, in
+  /// one stage, and the values inside of their groups have as many readers as those of the model.
   constexpr bool is_like_model(int begin, fused_sinks const& f) const {
     int const end = begin + model_.ops;
     if (end >= ops_.count || in_.copy_with(ops_.items[end - 1].unit) != copy_) return false;

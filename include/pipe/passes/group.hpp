@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A kernel group: ops that run as one kernel. Its description holds geometry and structure but no
-// value, so equal groups of a model compare equal and are compiled once. The memory that a launch
-// reads and writes is a list of operands beside it.
+// A kernel group: ops that run as one kernel. The description of a group has geometry and structure
+// but no values, so equal groups of a model compare equal and are compiled once. The values that a
+// launch reads and writes are in a list of operands beside the description.
 #pragma once
 
 #include <cstdint>
@@ -14,31 +14,31 @@ namespace pp::detail {
 
 /// One pointwise op of a group: v = op(v, operand), optionally stored. Slots are indices into a
 /// launch's operand list.
-struct step {
+struct pointwise_op {
   op_kind kind;
-  short leaf;         // of a map: the layer type with its formula
+  short leaf;         // of a map: the layer type that has its formula
   signed char slot;   // second operand, or -1
-  signed char store;  // the slot to which v is stored after this step, or -1
-  bool is_joined;     // one with the product before it: see joined_ops.hpp
-  // No default initialisers: nvcc's front end takes elements of an array with them for
+  signed char store;  // the slot to which v is stored after this op, or -1
+  bool is_joined;     // indivisible from the product before it: see joined_ops.hpp
+  // No default initialisers: with them nvcc's front end takes elements of an array for
   // uninitialised.
-  friend constexpr bool operator==(step const&, step const&) = default;
+  friend constexpr bool operator==(pointwise_op const&, pointwise_op const&) = default;
 };
 
-/// A kernel: anchor in -> [prologue on the anchor's main operand] -> anchor -> [epilogue on its
-/// result] -> out.
+/// A kernel: anchor in -> [prologue on the anchor's main operand] -> anchor -> [epilogue on the
+/// anchor's result] -> out.
 struct group {
-  /// A group has at most max_steps ops, its anchor included (see joins), and max_slots operands.
-  static constexpr int max_steps = 8, max_slots = 20;
+  /// A group has at most max_ops ops, its anchor included (see joins), and max_slots operands.
+  static constexpr int max_ops = 8, max_slots = 20;
 
   op_kind anchor = op_kind::none;
-  short leaf = 0;                   // of an anchor with a formula: the layer type with it
+  short leaf = 0;                   // of an anchor with a formula: the layer type that has it
   int rows = 0, columns = 0;        // per sample, as in op
   detail::attributes attributes{};  // of the anchor
   /// Slots of the anchor's operands and results, -1 for absent ones.
   signed char in[op::max_in]{-1, -1, -1, -1, -1, -1};
   signed char out[op::max_out]{-1, -1, -1};
-  static_vector<step, max_steps> prologue, epilogue;
+  static_vector<pointwise_op, max_ops> prologue, epilogue;
   /// Operands of a launch.
   int slots = 0;
   int present = 0;  // bit k: in[k] is present; bit max_in + k: out[k] is
@@ -51,12 +51,12 @@ struct group {
   }
 };
 
-/// Calls written(slot) for every operand that the group writes, and with -1 for absent ones.
+/// Calls written(slot) for every result of the group, with -1 for a result that is not stored.
 template <class Written>
 constexpr void for_each_written(group const& g, Written written) {
   for (signed char const slot : g.out) written(slot);
-  for (step const& s : g.prologue) written(s.store);
-  for (step const& s : g.epilogue) written(s.store);
+  for (pointwise_op const& s : g.prologue) written(s.store);
+  for (pointwise_op const& s : g.epilogue) written(s.store);
 }
 
 /// The operands of one launch, by slot.
@@ -69,8 +69,8 @@ struct described_group {
 };
 
 /// A launch before addresses are known: ops [begin, end) of a list, as distinct group number
-/// `group`, with operands [first, first + operands) of the list's operands. Origins and unit: of
-/// its first and its last op, and of its first.
+/// `group`, with operands [first, first + operands) of the list's operands. first_origin,
+/// last_origin: the origins of the first and the last op. unit: the unit of the first op.
 struct segment {
   int begin = 0, end = 0;
   int group = 0;

@@ -15,8 +15,8 @@ namespace pp::detail {
 /// The backward ops of a graph, on the heap.
 class heap_gradients {
  public:
-  /// Differentiates twice: first to count, then into arrays of exactly those lengths. The graph
-  /// must outlive the result.
+  /// Differentiates twice: first to count, then into arrays of the counted lengths. The graph must
+  /// outlive the result.
   explicit heap_gradients(graph_view const& g) {
     gradient_sinks counts;
     fill(g, counts);
@@ -62,9 +62,10 @@ struct compile_options {
   bool recomputes_ahead = false;
 };
 
-/// A model compiled at run time: the results of the passes on the heap. The graph must outlive it.
+/// A model compiled at run time: the results of the passes on the heap. The graph must outlive this
+/// object.
 ///
-/// law: every list is equal to that of the `compilation` with the same options
+/// law: every list is equal to the same list of the `compilation` with these options
 class heap_compilation {
  public:
   /// Runs all passes. cut: see cut_units
@@ -120,11 +121,11 @@ class heap_compilation {
                             o.recomputes_ahead};
     ranges_ = find_ranges(g, backward_, model_, o.stages);
   }
-  /// Not copyable: the views of a model point into this object.
+  /// Not copyable: the views of compiled_model point into this object.
   heap_compilation(heap_compilation const&) = delete;
   heap_compilation& operator=(heap_compilation const&) = delete;
 
-  /// Views into this object's memory, valid as long as it lives.
+  /// Views into this object's memory, valid as long as the object lives.
   graph_view const& graph() const { return graph_; }
   gradient_view const& backward() const { return backward_; }
   kernel_lists const& kernels() const { return kernels_; }
@@ -138,7 +139,7 @@ class heap_compilation {
  private:
   bool const* once() const { return read_once_.size() > 0 ? read_once_.begin() : nullptr; }
 
-  // In the order of the passes.
+  // The results, in the order of the passes that make them.
   graph_view const graph_;
   heap_gradients const gradients_;
   gradient_view const backward_;
@@ -168,9 +169,10 @@ class heap_compilation {
 /// A stage of a model compiled at run time: the order of its programs and the layout of its memory.
 class heap_stage {
  public:
-  /// Orders the programs of a stage and lays out its memory. The compilation must outlive it.
+  /// Orders the programs of a stage and lays out its memory. The compilation must outlive this
+  /// object.
   ///
-  /// drops: whether forward drops what backward recomputes
+  /// drops: whether forward drops the values that backward recomputes
   heap_stage(heap_compilation const& c, int stage, bool drops) {
     compiled_model const& m = c.model();
     stage_range const& r = c.range(stage);
@@ -199,7 +201,7 @@ class heap_stage {
 
   layout_totals const& totals() const { return layout_; }
   operand_places const& places() const { return places_; }
-  /// The segments of a program in order; empty for a program that the schedule does not run.
+  /// The segments of a program in order; none for a program that the schedule does not run.
   view<scheduled_segment> order(program p) const {
     return {order_[int(p)].begin(), int(order_[int(p)].size())};
   }

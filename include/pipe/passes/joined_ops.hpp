@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Ops that are one with the matrix product before them. Where values have 16 bits, each op rounds
-// its result, so that no bit depends on what is fused. A product and the activation or residual
-// behind it would be rounded twice then, which a library's call that computes both does not do. So
-// such a pair is indivisible: in all programs of a model it is in one kernel group, and what is
-// recomputed of it is recomputed as a whole. The kernel or the call that computes the group may
-// round in between or not, as long as it always does the same.
+// Ops that are indivisible from the matrix product before them. Where values have 16 bits, each op
+// rounds its result, so that no bit depends on what is fused. A product with the activation or the
+// residual behind it would be rounded twice, but a library's call that computes both rounds once.
+// So such a pair is indivisible: in all programs of a model the pair is in one kernel group, and it
+// is recomputed as a whole or not at all. The kernel or the call that computes the group may round
+// in between or not, as long as it always does the same.
 //
-// Why both conditions: a cut inside of the pair would round what it hands on, and the sum would
-// differ from that of the uncut model. A residual that is added to a value with other readers
-// would be added to the stored value, which is rounded, where a program has only that; an
-// activation may have other readers, since the call that computes it stores the sum besides.
+// Both ops are in one unit: a cut between them would round the value that crosses it, and the
+// result would differ from that of the uncut model. The value to which a residual is added has no
+// other reader: a program that recomputes only the addition would read the stored value, which is
+// rounded. The value that an activation reads may have other readers, since the call that computes
+// the activation stores this value as well.
 //
-// Joined to a matmul and its bias: the activation, or the residual that is added to it. To the
-// input gradient of a matmul: the derivative of the activation that made the input.
+// Joined to a matmul, with or without a bias: the activation behind it, or the residual that is
+// added to its result. Joined to the input gradient of a matmul: the derivative of the activation
+// that made the matmul's input.
 #pragma once
 
 #include <initializer_list>
@@ -23,12 +25,12 @@
 
 namespace pp::detail {
 
-/// Whether op i is one with the product before it.
+/// Whether op i is indivisible from the product before it.
 ///
-/// read_once: by value, whether the model reads it once; null where values have 32 bits, and
-///            nothing is joined
-/// law:       both are in one unit, so no cut is in between; only the pair itself reads a value
-///            that is not stored. So the answer depends neither on cuts nor on what is recomputed
+/// read_once: by value, whether the model reads the value once; null where values have 32 bits:
+///            then nothing is joined
+/// law:       the answer depends neither on cuts nor on recomputation: the pair is in one unit, so
+///            no cut divides it, and only the pair reads a value between its ops that is not stored
 constexpr bool joins_product(op const* ops, int i, bool const* read_once) {
   if (read_once == nullptr || i < 1) return false;
   op_kind const kind = ops[i].kind;
@@ -46,7 +48,7 @@ constexpr bool joins_product(op const* ops, int i, bool const* read_once) {
          (!has_bias || continues(i - 1)) && (kind == op_kind::map || read_here_only);
 }
 
-/// Whether something joins the matmul `at` of `count` ops.
+/// Whether an op joins the matmul that is op `at` of `count`.
 constexpr bool is_joined(op const* ops, int at, int count, bool const* read_once) {
   return (at + 1 < count && joins_product(ops, at + 1, read_once)) ||
          (at + 2 < count && ops[at + 1].kind == op_kind::bias &&

@@ -10,11 +10,12 @@
 
 namespace pp::detail {
 
-/// The lists of ops, the number of reads of their values, and the launches that they were fused
-/// into.
+/// The lists of ops, the number of reads of their values, and the segments into which the ops were
+/// fused.
 struct kernel_lists {
   ops_by_list ops;
-  /// The counts that the list was fused by: describe() must see the same, or stores would differ.
+  /// The counts by which the list was fused: describe() reads the same counts, as they decide what
+  /// a group stores.
   per_op_list<int const*> uses;  // by value
   per_op_list<fused_view> fused;
   bool const* read_once = nullptr;  // by value, see joins_product()
@@ -29,15 +30,15 @@ struct kernel_lists {
   }
 };
 
-/// One numbering of the groups of all lists. A recomputed group is usually equal to a forward
-/// group, and then has its number, so that it is not compiled twice.
+/// One numbering of the groups of all lists. A recomputed group that equals a forward group has the
+/// number of the forward group, so that it is not compiled twice.
 struct group_numbers {
   per_op_list<int>
-      first;  // the number of each list's first group; of `recompute`: of its first new one
-  int const* recomputed = nullptr;  // by distinct group of the recomputed ops: its number
+      first;  // the number of each list's first group; of `recompute`: of its first new group
+  int const* recomputed = nullptr;  // the number, by distinct group of the recomputed ops
   int count = 0;
 
-  /// The number of a list's distinct group among those of all lists.
+  /// The number, among all lists, of distinct group `group` of list l.
   constexpr int number(op_list l, int group) const {
     return l == op_list::recompute ? recomputed[group] : first[l] + group;
   }
@@ -46,8 +47,8 @@ struct group_numbers {
 /// Numbers the groups of all lists.
 ///
 /// shape: recomputed[distinct groups of the recomputed ops]
-/// law:   forward, B and W have the first numbers, in this order; a recomputed group that no
-///        forward group equals has a number after them
+/// law:   the groups of forward, B and W have the first numbers, in this order; a recomputed group
+///        that no forward group equals has a number after them
 /// cost:  recomputed groups times forward groups
 constexpr group_numbers number_groups(kernel_lists const& k, int* recomputed) {
   group_numbers n;

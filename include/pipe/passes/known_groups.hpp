@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The result of fusing a list of ops, segments and distinct groups, while it grows.
+// The result of fusing a list of ops: segments and distinct groups, and the groups that are known
+// while the list is fused.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +30,13 @@ struct fused_sinks {
   sink<segment> segments;
   sink<operand> operands;
   sink<int> distinct;
-  /// Views of what has been filled; the memory is the caller's.
+  /// Views of the parts that are filled; the memory is the caller's.
   constexpr fused_view filled() const {
     return fused_view{segments.filled(), operands.filled(), distinct.filled()};
   }
 };
 
-/// A hash.
+/// A hash of a kernel group.
 ///
 /// law: equal groups have equal hashes; callers check equality as well
 constexpr std::uint64_t hash_of(group const& g) {
@@ -44,10 +45,10 @@ constexpr std::uint64_t hash_of(group const& g) {
   add(long(g.anchor) + 64L * g.slots);
   add(g.rows + (long(g.columns) << 24));
   add(g.attributes.hash());
-  for (step const& s : g.prologue)
+  for (pointwise_op const& s : g.prologue)
     add(long(s.kind) + 64L * (s.slot + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
   add(-1);
-  for (step const& s : g.epilogue)
+  for (pointwise_op const& s : g.epilogue)
     add(long(s.kind) + 64L * (s.slot + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
   return hash.value;
 }
@@ -56,27 +57,29 @@ constexpr std::uint64_t hash_of(group const& g) {
 struct fuse_scratch {
   /// By distinct group.
   std::uint64_t* hashes = nullptr;
-  /// By distinct group, and one for the start of the list: see known_groups.
+  /// By distinct group, and one item for the start of the list: see known_groups.
   int* after = nullptr;
-  /// Of fused_copies: where the operands of a copy are.
+  /// The sources of the operands of a copy: see fused_copies.
   int* sources = nullptr;
 };
 
 /// The distinct groups found so far.
 struct known_groups {
-  static_vector<group, 32> first;  // kept, as describing a group again takes time; most models fit
+  static_vector<group, 32> first;  // the first groups, kept since it takes time to describe a group
+                                   // again; most models have no more
   std::uint64_t* hashes;
-  int* after;  // by group: 1 + the group that followed it last time, as models repeat themselves
+  int* after;  // by group: 1 + the group that last followed it, as models repeat themselves
   int count = 0, before;
 
-  /// ops: the length of the list. No group has this number, so it stands for the one before the
-  ///      first.
+  /// ops: the length of the list. No group has this number, so the number stands for the group
+  ///      before the first one.
   constexpr known_groups(fuse_scratch scratch, int ops)
       : hashes(scratch.hashes), after(scratch.after), before(ops) {}
 
   /// The number of group g, perhaps a new one. describe(id) describes group id.
   ///
-  /// cost: one comparison if g follows the same group as last time, else a search by hash
+  /// cost: one comparison if g has followed the group before it the last time, too, else a search
+  ///       by hash
   template <class Describe>
   constexpr int number(group const& g, Describe const& describe) {
     int id = after[before] - 1;

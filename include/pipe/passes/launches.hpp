@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The launches of a program, with every operand resolved to an address. A program makes them before
-// its first step: as constants they were a large part of its object file and of the time to compile
-// it.
+// The launches of the programs of a stage, with every operand resolved to an address. They are made
+// at run time, before the first step: as constants, launches were a large part of the object file
+// and of the time to compile it.
 #pragma once
 
 #include <pipe/passes/memory.hpp>
@@ -11,8 +11,8 @@ namespace pp::detail {
 
 /// The addresses of the operands of a stage's launches.
 ///
-/// values, recomputed: where forward and backward programs find a value; they differ for one that
-/// backward computes again.
+/// values, recomputed: the addresses of values in the forward program and in all other programs,
+/// which differ for a value that is computed again.
 struct operand_places {
   stage_range r;
   boundary entered, left;  // before and after the stage
@@ -55,8 +55,8 @@ struct operand_places {
   }
 };
 
-/// What launches are made from, besides the places of their operands: small tables, without the ops
-/// themselves.
+/// The tables from which launches are made, besides the places of their operands. The ops are not
+/// among them: see compiled_model.
 struct launch_source {
   per_op_list<fused_view> fused;
   group_numbers numbers;
@@ -85,8 +85,9 @@ constexpr int count_launches(view<scheduled_segment> order, view<launch_chain> c
   return n;
 }
 
-/// The launches of a program with each chain joined into one launch, which has the operands of its
-/// launches in order, the number of the chain, and the layer of its first that is not recomputed.
+/// Joins each chain of a program into one launch, which has the operands of the chain's launches in
+/// order, the number of the chain, and the layer of the chain's first launch that is not
+/// recomputed.
 ///
 /// shape: single[n], numbers[chains] -> launches[count_launches()]
 [[gnu::cold]] constexpr void join_launches(view<launch> single, view<launch_chain> chains,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The memory layout of one stage: a region and an offset for every value that reaches memory.
-// Values that forward stores for backward are in a record, one per micro-batch in flight; values
-// that live only inside one program run are in scratch, which they share with values of other
-// lifetimes. What B stores for W, and R for both, is in a pending record, one per micro-batch
-// between them.
+// Values that forward stores for backward are in a record, one per micro-batch in flight. Values
+// that live only inside of one program run are in scratch, which values of other lifetimes share.
+// Values that B stores for W, or R for B and W, are in a pending record, one per micro-batch
+// between these actions.
 #pragma once
 
 #include <pipe/base/bytes.hpp>
@@ -20,11 +20,11 @@ struct scratch_block {
 
 /// A first-fit allocator of offsets for values with known lifetimes. `peak` is the memory needed.
 ///
-/// shape: live: one more item than values live at a time
+/// shape: live[n + 1] for n values that are live at a time
 /// needs: calls in the order of `now`
 /// law:   two allocations that are live at the same time do not overlap
 struct scratch_allocator {
-  scratch_block* live;  // by offset
+  scratch_block* live;  // in the order of offsets
   int count = 0;
   long peak = 0;
 
@@ -51,16 +51,17 @@ struct scratch_allocator {
   }
 };
 
-/// Bytes of the regions of a stage; of records, pending records and boundaries, bytes of each one.
+/// Bytes of the regions of a stage; for records, pending records and boundaries, bytes of one of
+/// them.
 struct stage_bytes {
   long parameters = 0, trained = 0, transposed = 0;  // the trained parameters come first
-  long divided = 0, divided_transposed = 0;          // of these the ones that replicas may divide
-  long buffers = 0, sums = 0;                        // the buffers that steps write come first
+  long divided = 0, divided_transposed = 0;  // of these: parameters that replicas may divide
+  long buffers = 0, sums = 0;                // sums: of buffers that steps write, which come first
   long record = 0, pending = 0, scratch = 0, boundary = 0, gradient = 0;
 };
 
-/// The offsets that laying out a stage fills, by value or by parameter of the stage; initially
-/// default.
+/// The memory for the result of laying out a stage, by value or by parameter of the stage; items
+/// are initially default.
 struct layout_sinks {
   address *values = nullptr, *recomputed = nullptr;
   long* parameters = nullptr;
@@ -69,8 +70,8 @@ struct layout_sinks {
   sink<copied> passed_values, passed_gradients;
 };
 
-/// The sizes of a layout, and whether values are read after they have left the stage: their slots
-/// must then stay until that.
+/// The sizes of a layout, and whether values are read after they have left the stage: the slots of
+/// such values must stay until they have been read.
 struct layout_totals {
   stage_bytes bytes;
   bool rereads_result = false;    // backward reads a value that has left the stage
@@ -85,28 +86,31 @@ struct occurrence {
   constexpr bool any() const { return first >= 0; }
 };
 
-/// Working memory of laying out: for each program that runs an item for each value of the stage,
-/// initially default; a block for each forward value, one for each value, and one more in both.
+/// Working memory of laying out.
+///
+/// shape: seen[programs that run][values of the stage], initially default; forward_blocks,
+///        backward_blocks: [values of the stage + 1]
 struct layout_scratch {
   occurrence* seen[program_count]{};
   scratch_block *forward_blocks = nullptr, *backward_blocks = nullptr;
-  bool const* in_memory = nullptr;  // by value, see note_in_memory; null: all values are
-  /// By value: those that forward has in memory where it is no part of training; null: no others.
+  bool const* in_memory = nullptr;  // by value, see note_in_memory; null: all values are in memory
+  /// By value: whether forward has the value in memory in evaluation; null: the same as in
+  /// training.
   bool const* in_evaluation = nullptr;
 };
 
-/// The elements of a parameter that replicas do not divide, as a message for each part would cost
-/// more than the memory is worth.
+/// The most elements of a parameter that replicas do not divide, since messages for its parts would
+/// cost more than the memory that is saved is worth.
 inline constexpr long most_undivided_elements = 1L << 15;
 
-/// Lays out a stage's parameters. Those with equal training settings are contiguous, so that an
-/// update is a few runs over flat memory; those that are not trained come last, so gradients need
-/// only the length of the trained part. If replicas divide parameters, those that are trained,
-/// large and not shared come first, in the order of the model. Buffers have a region of their own,
-/// the ones that steps write first.
+/// Lays out a stage's parameters. Parameters with equal training settings are contiguous, so that
+/// an update has few ranges of flat memory; parameters that are not trained come last, so that the
+/// region of gradients has only the length of the trained part. If replicas divide parameters,
+/// trained parameters that are large and not shared come first, in the order of the model. Buffers
+/// have a region of their own, in which buffers that steps write come first.
 ///
-/// shape: turn[parameters of the stage]: working memory
-constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r, char* turn,
+/// shape: order_of[parameters of the stage]: working memory
+constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r, char* order_of,
                                   layout_sinks& out, stage_bytes& bytes) {
   constexpr char not_trained = 2, committed = 3, constant_buffer = 4, placed = 5, divided = 6;
   int const count = r.parameters.size();
@@ -114,36 +118,37 @@ constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r,
   auto const trained_alike = [](parameter const& a, parameter const& b) {
     return a.trained == b.trained && a.rate_scale == b.rate_scale && a.decay_scale == b.decay_scale;
   };
-  // 0: updated by the optimizer; 1: shares the memory of an earlier parameter, which is updated.
+  // 0: updated by the optimizer; 1: a later place of a shared parameter, whose first place is
+  // updated.
   for (int i = 0; i < count; ++i)
-    turn[i] = p[i].is_committed() ? committed
-              : p[i].is_buffer    ? constant_buffer
-              : !p[i].trained     ? not_trained
-                                  : char(p[i].tied_to >= 0 ? 1 : 0);
+    order_of[i] = p[i].is_committed() ? committed
+                  : p[i].is_buffer    ? constant_buffer
+                  : !p[i].trained     ? not_trained
+                                      : char(p[i].tied_to >= 0 ? 1 : 0);
   bool some[placed]{};
-  for (int i = 0; i < count; ++i) some[int(turn[i])] = true;
+  for (int i = 0; i < count; ++i) some[int(order_of[i])] = true;
   int n = 0;
   auto const place = [&](int i, long& end) {
-    turn[i] = placed;
+    order_of[i] = placed;
     out.by_offset[n++] = i;
     out.parameters[i] = end;
     end += align_up(p[i].elements() * m.values.widths.element);
   };
   if (m.values.widths.divides) {
     for (int i = 0; i < count; ++i)
-      if (turn[i] == 0 && p[i].elements() > most_undivided_elements) turn[i] = divided;
+      if (order_of[i] == 0 && p[i].elements() > most_undivided_elements) order_of[i] = divided;
     for (parameter const& other : m.parameters)
       if (r.parameters.contains(other.tied_to))
-        if (char& owner = turn[other.tied_to - r.parameters.begin]; owner == divided) owner = 0;
+        if (char& owner = order_of[other.tied_to - r.parameters.begin]; owner == divided) owner = 0;
     for (int i = 0; i < count; ++i)
-      if (turn[i] == divided) place(i, bytes.parameters);
+      if (order_of[i] == divided) place(i, bytes.parameters);
   }
   bytes.divided = bytes.parameters;
   for (char order = 0; order < placed; ++order) {
     for (int first = 0; first < count && some[int(order)]; ++first) {
-      if (turn[first] != order) continue;
+      if (order_of[first] != order) continue;
       for (int i = first; i < count; ++i) {
-        if (turn[i] != order) continue;
+        if (order_of[i] != order) continue;
         if (order == 0 && !trained_alike(p[i], p[first])) continue;
         place(i, order < committed ? bytes.parameters : bytes.buffers);
       }
@@ -162,15 +167,15 @@ constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r,
   }
 }
 
-/// Lays out the values of stage s: note() finds the first and the last use of each value in each
-/// program, run() allocates.
+/// The layout of the values of a stage: note() finds the first and the last use of each value in
+/// each program, run() allocates.
 ///
-/// law: a program reads a value at the address to which it was written, by the same program or by
-///      an earlier one of the same micro-batch
+/// law: a program reads a value at the address to which the same program, or an earlier program of
+///      the same micro-batch, has written the value
 class value_layout {
  public:
-  /// drops: whether forward drops what backward recomputes. scratch.seen must be in its initial
-  /// state.
+  /// drops: whether forward drops the values that backward recomputes. scratch.seen must be in its
+  /// initial state.
   constexpr value_layout(compiled_model const& m, stage_range const& r, int stage, bool drops,
                          layout_scratch scratch)
       : m_(m), r_(r), stage_(stage), drops_(drops), is_last_(stage == m.stages - 1),
@@ -206,7 +211,9 @@ class value_layout {
     }
   }
 
-  /// Allocates all values. needs: note() of every program of the stage
+  /// Allocates all values.
+  ///
+  /// needs: note() of every program of the stage
   constexpr void run(layout_sinks& out, layout_totals& totals) {
     boundary const entered = m_.boundaries[stage_], left = m_.boundaries[stage_ + 1];
     totals.inputs_read = inputs_read_;
@@ -248,7 +255,8 @@ class value_layout {
       bool const again = in_recompute[at].first >= 0;
       bool const for_backward = in_backward[at].first >= 0 || again || for_weights ||
                                 gradient_of_loss || (at == logits && keeps_loss);
-      // What R makes for B: R has ended, and other actions of the rank have run, before B begins.
+      // R makes this value for B: R has ended, and other actions of the rank have run, before B
+      // begins.
       bool const stays = ahead && again && (in_backward[at].first >= 0 || gradient_of_loss);
       bool const kept = for_backward && (!drops_ || !m_.dropped[v]) && is_in_memory(at);
       address place = out.values[at];
@@ -287,8 +295,8 @@ class value_layout {
   }
 
  private:
-  /// A value that crosses the next cut is computed in its boundary slot, so sending it copies
-  /// nothing; so is a gradient that leaves.
+  /// Values that cross the next cut, and gradients that leave, are computed in their boundary
+  /// slots, so that nothing is copied before they are sent.
   constexpr void place_in_slots(boundary const& entered, boundary const& left,
                                 layout_sinks& out) const {
     for (handed_on const& x : left.forward)
@@ -301,12 +309,13 @@ class value_layout {
   /// Whether forward value v is stored for backward, not recomputed.
   constexpr bool keeps(int v) const { return !drops_ || !m_.dropped[v]; }
 
-  /// The logits, if the gradient of the loss overwrites them: nothing else reads them, and both
-  /// have one address. Otherwise -1.
+  /// The index of the logits, if only the loss reads them: then the gradient of the loss overwrites
+  /// the logits, at the same address. Otherwise -1.
   constexpr int overwritten_logits(op_list l) const {
     return is_last_ && m_.logits_read[l] == 1 ? r_.local(m_.logits) : -1;
   }
-  /// Extends the lifetime of a value to that of the value which takes its memory.
+  /// Extends the lifetime of value `from` in a program to the end of the lifetime of `to`, which
+  /// takes over the memory.
   constexpr void share(program p, int from, int to) {
     occurrence &a = scratch_.seen[int(p)][from], &b = scratch_.seen[int(p)][to];
     if (a.any() && b.any() && b.last > a.last) a.last = b.last;
@@ -317,17 +326,17 @@ class value_layout {
     end += size;
     return a;
   }
-  /// Whether number `at` among the values of the stage does not only exist inside a chain.
+  /// Whether value `at` of the stage is in memory, not only inside of a chain.
   constexpr bool is_in_memory(int at) const {
     return scratch_.in_memory == nullptr || scratch_.in_memory[at];
   }
-  /// The address of number `at` among the values of the stage; none for a value that no program
-  /// touches, or that only exists inside a chain.
+  /// The address in scratch of value `at` of the stage; none for a value that no program touches,
+  /// or that exists only inside of a chain.
   constexpr address scratch(scratch_allocator& allocator, occurrence o, int at, long size) const {
     if (!o.any() || !is_in_memory(at)) return address{};
     return address{region::scratch, allocator.allocate(size, o.first, o.last)};
   }
-  /// The same of a value that only forward touches, in training or in evaluation.
+  /// As scratch(), for a value that only forward touches, in training or only in evaluation.
   constexpr address forward_place(occurrence o, int at, long size) {
     if (o.any() && scratch_.in_evaluation != nullptr && scratch_.in_evaluation[at])
       return address{region::scratch, forward_scratch_.allocate(size, o.first, o.last)};
@@ -341,7 +350,7 @@ class value_layout {
                                            {region::boundary_out, x.offset},
                                            m_.values.bytes(x.what.index)});
     for (handed_on const& x : entered.gradient) {
-      int const v = r_.local(x.what.index);  // the gradient of the loss is made in forward
+      int const v = r_.local(x.what.index);  // a forward value is the gradient of the loss
       address const to{region::gradient_out, x.offset};
       long const bytes = m_.values.bytes(x.what.index);
       if (v < 0)

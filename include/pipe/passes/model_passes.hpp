@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The passes over a whole model, in the order in which they run: each makes one result from those
-// before it. The compiler keeps the results in constants (compilation.hpp), a program on the heap
-// (heap_compilation.hpp): see storage.hpp.
+// The passes over a whole model, in the order in which they run. Each pass makes one result from
+// the results before it, in a constant (compilation.hpp) or on the heap (heap_compilation.hpp): the
+// types of the numbers that a pass is given choose the storage, see storage.hpp.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace pp::detail {
 
 // ---- partition ----
 
-/// By parameter, whether it has a transposed copy.
+/// Whether a parameter has a transposed copy, by parameter.
 template <class Parameters>
 constexpr auto find_transposed(gradient_view const& backward, number_widths widths,
                                Parameters parameters) {
@@ -27,7 +27,7 @@ constexpr auto find_transposed(gradient_view const& backward, number_widths widt
   return is;
 }
 
-/// Costs of forward, B and W by unit and per sample: those of recomputation are not known before
+/// Costs of forward, B and W by unit, per sample. The costs of recomputation are not known before
 /// the cut.
 template <class Units>
 constexpr auto find_training_costs(graph_view const& g, gradient_view const& backward,
@@ -39,8 +39,8 @@ constexpr auto find_training_costs(graph_view const& g, gradient_view const& bac
   return costs;
 }
 
-/// Cuts the model into stages by the training time of its units, which are whole. cut(times,
-/// units, stages, cuts) fills cuts[stages + 1], as partition policies do.
+/// Cuts the model into stages, between units, by the training times of the units. cut(times, units,
+/// stages, cuts) fills cuts[stages + 1], as partition policies do.
 ///
 /// law: cuts[s] is the first unit of stage s; cuts[stages] is the number of units
 template <class Units, class Stages, class Cut>
@@ -52,7 +52,9 @@ constexpr auto cut_units(unit_cost const* costs, Units units, Stages stages, Cut
   return cuts;
 }
 
-/// shape: [units] -> stage
+/// The stage of each unit.
+///
+/// shape: cuts[stages + 1] -> [units]
 template <class Units>
 constexpr auto find_stages(int const* cuts, int stages, Units units) {
   auto stage = array_of<short>(units);
@@ -73,7 +75,7 @@ struct value_memory {
     return {{elements.begin(), values}, {is_statistic.begin(), values}, forward, widths, samples};
   }
 };
-/// Elements per sample of every value, and which of them are statistics.
+/// The elements of every value, and whether the value is a statistic.
 template <class Values>
 constexpr auto describe_values(graph_view const& g, gradient_view const& backward, int samples,
                                Values values) {
@@ -82,7 +84,7 @@ constexpr auto describe_values(graph_view const& g, gradient_view const& backwar
   return m;
 }
 
-/// By forward value: the last unit that reads it.
+/// The last unit that reads a value, by forward value.
 template <class Values>
 constexpr auto find_last_readers(view<op> ops, Values values) {
   auto reader = array_of<short>(values);
@@ -90,7 +92,7 @@ constexpr auto find_last_readers(view<op> ops, Values values) {
   return reader;
 }
 
-/// `count` of the items are in use.
+/// Room for the boundaries of a model; the first `count` items are in use.
 template <class Cuts, class Items>
 struct boundary_memory {
   array<boundary_table::entry, Cuts> entries;
@@ -100,10 +102,10 @@ struct boundary_memory {
     return {{entries.begin(), int(entries.size())}, {items.begin(), count}};
   }
 };
-/// The boundaries of stages, `stages` + 1 of them, the outer two empty.
+/// The `stages` + 1 boundaries of the stages, of which the first and the last are empty.
 ///
-/// crossings: of values, counted at every cut. There is room for three items for each: a value, its
-///            gradient and itself again.
+/// room: 3 * count_crossings(): for each value that crosses a cut the value, its gradient, and the
+///       value as it was made again
 template <class Stages, class Items>
 constexpr auto find_boundaries(graph_view const& g, gradient_view const& backward,
                                value_table const& values, short const* last_reader, int const* cuts,
@@ -119,8 +121,9 @@ constexpr auto find_boundaries(graph_view const& g, gradient_view const& backwar
 
 // ---- recompute ----
 
-/// By value, whether the model reads it once. values: 0 where no pass asks: then
-/// empty, see joins_product()
+/// Whether the model reads a value once, by value: see joins_product().
+///
+/// values: the number of values, or 0 where nothing is joined: then the result is empty
 template <class Values>
 constexpr auto find_read_once(graph_view const& g, gradient_view const& backward, Values values) {
   auto once = array_of<bool>(values);
@@ -131,8 +134,8 @@ constexpr auto find_read_once(graph_view const& g, gradient_view const& backward
   return once;
 }
 
-/// By op, whether it runs again; by forward value, whether it is dropped; all false without
-/// recomputation.
+/// Room for a recompute_plan: by op, whether the op runs again; by forward value, whether the value
+/// is dropped. Without recomputation all are false.
 template <class Ops, class Values>
 struct recompute_memory {
   array<bool, Ops> runs;
@@ -161,7 +164,7 @@ constexpr auto list_recomputed(view<op> ops, bool const* runs, Count count) {
   return again;
 }
 
-/// Costs per unit and sample, with those of recomputation.
+/// Costs by unit, per sample, with the costs of recomputation.
 template <class Costs, class Units>
 constexpr auto find_costs(Costs const& training, view<op> recomputed, Units units) {
   auto costs = array_of<unit_cost>(units);
@@ -172,12 +175,13 @@ constexpr auto find_costs(Costs const& training, view<op> recomputed, Units unit
 
 // ---- fuse ----
 
-/// Reads of each value: by all; by backward; by backward and recomputation, if there is any.
+/// The number of reads of each value: by all ops, by backward, and, if anything is recomputed, by
+/// backward and recomputation.
 template <class Values, class Recomputed>
 struct count_memory {
   array<int, Values> by_all, by_backward;
   array<int, Recomputed> by_recompute;
-  per_op_list<int> operands{};  // by list, an upper bound
+  per_op_list<int> operands{};  // upper bounds, by list
   constexpr per_op_list<int const*> by_list() const {
     return uses_by_list(by_all.begin(), by_backward.begin(),
                         by_recompute.size() > 0 ? by_recompute.begin() : by_backward.begin());
@@ -186,7 +190,7 @@ struct count_memory {
 /// Counts the reads of values, which decide what fused kernels store. All lists are counted first:
 /// a value inside a group is stored only if an op outside the group reads it.
 ///
-/// again: the number of values, or 0 without recomputation. The rest: see count_other_uses.
+/// again: the number of values, or 0 without recomputation. Other parameters: see count_other_uses.
 template <class Values, class Recomputed>
 constexpr auto count_reads(graph_view const& g, gradient_view const& backward, view<op> recomputed,
                            boundary_table const& boundaries, bool const* dropped, bool keeps_last,
@@ -203,7 +207,7 @@ constexpr auto count_reads(graph_view const& g, gradient_view const& backward, v
   return n;
 }
 
-/// At most as many segments and distinct groups as ops.
+/// Room for a fused list: as many segments and distinct groups as ops.
 template <class Ops, class Operands>
 struct fuse_memory {
   array<segment, Ops> segments;
@@ -216,9 +220,9 @@ struct fuse_memory {
                       {distinct.begin(), distinct_count}};
   }
 };
-/// One list of ops as launches.
+/// Fuses one list of ops.
 ///
-/// count, bound: as many as the ops, and at least as many as the operands that they read and write
+/// count: the number of ops. bound: at least the number of operands that the ops read and write
 template <class Ops, class Operands>
 constexpr auto fuse_list(view<op> ops, view<repetition> repetitions, int const* uses,
                          bool const* read_once, short const* stage_of_unit, Ops count,
@@ -240,7 +244,7 @@ constexpr auto fuse_list(view<op> ops, view<repetition> repetitions, int const* 
 
 // ---- kernel groups ----
 
-/// The distinct groups of each list, added up.
+/// The sum of the numbers of distinct groups of all lists.
 constexpr int count_distinct(per_op_list<fused_view> const& fused) {
   int n = 0;
   for (op_list l : every_op_list) n += fused[l].distinct.count;
@@ -251,13 +255,15 @@ template <class Recomputed, class Groups>
 struct number_memory {
   array<int, Recomputed> recomputed;
   array<group, Groups> shapes;
-  group_numbers numbers{};  // without their pointer to `recomputed`
+  group_numbers numbers{};  // their pointer to `recomputed` is set by table()
   constexpr group_numbers table() const {
     return {numbers.first, recomputed.begin(), numbers.count};
   }
 };
-/// Numbers the distinct groups of all lists, so that equal groups are one kernel, and describes
-/// them. again, groups: the distinct groups of the recomputed ops, and at least those of all lists
+/// Numbers the distinct groups of all lists and describes them.
+///
+/// again: the number of distinct groups of the recomputed ops. groups: at least the number of
+/// groups of all lists
 template <class Recomputed, class Groups>
 constexpr auto number_groups(kernel_lists const& kernels, Recomputed again, Groups groups) {
   number_memory<Recomputed, Groups> n{array_of<int>(again), array_of<group>(groups)};
@@ -266,7 +272,7 @@ constexpr auto number_groups(kernel_lists const& kernels, Recomputed again, Grou
   return n;
 }
 
-/// By number: the slots that the group writes, as a bit mask.
+/// The slots that a group writes, as a bit mask, by number of the group.
 template <class Groups>
 constexpr auto find_written(group const* shapes, Groups groups) {
   auto slots = array_of<unsigned>(groups);
@@ -274,7 +280,7 @@ constexpr auto find_written(group const* shapes, Groups groups) {
   return slots;
 }
 
-/// By stage: its ranges in the lists of the model.
+/// The ranges of a stage in the lists of the model, by stage.
 template <class Stages>
 constexpr auto find_ranges(graph_view const& g, gradient_view const& backward,
                            compiled_model const& m, Stages stages) {

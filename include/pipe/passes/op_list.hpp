@@ -15,14 +15,14 @@ inline constexpr int op_lists = 4;
 inline constexpr op_list every_op_list[] = {op_list::forward, op_list::input_gradients,
                                             op_list::weight_gradients, op_list::recompute};
 
-/// Where the ops of list `recompute` run: nowhere if all values are kept; at the beginning of the
-/// program that makes input gradients; or in a program of their own before it.
+/// The place where the ops of list `recompute` run: nowhere if all values are kept; at the
+/// beginning of the program that makes input gradients; or ahead of it, in a program of their own.
 enum class recompute_place : unsigned char { nowhere, in_backward, ahead };
 
 /// A T for each list of ops.
 template <class T>
 struct per_op_list {
-  /// In the order of the enumerators.
+  /// The items, in the order of the enumerators.
   T of[op_lists]{};
   constexpr T& operator[](op_list l) { return of[int(l)]; }
   constexpr T const& operator[](op_list l) const { return of[int(l)]; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The partition of a model into stages. The slowest stage sets the pace of a pipeline, so the best
-// partition minimises its time. It is found exactly, by bisection on that time, each step of which
-// is linear in the number of layers.
+// partition minimises the time of the slowest stage. This minimum is found exactly, by bisection on
+// the time; each step is linear in the number of layers.
 #pragma once
 
 namespace pp::detail {
@@ -31,7 +31,8 @@ constexpr long least_bottleneck(Costs const& costs, int layers, int stages) {
     low += costs[i];
     most = costs[i] > most ? costs[i] : most;
   }
-  // Bounds: at least an even share and at least the largest layer; at most one layer above that.
+  // The minimum is at least an even share and at least the largest layer. It exceeds both by at
+  // most the cost of the largest layer.
   low = low / stages > most ? low / stages : most;
   long high = low + most;
   while (low < high) {
@@ -57,9 +58,9 @@ constexpr long least_bottleneck(Costs const& costs, int layers, int stages) {
 template <class Costs, class Cuts>
 constexpr void partition_by_cost(Costs const& costs, int layers, int stages, Cuts& cuts) {
   long const bottleneck = least_bottleneck(costs, layers, stages);
-  // latest[s]: the last place where cut s may lie when the stages before it are filled greedily;
-  // earliest[s]: the first place from which the stages after it still fit. Between the two every
-  // cut keeps the bottleneck.
+  // A cut keeps the bottleneck if it lies between its earliest place, from which the stages after
+  // it fit, and its latest place, at which the stages before it, filled greedily, end. The first
+  // pass sets cuts[s] to the earliest place.
   cuts[0] = 0;
   cuts[stages] = layers;
   int end = layers;  // first pass, from the right: earliest cuts
@@ -89,7 +90,8 @@ constexpr void partition_by_cost(Costs const& costs, int layers, int stages, Cut
   }
 }
 
-/// Splits layers into equal numbers; where they do not divide, the first stages have one more.
+/// Splits layers into equal numbers; if these do not divide evenly, the first stages have one layer
+/// more.
 template <class Cuts>
 constexpr void partition_by_count(int layers, int stages, Cuts& cuts) {
   for (int s = 0; s <= stages; ++s)

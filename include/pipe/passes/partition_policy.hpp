@@ -52,7 +52,7 @@ concept layer_profile = requires {
   requires sizeof(P::forward_nanoseconds) == P::layers * sizeof(long);
   requires sizeof(P::backward_nanoseconds) == P::layers * sizeof(long);
 };
-/// time * part / all, 0 if all is 0. In double, so that the product does not overflow.
+/// time * part / all; 0 if all is 0. Computed in double, so that the product does not overflow.
 constexpr long in_proportion(long time, long part, long all) {
   return all > 0 ? static_cast<long>(static_cast<double>(time) * static_cast<double>(part) /
                                      static_cast<double>(all))
@@ -61,10 +61,10 @@ constexpr long in_proportion(long time, long part, long all) {
 
 }  // namespace detail
 
-/// As ByCost, with the times of profile P instead of estimates; the plan's shares and the simulated
-/// schedule use them too.
+/// As ByCost, with the times of profile P instead of estimated costs. The plan's shares and the
+/// simulated schedule use these times as well.
 ///
-/// needs: no time is negative, and not all are 0
+/// needs: no time is negative, and at least one is positive
 template <class P>
 struct ByProfile {
   using profile = P;
@@ -82,13 +82,13 @@ struct ByProfile {
   static constexpr void cut(Costs const&, int layers, int stages, Cuts& cuts, Ranks const& ranks) {
     detail::partition_for_ranks(times{}, layers, stages, ranks, cuts);
   }
-  /// Times of a layer in nanoseconds. The profile has one backward time: its split into B and W,
-  /// and the time of R, a share of forward, are in proportion to the estimates.
-  static constexpr chunk_cost time_of(int layer, chunk_cost const& estimate) {
+  /// Times of a layer in nanoseconds. The profile has one time for backward, which is split into B
+  /// and W in proportion to the estimates; so is the time of R, a share of forward.
+  static constexpr schedules::chunk_cost time_of(int layer, schedules::chunk_cost const& estimate) {
     long const forward = P::forward_nanoseconds[layer], backward = P::backward_nanoseconds[layer];
     long const weight = detail::in_proportion(backward, estimate.backward_weight,
                                               estimate.backward_input + estimate.backward_weight);
-    chunk_cost c{forward, backward - weight, weight};
+    schedules::chunk_cost c{forward, backward - weight, weight};
     c.recompute = detail::in_proportion(forward, estimate.recompute, estimate.forward);
     return c;
   }
@@ -104,7 +104,7 @@ struct Cut {
     for (int s = 0; s < stages; ++s) cuts[s] = at[s];
     cuts[stages] = layers;
   }
-  /// Whether there is one cut less than stages, ascending, and every stage has a layer.
+  /// Whether the cuts ascend, are one fewer than the stages, and give every stage a layer.
   static constexpr bool possible(int layers, int stages) {
     constexpr int at[] = {0, At..., 0};
     if (int(sizeof...(At)) != stages - 1) return false;

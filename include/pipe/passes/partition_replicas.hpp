@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The partition of a model into stages that several ranks run: a stage with r ranks may take r
-// times the time. The greedy of partition.hpp does not do here, as a stage with fewer ranks may
-// have no room for a layer that the next one has; so the reachable ends of every stage are kept,
-// which is still linear in stages times layers for each step of the bisection.
+// times the time. The greedy algorithm of partition.hpp is not exact here: a stage may have no room
+// for a layer that the next stage, which has more ranks, can take. So the reachable ends of every
+// stage are kept, in a time of stages times layers for each step of the bisection.
 #pragma once
 
 #include <pipe/schedule/scratch.hpp>
 
 namespace pp::detail {
 
-/// Where the first s stages can end, for every s, such that stage s takes at most bottleneck times
-/// its ranks.
+/// The places where the first s stages can end, for every s, if each stage takes at most
+/// `bottleneck` times its number of ranks.
 ///
 /// shape: ranks[stages] -> ends[stages + 1, layers + 1]
 /// cost:  stages * layers
@@ -23,7 +23,7 @@ constexpr void reachable_ends(Costs const& costs, int layers, int stages, Ranks 
     bool const* const begins = ends.item + long(s) * (layers + 1);
     bool* const mine = ends.item + long(s + 1) * (layers + 1);
     long const room = bottleneck * ranks[s];
-    // The stage's layers are [begin, end); `possible` of the places from `begin` on can begin it.
+    // The stage's layers are [begin, end); it can begin at `possible` of the places in this range.
     long sum = 0;
     mine[0] = false;
     for (int end = 1, begin = 0, possible = 0; end <= layers; ++end) {
@@ -40,8 +40,9 @@ constexpr void reachable_ends(Costs const& costs, int layers, int stages, Ranks 
 ///
 /// shape: costs[layers] >= 0, ranks[stages] >= 1 -> cuts[0 .. stages], ascending
 /// law:   max over s of ceil(sum(costs[cuts[s], cuts[s + 1])) / ranks[s]) is minimal; subject to
-///        that each cut, from the right, is as near as possible to its ranks' share of the total
-/// needs: 1 <= stages <= layers; the sum of all costs times that of all ranks is a long
+///        that each cut, from the right, is as near as possible to the share of the total that the
+///        ranks before it have
+/// needs: 1 <= stages <= layers; the sum of all costs times the sum of all ranks is a long
 /// cost:  60 stages * layers
 template <class Costs, class Ranks, class Cuts>
 constexpr void partition_for_ranks(Costs const& costs, int layers, int stages, Ranks const& ranks,
@@ -65,7 +66,8 @@ constexpr void partition_for_ranks(Costs const& costs, int layers, int stages, R
   cuts[stages] = layers;
   long before = total, ranks_before = all_ranks;
   for (int s = stages - 1; s > 0; --s) {
-    // Of the places from which the stage fits, and which the stages before it reach.
+    // The nearest of the places from which the stage fits and at which the stages before it can
+    // end.
     long sum = 0, nearest = -1;
     ranks_before -= ranks[s];
     long const share =
@@ -81,14 +83,14 @@ constexpr void partition_for_ranks(Costs const& costs, int layers, int stages, R
   }
 }
 
-/// The ranks that a stage of this time needs so that each takes at most `bottleneck`; none are
-/// enough: a number that exceeds any.
+/// The number of ranks that a stage of this time needs so that each rank takes at most
+/// `bottleneck`; if no number is enough, a number above all others.
 constexpr long ranks_for(long time, long bottleneck) {
   constexpr long too_many = 1L << 40;
   return time == 0 ? 1 : bottleneck == 0 ? too_many : (time + bottleneck - 1) / bottleneck;
 }
-/// The least numbers of ranks on which the first layers are that many stages, none of which takes
-/// longer than `bottleneck` per rank.
+/// The least number of ranks with which the first i layers can be s stages, none of which takes
+/// longer than `bottleneck` per rank, for every s and i.
 ///
 /// shape: least[stages + 1, layers + 1]
 template <class Costs>
@@ -147,7 +149,7 @@ constexpr void choose_ranks(Costs const& costs, int layers, int stages, int rank
     left -= counts[s - 1];
     end = begin;
   }
-  counts[0] += left;  // what no stage needs to be as fast as the slowest
+  counts[0] += left;  // ranks beyond those that the bottleneck needs
 }
 
 }  // namespace pp::detail

@@ -7,8 +7,8 @@
 
 namespace pp::detail {
 
-/// The programs of a stage, each a list of segments: forward; B; W; B with W, where each W runs as
-/// soon as it can; and R.
+/// The programs of a stage, each a list of segments: forward; B; W; B with W, in which each op of W
+/// runs as soon as it can; and R.
 enum class program : unsigned char {
   forward,
   backward_input,
@@ -16,20 +16,21 @@ enum class program : unsigned char {
   backward,
   recompute
 };
-/// law: a schedule runs either split_programs or whole_programs; the first only if it recomputes
-///      ahead
+/// law: a schedule runs either split_programs or whole_programs, the first item of which (R) only
+///      if the schedule recomputes ahead
 inline constexpr int program_count = 5;
 inline constexpr program split_programs[] = {program::recompute, program::forward,
                                              program::backward_input, program::backward_weight},
                          whole_programs[] = {program::recompute, program::forward,
                                              program::backward};
 
-/// Whether a program adds to sums over micro-batches: of gradients, or in forward of buffers.
+/// Whether a program adds to sums over micro-batches: of gradients or, in forward, of buffers.
 constexpr bool adds_up(program p) {
   return p != program::backward_input && p != program::recompute;
 }
 
-/// The programs that a schedule runs. recomputes_ahead: R, too; otherwise it is part of backward.
+/// The programs that a schedule runs. recomputes_ahead: R is a program; otherwise it is part of
+/// backward.
 constexpr view<program> programs_of(bool splits_backward, bool recomputes_ahead) {
   int const first = !recomputes_ahead;
   return splits_backward ? view<program>{split_programs + first, 4 - first}
@@ -71,8 +72,8 @@ constexpr int length_of(program p, stage_range const& r, recompute_place again) 
 /// Lists the segments of a program in order.
 ///
 /// shape: -> order[length_of(p, r, again)]
-/// law:   in program::backward a weight gradient runs as soon as the gradient that it reads is
-///        complete
+/// law:   in program::backward a weight gradient runs as soon as the value gradient that it reads
+///        is complete
 constexpr void order_program(per_op_list<fused_view> const& fused, stage_range const& r, program p,
                              recompute_place again, scheduled_segment* order) {
   int n = 0;
@@ -81,7 +82,7 @@ constexpr void order_program(per_op_list<fused_view> const& fused, stage_range c
       for (int i = r.segments[l].begin; i < r.segments[l].end; ++i)
         order[n++] = scheduled_segment{l, i};
   auto const part = [&](op_list l) { return runs(p, l, again) ? r.segments[l] : range{}; };
-  // Both lists are in descending order of the forward ops that they differentiate.
+  // Both lists are in descending order of the forward ops whose gradients they compute.
   range const inputs = part(op_list::input_gradients), weights = part(op_list::weight_gradients);
   segment const* const input_segments = fused[op_list::input_gradients].segments.items;
   segment const* const weight_segments = fused[op_list::weight_gradients].segments.items;

@@ -29,7 +29,7 @@ constexpr recompute_rule rule_of() {
   return r;
 }
 
-/// The forward ops that run again, by op, and the forward values that are not stored, by value;
+/// Whether a forward op runs again, by op, and whether a forward value is not stored, by value;
 /// initially false.
 struct recompute_plan {
   bool* runs = nullptr;
@@ -42,16 +42,16 @@ struct recompute_plan {
 /// shape: read[values], initially false: working memory
 /// law:   every value that backward reads is stored, or dropped and computed again; recomputation
 ///        reads only stored values, values from other stages, and recomputed values before it
-/// law:   a value that forward has written is never overwritten: an op that runs again drops all of
-///        its results, read or not, so that they have other addresses; the next stage may still be
-///        reading the first ones
-/// law:   an op that is one with a product runs again together with it (read_once: see
-///        joins_product())
+/// law:   a value that forward has written is never overwritten, as the next stage may still be
+///        reading it: an op that runs again drops all of its results, read or not, so that the new
+///        results have other addresses
+/// law:   an op that is indivisible from a product runs again together with the product (read_once:
+///        see joins_product())
 constexpr void plan_recompute(graph_view const& g, gradient_view const& backward,
                               recompute_rule rule, short const* stage_of_unit,
                               bool const* read_once, bool* read, recompute_plan& plan) {
   if (!rule.recomputes) return;
-  // Only reads within a stage count: a value that another stage reads is in a boundary.
+  // Only reads within a value's own stage count: another stage reads the value from a boundary.
   auto const stage_of_value = [&](int v) { return stage_of_unit[g.values[v].unit]; };
   for (view<op> const& ops : {backward.input_ops, backward.weight_ops})
     for (op const& o : ops)
@@ -66,8 +66,8 @@ constexpr void plan_recompute(graph_view const& g, gradient_view const& backward
     for (operand const& out : o.out)
       if (out.where == space::value)
         plan.runs[i] = plan.runs[i] || plan.dropped[out.index] || (read[out.index] && drops);
-    // A pair that is one op runs again as a whole, or not at all: if the second is needed, or if
-    // the value between the two is needed and not kept.
+    // An indivisible pair runs again as a whole, or not at all: if the result of its second op is
+    // needed, or if the value between the two ops is needed and not kept.
     bool const joins = joins_product(g.ops.items, i, read_once);
     if (joins) {
       int const x = o.in[0].index;

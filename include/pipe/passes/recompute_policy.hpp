@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Recomputation policies: the values that forward stores for backward, and those that are computed
-// a second time.
+// Recomputation policies: the values that forward stores for backward, and the values that are
+// computed a second time.
 #pragma once
 
 #include <concepts>
@@ -23,7 +23,7 @@ concept has_facts_of_recompute = requires(op_kind kind) {
   { P::recomputes } -> std::convertible_to<bool>;
 };
 
-/// P::drops for each kind of op, as a call that is perhaps not constant.
+/// A call of P::drops for each kind of op, to find out whether the call is a constant.
 template <class P>
 struct drops_call {
   static constexpr int call() {
@@ -33,16 +33,16 @@ struct drops_call {
   }
 };
 
-/// A recompute policy: its members are constants.
+/// A recompute policy: a type whose members are these constants.
 template <class P>
 concept recompute_policy = has_facts_of_recompute<P> && is_constant<drops_call<P>> && requires {
   typename constants<is_read(P::keeps_last), is_read(P::recomputes)>;
 };
 
-/// The first member that a type lacks to be a recompute policy; `none` if it has no member of one.
+/// The first member of a recompute policy that a type lacks; `none` if the type lacks none, or all.
 template <class P>
-constexpr member missing_of_recompute() {
-  using enum member;
+constexpr wrong::member missing_of_recompute() {
+  using enum wrong::member;
   constexpr bool has_drops = requires(op_kind kind) {
     { P::drops(kind) } -> std::convertible_to<bool>;
   };
@@ -61,7 +61,7 @@ constexpr member missing_of_recompute() {
 }  // namespace detail
 
 /// Stores everything that backward reads (default).
-struct RecomputeNothing {
+struct NoRecompute {
   static constexpr bool recomputes = false, keeps_last = false;
   static constexpr bool drops(op_kind) { return false; }
 };
@@ -71,17 +71,18 @@ struct RecomputeAll {
   static constexpr bool recomputes = true, keeps_last = false;
   static constexpr bool drops(op_kind) { return true; }
 };
-/// The same for all micro-batches but the last, whose backward follows soon after its forward.
-/// Source: Kim et al., torchgpipe, 2020.
+/// As RecomputeAll for all micro-batches but the last, whose backward follows soon after its
+/// forward. Source: Kim et al., torchgpipe, 2020.
 struct RecomputeAllButLast {
   static constexpr bool recomputes = true, keeps_last = true;
   static constexpr bool drops(op_kind) { return true; }
 };
-/// Recomputes the results of these kinds of op: cheap ones that take much memory. Source:
-/// Korthikanti et al., "Reducing activation recomputation in large transformer models", 2022.
+/// Recomputes the results of these kinds of op, for ops that are cheap but whose results take much
+/// memory. Source: Korthikanti et al., "Reducing activation recomputation in large transformer
+/// models", 2022.
 template <op_kind... Kinds>
 struct Recompute {
-  /// Without kinds it is RecomputeNothing.
+  /// Without kinds the policy is NoRecompute.
   static constexpr bool recomputes = sizeof...(Kinds) > 0, keeps_last = false;
   static constexpr bool drops(op_kind kind) { return ((kind == Kinds) || ...); }
 };

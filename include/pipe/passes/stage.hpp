@@ -12,7 +12,7 @@ namespace pp::detail {
 
 /// The ranges of one stage in the model's lists.
 struct stage_range {
-  /// `gradients` has the numbers of value_table, which follow those of all forward values.
+  /// `gradients`: numbers in value_table, where gradients follow all forward values.
   range units, values, gradients, parameters;
   per_op_list<range> segments;
 
@@ -27,12 +27,13 @@ struct stage_range {
   }
 };
 
-/// The results of the passes over a whole model, which the passes over its stages read. It has no
-/// ops: EDG's compilers (nvcc's, too) copy all that a constant points to, directly or not, for each
-/// constant expression that names it; thrice if a local reference is bound to it.
+/// The results of the passes over a whole model, which the passes over its stages read. The model's
+/// ops are not in it: EDG's compilers (nvcc's, too) copy all that a constant points to, directly or
+/// not, for each constant expression that names the constant, and three times if a local reference
+/// is bound to the constant.
 struct compiled_model {
   view<parameter> parameters;
-  bool const* transposed = nullptr;  // by parameter, whether it has a transposed copy
+  bool const* transposed = nullptr;  // by parameter: has a transposed copy
   int loss = 0, logits = 0;          // the values that the loss makes and reads
   int stages = 1;
   int const* cuts = nullptr;  // stages + 1 units
@@ -41,13 +42,13 @@ struct compiled_model {
   boundary_table boundaries;
   bool const* dropped = nullptr;  // by forward value: recomputed for backward
   per_op_list<fused_view> fused;
-  per_op_list<int> logits_read;  // how often, as kernel_lists::uses says
+  per_op_list<int> logits_read;  // the number of reads of the logits in kernel_lists::uses
   group_numbers numbers;
   unsigned const* written = nullptr;  // by group, see slots_written
   bool splits_backward = false;       // B and W run apart: values that B makes for W outlive B
-  bool recomputes_ahead = false;      // R runs apart: values that it makes for backward outlive it
+  bool recomputes_ahead = false;      // R runs apart: values that R makes for backward outlive R
 
-  /// Where the values run again that a stage drops.
+  /// The place where the ops run again whose values a stage drops.
   constexpr recompute_place place_of_recompute(bool drops) const {
     return !drops             ? recompute_place::nowhere
            : recomputes_ahead ? recompute_place::ahead
@@ -55,7 +56,7 @@ struct compiled_model {
   }
 };
 
-/// How often a value is read, by list of ops.
+/// The number of reads of a value, by list of ops: see kernel_lists::uses.
 constexpr per_op_list<int> reads_of(int value, per_op_list<int const*> const& uses) {
   per_op_list<int> n;
   for (op_list l : every_op_list) n[l] = uses[l][value];
@@ -94,8 +95,8 @@ constexpr void find_ranges(graph_view const& g, gradient_view const& backward,
   }
 }
 
-/// The address at which a stage between two boundaries reads a value of another stage; none if it
-/// does not read it.
+/// The address at which a stage between two boundaries reads a value of another stage; none if
+/// neither boundary has the value.
 constexpr address from_neighbour(boundary const& entered, boundary const& left, operand x) {
   if (int const i = find(entered.forward, x); i >= 0)
     return address{region::boundary_in, entered.forward.items[i].offset};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The layout of one stage's memory with the memory that it fills: constants of stage_programs, or
+// The layout of one stage's memory, and the storage of the result: constants of stage_programs, or
 // the heap of heap_stage.
 #pragma once
 
@@ -9,21 +9,21 @@
 
 namespace pp::detail {
 
-/// Where a stage's values and parameters are.
+/// The addresses of a stage's values, and the offsets of its parameters.
 template <class Values, class Parameters, class Passed>
 struct stage_layout : layout_totals {
-  array<address, Values> values;       // in forward: forward values, then gradients
-  array<address, Values> recomputed;   // in backward
+  array<address, Values> values;       // in forward; by value: forward values, then gradients
+  array<address, Values> recomputed;   // in all other programs; by value
   array<long, Parameters> parameters;  // offset of each parameter and of its gradient
   array<int, Parameters> by_offset;    // parameters in the order of their offsets
   array<long, Parameters> transposed;  // offset of the transposed copy, where there is one
-  // Values and gradients that leave the stage without being computed at their slot.
+  // Values and gradients that leave the stage but are not computed in their boundary slots.
   array<copied, Passed> passed_values, passed_gradients;
-  /// `Passed` is room for either list; these are their lengths.
+  /// The lengths of these two lists; `Passed` is the room of each.
   int passed_value_count = 0, passed_gradient_count = 0;
 };
 
-/// A stage of a model. drops: whether forward drops what backward recomputes
+/// A stage of a model. drops: whether forward drops the values that backward recomputes
 struct stage_position {
   compiled_model const& model;
   stage_range const& range;
@@ -34,10 +34,10 @@ struct stage_position {
 /// Lays out a stage: parameters first, then values. note(layout, p) calls value_layout::note() of
 /// program p, and is called in the order in which the programs run.
 ///
-/// values:  local_values() of the range
-/// passed:  at least as many as the values, and as the gradients, that leave the stage
+/// values:  local_values() of at.range
+/// passed:  at least the number of values, and of gradients, that leave the stage
 /// uses:    `values` for each program that runs
-/// scratch: what else the values depend on; its working memory is set here
+/// scratch: in_memory and in_evaluation are given, working memory is set here
 template <class Values, class Parameters, class Passed, class Uses, class Note>
 constexpr auto lay_out_stage(stage_position const& at, layout_scratch scratch, Values values,
                              Parameters parameters, Passed passed, Uses uses, Note const& note) {
@@ -56,8 +56,8 @@ constexpr auto lay_out_stage(stage_position const& at, layout_scratch scratch, V
                    l.transposed.begin(),
                    {l.passed_values.begin()},
                    {l.passed_gradients.begin()}};
-  auto turn = array_of<char>(parameters);
-  lay_out_parameters(at.model, at.range, turn.begin(), out, l.bytes);
+  auto order_of = array_of<char>(parameters);
+  lay_out_parameters(at.model, at.range, order_of.begin(), out, l.bytes);
   auto seen = array_of<occurrence>(uses);
   auto forward_blocks = array_of<scratch_block>(values + fixed<1>{}),
        backward_blocks = array_of<scratch_block>(values + fixed<1>{});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // One stage as constants, ready to run: the order of its kernels in each program, the address of
-// every operand, and the memory that it needs.
+// every operand, and the sizes of its memory.
 #pragma once
 
 #include <pipe/base/list.hpp>
@@ -12,9 +12,9 @@ namespace pp::detail {
 
 /// Stage S of compilation C.
 ///
-/// Drops: values that the recompute policy drops are recomputed; otherwise all are stored.
-/// Chains: see passes/chains.hpp; number(chain_kernel) takes the place of a group's number in the
-/// launch of a chain.
+/// Drops: values that the recompute policy drops are recomputed; otherwise all values are stored.
+/// Chains: see passes/chains.hpp; Chains::number(chain_kernel) is the number that a launch of a
+/// chain has in place of a group's.
 template <class C, int S, bool Drops, class Chains>
 struct stage_programs {
   static constexpr stage_range range = C::ranges[S];
@@ -22,10 +22,11 @@ struct stage_programs {
                         recomputes_ahead = C::recomputes_ahead, drops = Drops;
   static constexpr recompute_place again = C::whole.place_of_recompute(Drops);
 
-  /// The programs that the schedule runs. Each list below is one constant for all of them, which
-  /// nvcc compiles faster than one for each: see compiled_model.
+  /// The programs that the schedule runs. Each list below is one constant for all programs, which
+  /// nvcc compiles faster than a constant for each: see compiled_model.
   static constexpr view<program> run = programs_of(splits_backward, recomputes_ahead);
-  /// The number of segments of the programs that run before p; of all, if p does not run.
+  /// The number of segments of the programs before p in `run`; of all programs, if p is not in
+  /// `run`.
   static constexpr int segments_before(program p) {
     int n = 0;
     for (int i = 0; i < run.count && run[i] != p; ++i) n += length_of(run[i], range, again);
@@ -33,7 +34,7 @@ struct stage_programs {
   }
   static constexpr int segments = segments_before(program{program_count});
 
-  /// The segments of the programs, one program after the other, without those that chains
+  /// The segments of the programs, one program after the other, without segments that chains
   /// recompute.
   static constexpr auto plain_orders = [](auto...) {
     list<scheduled_segment, segments> o;
@@ -50,24 +51,24 @@ struct stage_programs {
   static constexpr unplaced_program unplaced_of(view<scheduled_segment> order) {
     return unplaced_program{C::fused_lists, C::numbers, C::shapes.items, C::samples, order};
   }
-  /// The chains of the programs, one program after the other; those of program p are
-  /// [first[p], first[p] + count[p]).
+  /// The chains of the programs, one program after the other; program p has items [first[p],
+  /// first[p] + count[p]).
   template <int Most>
   struct chain_memory {
     list<launch_chain, Most> items;
-    list<bool, Chains::any ? C::groups : 0> alone;  // by group, whether a launch is in no chain
+    list<bool, Chains::any ? C::groups : 0> alone;  // by group: a launch of it is in no chain
     int first[program_count]{}, count[program_count]{};
     int all = 0;
   };
-  /// By kernel group, whether it may be in a chain.
+  /// Whether a kernel group may be in a chain, by group.
   static constexpr auto may_join = [](auto...) {
     list<bool, Chains::any ? C::groups : 0> may;
     if constexpr (Chains::any)
       for (int g = 0; g < C::groups; ++g) may[g] = Chains::rule.may_join(C::shapes[g], C::samples);
     return may;
   }();
-  /// The chains of the programs before anything is recomputed in front of them, and the groups that
-  /// are launched by themselves.
+  /// The chains of the programs without the launches that chains recompute, and the groups that are
+  /// launched outside of chains.
   static constexpr auto plain_chains = [](auto...) {
     // A chain has two launches or more.
     chain_memory<(Chains::any ? segments / 2 : 0)> found;
@@ -88,8 +89,9 @@ struct stage_programs {
     return {plain_chains.items.items + plain_chains.first[int(p)], plain_chains.count[int(p)]};
   }
 
-  /// What the chains of backward recompute, where it is not split and the recompute policy does not
-  /// do so: how many launches of forward, with how many operands.
+  /// The launches of forward that the chains of backward recompute, and the number of these
+  /// launches and of their operands. There are none if backward is split into B and W, or if the
+  /// recompute policy recomputes values of the stage.
   struct recomputed_memory {
     list<recomputed_launches,
          Chains::any && !splits_backward && !Drops ? plain_chains.count[int(program::backward)] : 0>
@@ -115,8 +117,9 @@ struct stage_programs {
     return all;
   }();
   static constexpr bool chains_recompute = recomputed.launches > 0;
-  /// Whether backward computes the loss, and with it all that led to it since the first launch of
-  /// its chain: these launches of forward, the last ones, run in evaluation and inference alone.
+  /// Whether a chain of backward computes the loss, and before it the layers of the chain that lead
+  /// to the loss. The last launches of forward, which do the same, then run only in evaluation and
+  /// inference.
   static constexpr bool has_loss_in_backward = recomputed.loss_chain >= 0;
   /// The segments of forward that a training step runs.
   static constexpr view<scheduled_segment> trained_order() {
@@ -125,8 +128,9 @@ struct stage_programs {
     return order;
   }
 
-  /// The backward program and its chains with what they recompute: these launches are in the lists
-  /// of forward, too, and here have operands of their own, most of them without a place.
+  /// The backward program and its chains, with the launches that chains recompute. These launches
+  /// are in the forward program as well; here they have operands of their own, most of which have
+  /// no address.
   struct backward_memory {
     list<scheduled_segment,
          chains_recompute ? length_of(program::backward, range, again) + recomputed.launches : 0>
@@ -162,7 +166,7 @@ struct stage_programs {
   static constexpr unplaced_program unplaced = unplaced_of(order_of(P));
   template <program P>
   static constexpr view<launch_chain> chains = chains_of(P);
-  /// Whether a program of the stage has chains: otherwise all values are in memory.
+  /// Whether a program of the stage has chains. Without chains all values are in memory.
   static constexpr bool has_chains = plain_chains.all > 0;
 
   // ---- memory ----
@@ -195,12 +199,12 @@ struct stage_programs {
 
   static constexpr layout_totals const& totals() { return layout; }
 
-  /// Values and gradients that leave the stage without being computed at their slot.
+  /// Values and gradients that leave the stage but are not computed in their boundary slots.
   static constexpr view<copied> passed_values{layout.passed_values.items,
                                               layout.passed_value_count},
       passed_gradients{layout.passed_gradients.items, layout.passed_gradient_count};
 
-  /// Where the launches of all programs find their operands.
+  /// The addresses of the operands of all programs.
   static constexpr operand_places places{range,
                                          C::boundaries[S],
                                          C::boundaries[S + 1],
@@ -220,7 +224,7 @@ struct stage_programs {
   static constexpr auto chain_kernels = [](auto...) {
     list<chain_kernel, chains<P>.count> all;
     if constexpr (all.size() > 0) {
-      list<bool, range.local_values()> read;  // by forward
+      list<bool, range.local_values()> read;  // that forward needs in memory
       if constexpr (P == program::forward)
         note_in_memory(Chains::rule, unplaced<P>, chains<P>, range, read.items);
       for (int c = 0; c < all.size(); ++c)
@@ -237,8 +241,8 @@ struct stage_programs {
 
   // ---- launches ----
 
-  /// By program, how many launches it has, each chain counted as one, how many of them a training
-  /// step runs, and how many operands.
+  /// The numbers of launches, of launches that a training step runs, and of operands, by program. A
+  /// chain counts as one launch.
   struct launch_counts {
     int launches[program_count]{}, trained[program_count]{}, operands[program_count]{};
   };
@@ -260,8 +264,8 @@ struct stage_programs {
     list<launch, Launches> items;
     list<placed_operand, Operands> operands;
   };
-  /// The memory of the launches of program P: empty until the program calls launches<P>(), at an
-  /// address that is a constant.
+  /// The memory of the launches of program P, at a constant address. The first call of
+  /// launches<P>() fills it.
   template <program P>
   static inline launch_memory<counts.launches[int(P)], counts.operands[int(P)]> launch_list{};
   /// The launches of program P, made by the first call (thread-safe).

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The memory of results: arrays of exact size in a constant, since unused room in a constant costs
-// compile time at every copy; or on the heap. Code that makes a result takes the numbers of its
-// items, and the type of a number chooses: `fixed<N>`, or int.
+// The storage of results: arrays in a constant, of exact size since unused room in a constant costs
+// compile time at every copy; or arrays on the heap. A function that makes a result is given the
+// numbers of its items, and the type of a number chooses the storage: `fixed<N>` a constant, int
+// the heap.
 #pragma once
 
 #include <pipe/base/heap_array.hpp>

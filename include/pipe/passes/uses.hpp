@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The number of reads of each value. A kernel group stores a value only if it is read outside of
-// it.
+// The number of reads of each value. A kernel group stores a value only if an op outside of the
+// group reads it.
 #pragma once
 
 #include <pipe/passes/boundary.hpp>
@@ -9,7 +9,8 @@
 
 namespace pp::detail {
 
-/// Adds the number of reads of each value by these ops; returns the number of operands they read.
+/// Adds the reads of each value by these ops to `uses`; returns the number of operands that the ops
+/// read.
 ///
 /// shape: uses[values]
 constexpr int count_uses(view<op> ops, int* uses) {
@@ -23,25 +24,25 @@ constexpr int count_uses(view<op> ops, int* uses) {
   return read;
 }
 
-/// Counts by value, initially 0: of reads by forward and backward; by backward alone; by backward
-/// and recomputation, which is not read where nothing is recomputed.
+/// The numbers of reads by value, initially 0: by all ops; by backward; by backward and
+/// recomputation, not used where nothing is recomputed.
 struct use_memory {
   int *by_all = nullptr, *by_backward = nullptr, *by_recompute = nullptr;
 };
 
-/// The counts that decide what the ops of each list store.
+/// The numbers of reads that decide what the ops of each list store.
 ///
-/// by_recompute: where nothing is recomputed, those of backward
+/// by_recompute: by_backward where nothing is recomputed
 ///
-/// Forward is judged by all reads, B and W by those of backward and of boundaries, recomputation by
-/// those of backward and its own.
+/// A value of forward counts all reads; a value of B or W the reads by backward and by the runtime,
+/// which sends it; a value that is made again the reads by backward and by recomputed ops.
 constexpr per_op_list<int const*> uses_by_list(int const* by_all, int const* by_backward,
                                                int const* by_recompute) {
   return {{by_all, by_backward, by_backward, by_recompute}};
 }
 
-/// Counts the reads of values by backward, in by_backward. Returns upper bounds of the operands
-/// that the ops of its lists read and write.
+/// Counts the reads of values by backward, in by_backward. Returns upper bounds of the numbers of
+/// operands that the ops of B and of W read and write.
 constexpr per_op_list<int> count_backward_uses(graph_view const& g, gradient_view const& backward,
                                                int* by_backward) {
   per_op_list<int> bound;
@@ -53,12 +54,12 @@ constexpr per_op_list<int> count_backward_uses(graph_view const& g, gradient_vie
 }
 
 /// Adds all other reads: by forward, by recomputation, and by the runtime, which sends the values
-/// that cross a cut. Adds the bounds of these lists.
+/// that cross a cut. Sets the bounds of the lists of forward and of recomputed ops.
 ///
-/// needs:      by_all, and by_recompute if there is one, are copies of the counts of backward
+/// needs:      by_all, and by_recompute if it is used, are copies of by_backward
 /// repeated:   the recomputed ops, empty under a policy that stores everything
-/// recomputed: by forward value; forward need not store a value that is recomputed, unless the last
-///             micro-batch keeps everything
+/// recomputed: by forward value; forward need not store a value that is recomputed, unless some
+///             stages or micro-batches keep all values
 constexpr void count_other_uses(graph_view const& g, view<op> repeated, view<handed_on> crossing,
                                 bool const* recomputed, bool keeps_last, use_memory memory,
                                 per_op_list<int>& bound) {
@@ -68,7 +69,8 @@ constexpr void count_other_uses(graph_view const& g, view<op> repeated, view<han
     for (int v = 0; !keeps_last && v < g.values.count; ++v)
       if (recomputed[v]) all[v] = 0;
   }
-  // The runtime reads a value that leaves its stage, from its slot: it must be stored.
+  // The runtime sends a value that leaves its stage from the value's slot, so the value must be
+  // stored.
   for (handed_on const& x : crossing) {
     ++all[x.what.index];
     ++memory.by_backward[x.what.index];

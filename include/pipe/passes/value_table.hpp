@@ -14,10 +14,10 @@ namespace pp::detail {
 /// the copies of parameters that kernels read.
 struct number_widths {
   int element = 4, value = 4;
-  /// Whether matrices that are read transposed have copies that are; else kernels read the
+  /// Whether matrices that are read transposed have transposed copies; else kernels read the
   /// parameters themselves.
   bool has_transposes = true;
-  /// Whether parameters that replicas may divide are apart from the others: see
+  /// Whether parameters that replicas may divide are apart from other parameters: see
   /// lay_out_parameters.
   bool divides = false;
   /// Whether kernels read copies of parameters in the type of values.
@@ -26,7 +26,7 @@ struct number_widths {
 
 /// The values of a graph and of its gradients, in one numbering: forward values come first.
 struct value_table {
-  view<int> elements;       // by value: numbers of one sample or, negative, of the micro-batch
+  view<int> elements;       // by value: of one sample or, negative, of the micro-batch
   view<bool> is_statistic;  // by value, see describe_values
   int forward = 0;          // the number of forward values
   number_widths widths{};
@@ -34,24 +34,24 @@ struct value_table {
 
   constexpr int size() const { return elements.count; }
   constexpr bool is_forward(int v) const { return v < forward; }
-  /// Whether the value is of the type of parameters.
+  /// Whether the value has the type of parameters.
   ///
-  /// law: gradients are never wide, but statistics that are made again
+  /// law: of the values that backward makes, only statistics that are made again are wide
   constexpr bool is_wide(int v) const { return is_statistic.items[v]; }
-  /// The numbers of a micro-batch.
+  /// The elements of a micro-batch.
   constexpr long batch_elements(int v) const {
     long const n = elements.items[v];
     return n < 0 ? -n : n * samples;
   }
-  /// Bytes of a micro-batch, rounded up to the alignment.
+  /// The bytes of a micro-batch, rounded up to the alignment.
   constexpr long bytes(int v) const {
     return align_up(batch_elements(v) * (is_wide(v) ? widths.element : widths.value));
   }
 };
 
-/// Lists the numbers of each value, of one sample or of the groups of a micro-batch, and marks
-/// statistics and logarithms of sums, which are of the type of parameters: 16 bits would lose too
-/// much.
+/// Lists the elements of each value, of one sample or, negative, of all groups of a micro-batch,
+/// and marks statistics and logarithms of sums, which have the type of parameters since 16 bits
+/// would lose too much.
 ///
 /// shape: -> elements[values and gradients], is_statistic[values and gradients], initially false
 constexpr void describe_values(graph_view const& g, gradient_view const& backward, int* elements,

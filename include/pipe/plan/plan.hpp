@@ -69,8 +69,8 @@ struct link_plan {
   /// Of a step: parameters of several stages, of which gradients go to the first and values back,
   /// and copies of a stage's weights for its other ranks.
   long shared = 0;
-  /// Of all micro-batches of a leaf: gradients, and sums of buffers, to which the ranks of a stage
-  /// add in turn, and losses.
+  /// Of all micro-batches of an accumulation: gradients, and sums of buffers, to which the ranks of
+  /// a stage add in turn, and losses.
   long sums = 0;
   /// The bandwidth that hides the transfers: a micro-batch's take no longer than the slowest rank
   /// computes for it. (values + gradients + a stage's sums) / max over ranks of (F + B + W of its
@@ -93,10 +93,10 @@ enum class memory_use : unsigned char {
   boundary_slots,
   buffers,
   weight_versions,  ///< all but one, and the optimizer's state before an update: see Steady
-  gradient_sums,    ///< partial sums over the leaves of a mini-batch: see SumIn
-  input_staging,    ///< on the host the partly filled micro-batch, on a device the mini-batch
-  bookkeeping,      ///< losses, gradient norms, records of executed actions
-  scratch           ///< values of a running program, and workspaces of kernels
+  gradient_sums,  ///< partial sums over the accumulations of a mini-batch: see GradientAccumulation
+  input_staging,  ///< on the host the partly filled micro-batch, on a device the mini-batch
+  bookkeeping,    ///< losses, gradient norms, records of executed actions
+  scratch         ///< values of a running program, and workspaces of kernels
 };
 
 namespace detail {
@@ -128,9 +128,9 @@ struct plan_of {
   list<long, Ranks> norm_bytes;
   /// Gradients of a rank that replicas add up, and sums of buffers: see exchange_bytes_of.
   list<long, Ranks> summed_bytes;
-  int leaves = 1;                               ///< of a mini-batch: see SumIn
+  int accumulations = 1;                        ///< of a mini-batch: see GradientAccumulation
   int zero = 0;                                 ///< see ZeRO
-  int micro_batches = 0, micro_batch_size = 0;  ///< of a leaf; samples of a micro-batch
+  int micro_batches = 0, micro_batch_size = 0;  ///< of an accumulation; samples of a micro-batch
   int threads = 1;                              ///< per rank
   char const* schedule = "";
   char const* optimizer = "";
@@ -169,22 +169,24 @@ struct plan_of {
     if (zero == 0 || host_bytes[rank] == 0) return host_bytes[rank];
     return end_of_arena(arenas, rank_memory[rank], rank, replicas, replica).state_bytes;
   }
-  /// The bytes over a link in a step of one replica that runs all leaves, without norm_bytes.
+  /// The bytes over a link in a step of one replica that runs all accumulations, without
+  /// norm_bytes.
   constexpr long step_bytes_of(link_plan const& link) const {
     int const times = (micro_batches - link.first + link.every - 1) / link.every;
-    return (link.bytes() * times + link.sums) * leaves + link.shared;
+    return (link.bytes() * times + link.sums) * accumulations + link.shared;
   }
   /// What rank `rank` of all replicas together sends to the other replicas in a step, if they share
-  /// the leaves evenly: each about 2 (n - 1) / n times summed_bytes, as in a ring, if n divides the
-  /// leaves; else it sends a part for each branch that it runs. With ZeRO a part of that is
-  /// parameters, and level 1 between GPUs sends half as much again; level 3 sends them for each
-  /// micro-batch: see ZeRO.
+  /// the accumulations evenly: each about 2 (n - 1) / n times summed_bytes, as in a ring, if n
+  /// divides the accumulations; else it sends a part for each branch that it runs. With ZeRO a part
+  /// of that is parameters, and level 1 between GPUs sends half as much again; level 3 sends them
+  /// for each micro-batch: see ZeRO.
   ///
   /// throws: data_error for a rank out of range
   constexpr long exchange_bytes_of(int rank, int replicas) const {
     checked_index<data_error>("rank", rank, Ranks);
     long branches = 0;
-    for (int r = 0; r < replicas; ++r) branches += branches_of(even_share(leaves, replicas, r));
+    for (int r = 0; r < replicas; ++r)
+      branches += branches_of(even_share(accumulations, replicas, r));
     long const loss = stages[Stages - 1].rank == rank ? branches * long(sizeof(double)) : 0,
                parts = summed_bytes[rank] * branches / replicas;
     return (replicas - 1) * (parts + summed_bytes[rank] + loss);

@@ -75,11 +75,15 @@ concept has_facts_of_precision = has_values<P> && requires {
 
 }  // namespace detail
 
+namespace custom {
+
 /// A precision policy: number types, and constants `name`, `product` and `scales_loss`.
 template <class P>
 concept precision_policy = detail::has_facts_of_precision<P> && requires {
   typename detail::constants<detail::is_read(P::name), detail::is_read(P::product),
                              detail::is_read(P::scales_loss)>;
 };
+
+}  // namespace custom
 
 }  // namespace pp

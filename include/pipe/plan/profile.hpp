@@ -144,12 +144,12 @@ detail::layer_times measure_layers(Trainer& trainer, typename Trainer::batch con
     return std::to_string(n) + " " + of + (n == 1 ? "" : "s");
   };
   times.what = std::string(detail::type_name<typename Trainer::model>()) +
-               ": launches' medians of " + counted(repeats, "training step") +
+               ": launches' medians of " + console::counted(repeats, "training step") +
                " (their middle half spans " + std::to_string(long(100 * times.spread + 0.5)) +
                " %), micro-batches of " +
-               counted(Trainer::compiled::plan().micro_batch_size, "sample") + ", " +
+               console::counted(Trainer::compiled::plan().micro_batch_size, "sample") + ", " +
                Trainer::compiled::plan().precision + ", " +
-               counted(Trainer::compiled::plan().stage_count, "stage") + ", " +
+               console::counted(Trainer::compiled::plan().stage_count, "stage") + ", " +
                "kernels: " + trainer.runs_on();
   detail::require_spread(times, most_spread);
   return times;
@@ -201,7 +201,7 @@ inline std::string profile_header(std::string const& name, layer_times const& ti
 inline void write_profile(std::string const& path, std::string const& name,
                           detail::layer_times const& times) {
   std::string const text = detail::profile_header(name, times);
-  atomic_file file(path);
+  files::atomic_file file(path);
   file.write(text);
   file.commit();
 }

@@ -10,6 +10,8 @@
 
 namespace pp {
 
+namespace console {
+
 /// 1234567 -> "1,234,567"
 inline std::string readable_count(long n) {
   std::string text = std::to_string(n);
@@ -18,7 +20,11 @@ inline std::string readable_count(long n) {
   return text;
 }
 
+}  // namespace console
+
 namespace detail {
+
+using namespace console;
 
 /// 0.1234 with 2 digits -> "0.12"
 inline std::string readable_real(double x, int digits) {
@@ -26,6 +32,8 @@ inline std::string readable_real(double x, int digits) {
 }
 
 }  // namespace detail
+
+namespace console {
 
 /// 0.248 -> "24.8 %"
 inline std::string readable_percent(double share) {
@@ -42,6 +50,8 @@ inline std::string readable_bytes(long bytes) {
   for (; amount >= 1023.95 && unit < 5; ++unit) amount /= 1024;
   return detail::readable_real(amount, unit > 0 ? 1 : 0) + " " + units[unit];
 }
+
+}  // namespace console
 
 namespace detail {
 

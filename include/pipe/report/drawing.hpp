@@ -77,6 +77,8 @@ struct drawing_words {
 
 }  // namespace detail
 
+namespace drawings {
+
 /// A drawing of a schedule, planned or measured, independent of the output format.
 struct drawing {
   detail::drawing_words words;
@@ -118,7 +120,11 @@ struct drawing {
   }
 };
 
+}  // namespace drawings
+
 namespace detail {
+
+using namespace drawings;
 
 /// An amount with a readable unit: 1250000 "ns" -> "1.25 ms", 1536 "B" -> "1.5 KiB", 2000000 "FLOP"
 /// -> "2.00 MFLOP".
@@ -197,15 +203,17 @@ class sources {
 
 }  // namespace detail
 
+namespace drawings {
+
 /// The drawing of a table with the times of a timeline, simulated or measured.
 ///
 /// law:    the critical actions are those of for_each_critical
 /// needs:  check_shape and check_complete (missing actions are allowed); hop times in the
 ///         timeline's unit
 /// throws: pp::error for an action that does not exist, or a timeline of another table
-template <pipeline_problem Problem, detail::action_table Table, class Rows>
-drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> const& when,
-                   detail::drawing_words words = {}) {
+template <schedules::pipeline_problem Problem, detail::action_table Table, class Rows>
+drawing of_table(Problem const& problem, Table const& table, schedules::timeline<Rows> const& when,
+                 detail::drawing_words words = {}) {
   detail::require_actions(problem, table, detail::unbounded_slots{});
   detail::require_spans(table, when);
   drawing d;
@@ -226,8 +234,8 @@ drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> co
     int const count = when.spans.size(rank);  // less than the table's after a deadlock
     detail::for_each_memory(problem, table, rank, [&](int i, long live, long after) {
       if (i >= count) return;
-      action const a = table.at(rank, i);
-      time_span const span = when.spans.at(rank, i);
+      schedules::action const a = table.at(rank, i);
+      schedules::time_span const span = when.spans.at(rank, i);
       int const copies = replicas(table.where, a.chunk),
                 shade = copies > 1 ? a.micro_batch % copies : a.chunk / problem.ranks;
       row.actions.push_back({a, span.start, span.end, shade, false});
@@ -246,22 +254,24 @@ drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> co
         true;
   };
   detail::for_each_critical(problem, table, when, mark,
-                            [&](action const& a) { return made.of(a); });
+                            [&](schedules::action const& a) { return made.of(a); });
   return d;
 }
 
 /// The drawing of several steps of a table, simulated, without a barrier between them. An update
-/// ends a step of a rank, which is as many runs of the table as it has leaves.
+/// ends a step of a rank, which is as many runs of the table as it has accumulations.
 ///
 /// throws: pp::error as repeated() does
-template <pipeline_problem Problem, detail::action_table Table>
-drawing drawing_of_steps(Problem const& problem, Table const& table, int steps,
-                         detail::drawing_words words = {}, int leaves = 1) {
-  auto const run = repeated(problem, table, steps, leaves);
-  Problem const all = repeated(problem, steps * leaves);
-  drawing d = drawing_of(all, run, simulate(all, run), std::move(words));
+template <schedules::pipeline_problem Problem, detail::action_table Table>
+drawing of_steps(Problem const& problem, Table const& table, int steps,
+                 detail::drawing_words words = {}, int accumulations = 1) {
+  auto const run = schedules::repeated(problem, table, steps, accumulations);
+  Problem const all = schedules::repeated(problem, steps * accumulations);
+  drawing d = of_table(all, run, schedules::simulate(all, run), std::move(words));
   d.steps = steps;
   return d;
 }
+
+}  // namespace drawings
 
 }  // namespace pp

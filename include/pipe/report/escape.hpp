@@ -43,6 +43,8 @@ inline std::string xml_escaped(std::string_view text) {
 
 }  // namespace detail
 
+namespace console {
+
 /// Text escaped for a terminal: control characters become U+FFFD, so that no escape sequence is
 /// executed.
 inline std::string terminal_escaped(std::string_view text) {
@@ -52,5 +54,11 @@ inline std::string terminal_escaped(std::string_view text) {
   });
   return safe;
 }
+
+}  // namespace console
+
+namespace detail {
+using namespace console;
+}  // namespace detail
 
 }  // namespace pp

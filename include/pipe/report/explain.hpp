@@ -27,10 +27,14 @@ inline constexpr int explain_width = 100;
 
 }  // namespace detail
 
+namespace console {
+
 /// 1, "stage" -> "1 stage"; 4, "stage" -> "4 stages"
 inline std::string counted(long n, char const* what) {
   return readable_count(n) + " " + what + (n == 1 ? "" : "s");
 }
+
+}  // namespace console
 
 namespace detail {
 
@@ -47,10 +51,12 @@ std::string explain_options() {
           counted(plan.kernels, "distinct kernel") + ", " + plan.precision + ", " + plan.optimizer +
           "\n";
   std::string const threads = plan.threads > 1 ? " of " + counted(plan.threads, "thread") : "";
-  std::string const leaves = plan.leaves > 1 ? std::to_string(plan.leaves) + " x " : "";
+  std::string const accumulations =
+      plan.accumulations > 1 ? std::to_string(plan.accumulations) + " x " : "";
   text += counted(plan.stage_count, "stage") + " on " + counted(plan.rank_count, "rank") + threads +
-          ", schedule " + plan.schedule + ", " + leaves + std::to_string(plan.micro_batches) +
-          " x " + counted(plan.micro_batch_size, "sample") + " per step\n";
+          ", schedule " + plan.schedule + ", " + accumulations +
+          std::to_string(plan.micro_batches) + " x " + counted(plan.micro_batch_size, "sample") +
+          " per step\n";
   return text;
 }
 
@@ -119,11 +125,11 @@ template <class Trainer>
 std::string explain_flops() {
   auto const& plan = Trainer::compiled::plan();
   using work = typename Trainer::compiled::work;
-  double const runs = double(plan.leaves) * plan.micro_batches,
+  double const runs = double(plan.accumulations) * plan.micro_batches,
                positions = runs * plan.micro_batch_size * double(work::graph().output.rows());
   double again = 0;
   for (int s = 0; s < plan.stage_count; ++s)
-    again += double(plan.stages[s].recompute_flops) * plan.leaves * work::first_kept;
+    again += double(plan.stages[s].recompute_flops) * plan.accumulations * work::first_kept;
   double const own = double(plan.step_flops),
                idle = work::overlap == step_overlap::none ? plan.bubble : plan.bubble_steady,
                useful = own + again > 0 ? own / (own + again) : 0;
@@ -187,7 +193,7 @@ template <class Trainer>
 std::string explain_ranks() {
   auto const& plan = Trainer::compiled::plan();
   std::vector<std::string> names{"rank", "stages", "inputs", "bookkeeping", "scratch"};
-  if (plan.leaves > 1) names.emplace_back("sums");
+  if (plan.accumulations > 1) names.emplace_back("sums");
   names.emplace_back("allocated");
   long host_bytes = 0;
   for (long const bytes : plan.host_bytes) host_bytes += bytes;
@@ -202,7 +208,7 @@ std::string explain_ranks() {
     std::vector<std::string> cells{
         std::to_string(r), readable_bytes(stages), readable_bytes(plan.staging_bytes[r]),
         readable_bytes(plan.bookkeeping_bytes[r]), readable_bytes(scratch)};
-    if (plan.leaves > 1) cells.push_back(readable_bytes(plan.gradient_sum_bytes[r]));
+    if (plan.accumulations > 1) cells.push_back(readable_bytes(plan.gradient_sum_bytes[r]));
     cells.push_back(readable_bytes(plan.rank_bytes[r]));
     if (host_bytes > 0) cells.push_back(readable_bytes(plan.host_bytes[r]));
     table.add(cells);
@@ -215,7 +221,8 @@ std::string explain_ranks() {
   if (plan.zero == 0) return text;
   std::string numbers, bytes;
   for (int const n : {2, 8, 64}) {
-    if (plan.leaves > 1 && n > plan.leaves) break;  // SumIn has leaves for no more
+    if (plan.accumulations > 1 && n > plan.accumulations)
+      break;  // GradientAccumulation has accumulations for no more
     numbers += (n > 2 ? ", " : "") + std::to_string(n);
     bytes += (n > 2 ? ", " : "") + readable_bytes(plan.rank_bytes_of(0, n));
   }
@@ -264,13 +271,13 @@ std::string explain_links() {
       table.add(
           {"rank " + std::to_string(link.from) + " -> " + std::to_string(link.to),
            readable_bytes(link.values), readable_bytes(link.gradients),
-           readable_bytes(link.shared + link.sums * plan.leaves),
+           readable_bytes(link.shared + link.sums * plan.accumulations),
            readable_bytes(plan.step_bytes_of(link)),
            link.bandwidth == 0 ? "-" : readable_real(link.bandwidth * (profiled ? 1 : 1000), 3)});
     text = table.str() + "values and gradients of a micro-batch; hidden by: GB/s" +
            (profiled ? "" : " for each TFLOP/s of the slowest rank") + "\n";
   }
-  if (plan.leaves > 1 || connects_replicas<typename Trainer::compiled::transport>)
+  if (plan.accumulations > 1 || connects_replicas<typename Trainer::compiled::transport>)
     text += explain_exchange<Trainer>(profiled);
   return text.empty() ? text : text + "\n";
 }

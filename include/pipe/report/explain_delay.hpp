@@ -25,7 +25,7 @@ std::string explain_delay(int n) {
   for (int r = 0; r < plan.rank_count; ++r) gradients += plan.summed_bytes[r];
   double const bytes = double(n - 1) * double(gradients) * (profiled ? 1 : 1000);
   return "replicas a step late: each of " + std::to_string(n) + " sends " + std::to_string(n - 1) +
-         " times " + readable_bytes(gradients) + " per step, hidden in the next one by " +
+         " times " + console::readable_bytes(gradients) + " per step, hidden in the next one by " +
          detail::readable_real(bytes / double(compiled::timeline().makespan), 3) +
          " GB/s each way" + (profiled ? "" : " for each TFLOP/s") + "\n";
 }

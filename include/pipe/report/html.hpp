@@ -125,12 +125,14 @@ std::string page_colours(One one) {
 
 }  // namespace detail
 
+namespace drawings {
+
 /// An HTML page of several drawings, one below the other on a common axis, in the time of the last
 /// one. A drawing in another unit is scaled so that a replica computes as long as one of the last
 /// drawing: the remaining differences are order and waiting.
 ///
 /// throws: pp::error for an empty list
-inline std::string draw_html(std::vector<drawing const*> const& drawings) {
+inline std::string as_html(std::vector<drawing const*> const& drawings) {
   auto const busy = [](drawing const& d) {
     long sum = 0;
     for (detail::drawn_rank const& r : d.ranks) sum += r.busy();
@@ -138,15 +140,16 @@ inline std::string draw_html(std::vector<drawing const*> const& drawings) {
     return double(std::max(1L, sum)) / d.replicas;
   };
   if (drawings.empty())
-    detail::throw_error<error>({"draw_html: expected at least 1 drawing, got none"});
+    detail::throw_error<error>({"as_html: expected at least 1 drawing, got none"});
   drawing const& last = *drawings.back();
   std::string const title = detail::xml_escaped(last.words.title);
   auto const scale_of = [&](drawing const& d) {
     return d.words.time_unit == last.words.time_unit ? 1 : busy(last) / busy(d);
   };
   std::string const data = detail::json_object(
-      {{"kinds",
-        detail::page_kinds([](action_kind kind) { return detail::json_string(short_name(kind)); })},
+      {{"kinds", detail::page_kinds([](schedules::action_kind kind) {
+          return detail::json_string(schedules::short_name(kind));
+        })},
        {"fills", detail::page_colours([](detail::colour fill) { return fill; })},
        {"texts", detail::page_colours([](detail::colour fill) { return detail::text_on(fill); })},
        {"keys", detail::page_keys(drawings)},
@@ -158,21 +161,22 @@ inline std::string draw_html(std::vector<drawing const*> const& drawings) {
          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
          "'unsafe-inline'; "
          "script-src 'unsafe-inline'\">\n<title>" +
-         title + "</title>\n<style>" + page_style + "</style>\n</head>\n<body>\n<h1>" + title +
-         "</h1>" + page_body + "<script type=\"application/json\" id=\"data\">" + data +
-         "</script>\n<script>" + page_script + page_interaction + "</script>\n</body>\n</html>\n";
+         title + "</title>\n<style>" + detail::page_style + "</style>\n</head>\n<body>\n<h1>" +
+         title + "</h1>" + detail::page_body + "<script type=\"application/json\" id=\"data\">" +
+         data + "</script>\n<script>" + detail::page_script + detail::page_interaction +
+         "</script>\n</body>\n</html>\n";
 }
 
 /// An HTML page of one drawing.
-inline std::string draw_html(drawing const& d) {
-  return draw_html(std::vector<drawing const*>{&d});
-}
+inline std::string as_html(drawing const& d) { return as_html(std::vector<drawing const*>{&d}); }
 
 /// An HTML page of a prediction above a measurement.
 ///
 /// law: the page has the measurement's title
-inline std::string draw_html(drawing const& predicted, drawing const& measured) {
-  return draw_html(std::vector<drawing const*>{&predicted, &measured});
+inline std::string as_html(drawing const& predicted, drawing const& measured) {
+  return as_html(std::vector<drawing const*>{&predicted, &measured});
 }
+
+}  // namespace drawings
 
 }  // namespace pp

@@ -29,12 +29,13 @@ namespace pp {
 /// throws: file_error as soon as a write fails
 class json_lines_file {
  public:
-  explicit json_lines_file(std::string path, record_file::start how = record_file::start::replace)
+  explicit json_lines_file(std::string path,
+                           files::record_file::start how = files::record_file::start::replace)
       : file_(std::move(path), how) {}
 
   /// The file of a run that is resumed after `steps` steps: see metrics_file::resumed.
   static json_lines_file resumed(std::string const& path, long steps) {
-    return json_lines_file(record_file::resumed(path, steps, "", [](std::string_view line) {
+    return json_lines_file(files::record_file::resumed(path, steps, "", [](std::string_view line) {
       if (!line.starts_with(begin)) return -1L;
       return detail::leading_number(line.substr(begin.size()), ',');
     }));
@@ -65,9 +66,9 @@ class json_lines_file {
  private:
   static constexpr std::string_view begin = "{\"step\":";
 
-  explicit json_lines_file(record_file file) : file_(std::move(file)) {}
+  explicit json_lines_file(files::record_file file) : file_(std::move(file)) {}
 
-  record_file file_;
+  files::record_file file_;
 };
 
 }  // namespace pp

@@ -19,7 +19,7 @@ namespace detail {
 
 /// Name of an op in a kernel: `GELU`, `GELU gradient`, or the op's kind. `leaf`: names of the
 /// model's leaf types.
-inline std::string step_text(step const& s, std::vector<std::string_view> const& leaf) {
+inline std::string op_text(pointwise_op const& s, std::vector<std::string_view> const& leaf) {
   if (s.kind == op_kind::map) return std::string(leaf[std::size_t(s.leaf)]);
   if (s.kind == op_kind::map_gradient) return std::string(leaf[std::size_t(s.leaf)]) + " gradient";
   return name_of(s.kind);
@@ -64,11 +64,11 @@ inline std::string attribute_text(attributes const& a) {
 inline std::string group_text(group const& g, std::vector<std::string_view> const& leaf) {
   using enum op_kind;
   std::string text;
-  for (step const& s : g.prologue)
-    text += step_text(s, leaf) + (s.kind == bias_gradient ? " and " : " -> ");
+  for (pointwise_op const& s : g.prologue)
+    text += op_text(s, leaf) + (s.kind == bias_gradient ? " and " : " -> ");
   text += anchor_text(g, leaf) + " " + std::to_string(g.rows) + " x " + std::to_string(g.columns) +
           attribute_text(g.attributes);
-  for (step const& s : g.epilogue) text += " + " + step_text(s, leaf);
+  for (pointwise_op const& s : g.epilogue) text += " + " + op_text(s, leaf);
   return text;
 }
 
@@ -99,7 +99,7 @@ std::string explain_kernels() {
   for (int s = 0; s < d.chunks; ++s)
     for (detail::program_view const& p : d.chunk[s].set_for(0).programs)
       for (int i = 0; i < p.count; ++i) ++launches[std::size_t(p.launches[i].group)];
-  text_table table({"kernel", "pass", "launches", "what"}, {1, 3});
+  console::text_table table({"kernel", "pass", "launches", "what"}, {1, 3});
   for (int i = 0; i < kernels; ++i) {
     // A chain is listed under the pass of its first group that is not recomputed.
     auto const first_of = [](detail::chain_kernel const& chain) {

@@ -262,8 +262,9 @@ class live_run {
   void write_page() {
     live_state const now = state();
     long const seconds = std::chrono::ceil<std::chrono::seconds>(settings_.every).count();
-    pp::write_file(settings_.file, live_page_html(settings_.title, now.json(settings_, -1, 0),
-                                                  now.ended ? 0 : std::max(1L, seconds)));
+    pp::files::write_file(settings_.file,
+                          live_page_html(settings_.title, now.json(settings_, -1, 0),
+                                         now.ended ? 0 : std::max(1L, seconds)));
   }
   /// The thread that writes the file, until the run has ended. The next write() throws a failure,
   /// and the file is tried again after the usual time.

@@ -4,7 +4,7 @@
 // from elsewhere.
 #pragma once
 
-namespace pp {
+namespace pp::detail {
 
 /// The style sheet.
 inline constexpr char page_style[] = R"css(
@@ -67,4 +67,4 @@ move, <kbd>Shift</kbd> with an arrow: the next action or rank.</p></details>
 <div id="tip" role="tooltip" hidden></div>
 )html";
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -4,7 +4,7 @@
 // page_script.hpp.
 #pragma once
 
-namespace pp {
+namespace pp::detail {
 
 /// Not a script alone: it follows page_script and ends the function that begins there.
 inline constexpr char page_interaction[] = R"js(
@@ -143,4 +143,4 @@ draw();
 })();
 )js";
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -5,7 +5,7 @@
 // actions; all words are text nodes of the page, so no name becomes markup.
 #pragma once
 
-namespace pp {
+namespace pp::detail {
 
 /// Not a script alone: page_interaction continues the function that begins here.
 inline constexpr char page_script[] = R"js(
@@ -343,4 +343,4 @@ function drawMemory({d, memory}) {
 }
 )js";
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -35,9 +35,11 @@
 
 namespace pp {
 
+namespace console {
+
 /// Loss, learning rate, norm, throughput and bubble of a step in words. Metrics "loss/NAME", one
 /// for each of several losses, follow the loss: `loss 0.9000 (labels 0.6000, follows 0.6000)`.
-inline std::string words_of_step(step_metrics const& m) {
+inline std::string step_words(step_metrics const& m) {
   auto const fixed = [](double x, int digits) {
     return std::string(detail::real_text(x, digits, std::chars_format::fixed));
   };
@@ -57,6 +59,8 @@ inline std::string words_of_step(step_metrics const& m) {
   return all + "  norm " + right(m.gradient_norm, 2, 5) + "  " + right(m.samples_per_second, 0, 6) +
          " samples/s  bubble " + right(100 * m.bubble, 0, 2) + " %";
 }
+
+}  // namespace console
 
 namespace detail {
 
@@ -81,7 +85,7 @@ class progress_line {
 
   /// steps: of the whole run, at least 1
   /// text: the words of a step, instead of loss, rate, norm, throughput and bubble
-  explicit progress_line(long steps, words text = words_of_step, std::FILE* file = stdout)
+  explicit progress_line(long steps, words text = console::step_words, std::FILE* file = stdout)
       : steps_(std::max(1L, steps)), every_(std::max(1L, steps / 100)), text_(std::move(text)),
         file_(file), pace_(steps_), is_terminal_(::isatty(::fileno(file)) == 1) {}
 
@@ -111,7 +115,7 @@ class progress_line {
     char step[64];
     std::snprintf(step, sizeof step, "step %*ld/%ld  ", int(std::to_string(steps_).size()), m.step,
                   steps_);
-    return step + terminal_escaped(text_(m));
+    return step + console::terminal_escaped(text_(m));
   }
   std::string time_left() const {
     return detail::readable_duration(pace_.seconds_left()) + " left";

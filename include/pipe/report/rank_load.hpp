@@ -39,7 +39,7 @@ template <class Trainer>
 std::vector<rank_load> rank_loads(Trainer const& trainer, step_result const& last) {
   using compiled = typename Trainer::compiled;
   constexpr int ranks = compiled::ranks;
-  process_place const here = compiled::transport::place(ranks);
+  transports::process_place const here = compiled::transport::place(ranks);
   std::vector<rank_load> all(ranks);
   std::vector<long> busy(ranks);
   long end = 0;

@@ -19,6 +19,8 @@
 
 namespace pp {
 
+namespace drawings {
+
 /// Options of an SVG picture.
 struct svg_options {
   int width = 1000;        ///< pixels, at least 400
@@ -26,6 +28,8 @@ struct svg_options {
   bool transfers = false;  ///< draws a line from each sender to its receiver
   bool memory = true;      ///< draws memory curves
 };
+
+}  // namespace drawings
 
 namespace detail {
 
@@ -337,11 +341,15 @@ class svg_picture {
 
 }  // namespace detail
 
+namespace drawings {
+
 /// A drawing as an SVG document.
 ///
 /// cost: one rectangle with a text per action
-inline std::string draw_svg(drawing const& d, svg_options const& options = {}) {
+inline std::string as_svg(drawing const& d, svg_options const& options = {}) {
   return detail::svg_picture(d, options).str();
 }
+
+}  // namespace drawings
 
 }  // namespace pp

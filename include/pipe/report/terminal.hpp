@@ -21,6 +21,8 @@
 
 namespace pp {
 
+namespace console {
+
 /// Whether to write colours to a file: it is a terminal, and neither NO_COLOR nor TERM=dumb is set.
 inline bool wants_colour(std::FILE* file) {
   char const* const none = std::getenv("NO_COLOR");
@@ -37,6 +39,8 @@ inline bool wants_colour(std::ostream const& stream) {
   return stream.rdbuf() == std::cerr.rdbuf() && wants_colour(stderr);
 }
 
+}  // namespace console
+
 namespace detail {
 
 /// Options of a text drawing.
@@ -47,10 +51,12 @@ struct text_options {
 
 }  // namespace detail
 
+namespace drawings {
+
 /// A drawing as text, with its title and numbers. Chunks of a rank differ in colour only.
 ///
 /// throws: pp::error for a negative width
-inline std::string draw_text(drawing const& d, detail::text_options const& options = {}) {
+inline std::string as_text(drawing const& d, detail::text_options const& options = {}) {
   detail::timeline_drawing lines(int(d.ranks.size()), d.makespan, options.width, d.replicas);
   unsigned kinds = 0;
   for (std::size_t rank = 0; rank < d.ranks.size(); ++rank)
@@ -58,11 +64,14 @@ inline std::string draw_text(drawing const& d, detail::text_options const& optio
       lines.add(int(rank), a.what, a.start, a.end, a.shade);
       kinds |= detail::bit(a.what.kind);
     }
-  std::string const title = d.words.title.empty() ? "" : terminal_escaped(d.words.title) + "\n";
+  std::string const title =
+      d.words.title.empty() ? "" : console::terminal_escaped(d.words.title) + "\n";
   return title + detail::summary_of(d) + "\n" + lines.str(options.colours) +
-         detail::drawing_legend(kinds & detail::bit(action_kind::backward_weight)) +
-         (kinds & detail::bit(action_kind::recompute) ? ", + recompute" : "") +
-         (kinds & detail::bit(action_kind::update) ? ", * update" : "") + "\n";
+         detail::drawing_legend(kinds & detail::bit(schedules::action_kind::backward_weight)) +
+         (kinds & detail::bit(schedules::action_kind::recompute) ? ", + recompute" : "") +
+         (kinds & detail::bit(schedules::action_kind::update) ? ", * update" : "") + "\n";
 }
+
+}  // namespace drawings
 
 }  // namespace pp

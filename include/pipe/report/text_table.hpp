@@ -13,6 +13,8 @@
 
 namespace pp {
 
+namespace console {
+
 /// A table. All rows are as long as the heading; columns are right-aligned, except those listed in
 /// `left`.
 ///
@@ -66,7 +68,11 @@ class text_table {
   std::vector<std::size_t> left_;
 };
 
+}  // namespace console
+
 namespace detail {
+
+using namespace console;
 
 /// Wraps a list after commas into lines of at most `width` characters, if its items allow it; lines
 /// after the first are indented.

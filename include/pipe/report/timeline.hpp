@@ -125,7 +125,7 @@ class timeline_drawing {
 /// A simulated schedule as text. Throws pp::error for a timeline of another table, or a negative
 /// width.
 template <detail::action_table Table, class Rows>
-std::string draw(Table const& table, timeline<Rows> const& when, int width = 88) {
+std::string draw(Table const& table, schedules::timeline<Rows> const& when, int width = 88) {
   detail::require_spans(table, when);
   detail::timeline_drawing drawing(table.ranks(), when.makespan, width);
   for (int rank = 0; rank < table.ranks(); ++rank)
@@ -135,7 +135,8 @@ std::string draw(Table const& table, timeline<Rows> const& when, int width = 88)
   return drawing.str();
 }
 
-/// A measured run as text. Throws pp::error for a negative width.
+/// A measured run as text, such as gather_executed(trainer), which is called in all processes.
+/// Throws pp::error for a negative width.
 inline std::string draw(executed_run const& run, int width = 88) {
   long end = 0;
   for (auto const& row : run.rows)
@@ -145,13 +146,6 @@ inline std::string draw(executed_run const& run, int width = 88) {
   for (std::size_t row = 0; row < run.rows.size(); ++row)
     for (executed_action const& e : run.rows[row]) drawing.add(int(row), e.what, e.start, e.end);
   return drawing.str();
-}
-
-/// The measured schedule of a trainer's last run as text. Called in all processes: see
-/// gather_executed.
-template <class Trainer>
-std::string draw_last_run(Trainer const& trainer, int width = 88) {
-  return draw(gather_executed(trainer), width);
 }
 
 }  // namespace pp

@@ -120,19 +120,21 @@ class trace_writer {
 
 }  // namespace detail
 
+namespace drawings {
+
 /// Drawings as a trace file for Perfetto or chrome://tracing, one process each.
-inline std::string draw_trace(std::vector<drawing const*> const& drawings) {
+inline std::string as_trace(std::vector<drawing const*> const& drawings) {
   detail::trace_writer writer;
   for (drawing const* d : drawings) writer.add(*d);
   return writer.str();
 }
 /// A drawing as a trace file.
-inline std::string draw_trace(drawing const& d) {
-  return draw_trace(std::vector<drawing const*>{&d});
-}
+inline std::string as_trace(drawing const& d) { return as_trace(std::vector<drawing const*>{&d}); }
 /// A prediction and a measurement as two processes of one trace file.
-inline std::string draw_trace(drawing const& predicted, drawing const& measured) {
-  return draw_trace(std::vector<drawing const*>{&predicted, &measured});
+inline std::string as_trace(drawing const& predicted, drawing const& measured) {
+  return as_trace(std::vector<drawing const*>{&predicted, &measured});
 }
+
+}  // namespace drawings
 
 }  // namespace pp

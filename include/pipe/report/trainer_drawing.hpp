@@ -15,51 +15,56 @@
 #include <vector>
 
 #include <pipe/base/type_name.hpp>
+#include <pipe/plan/compiled/compiled_pipeline.hpp>
+#include <pipe/plan/options/options.hpp>
+#include <pipe/plan/plan.hpp>
 #include <pipe/report/drawing.hpp>
 #include <pipe/report/kernels.hpp>
 #include <pipe/report/layer_list.hpp>
-#include <pipe/plan/compiled/compiled_pipeline.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
 #include <pipe/train/executed_run.hpp>
-#include <pipe/plan/options/options.hpp>
-#include <pipe/plan/plan.hpp>
 
 namespace pp {
+
+namespace drawings {
 
 /// The planned training step. Its times are the costs that the partition used: estimates in FLOPs
 /// at full speed, or nanoseconds with ByProfile.
 template <class Trainer>
-drawing drawing_of_plan(
-    std::string title = std::string(detail::type_name<typename Trainer::model>()) + ", predicted") {
+drawing of_plan(std::string title = std::string(detail::type_name<typename Trainer::model>()) +
+                                    ", predicted") {
   using compiled = typename Trainer::compiled;
   using partition = typename compiled::partition;
   constexpr bool profiled = requires { typename partition::profile; };
-  return drawing_of(compiled::times(), compiled::table(), compiled::timeline(),
-                    {std::move(title), profiled ? "ns" : "FLOP", "B"});
+  return of_table(compiled::times(), compiled::table(), compiled::timeline(),
+                  {std::move(title), profiled ? "ns" : "FLOP", "B"});
 }
 
 /// Several planned steps that overlap, to be drawn beside measured steps; 1: a step alone.
 ///
-///     drawing const measured = drawing_of_last_run(trainer);
-///     write_file("steps.html", draw_html(drawing_of_plan<T>(measured.steps), measured));
+///     drawings::drawing const measured = drawings::of_last_run(trainer);
+///     auto const predicted = drawings::of_plan<T>(measured.steps);
+///     files::write_file("steps.html", drawings::as_html(predicted, measured));
 ///
-/// throws: pp::error as drawing_of_steps does
+/// throws: pp::error as of_steps does
 template <class Trainer>
-drawing drawing_of_plan(int steps) {
+drawing of_plan(int steps) {
   using work = typename Trainer::compiled::work;
-  drawing one = drawing_of_plan<Trainer>();
+  drawing one = of_plan<Trainer>();
   if (steps == 1) return one;
   if constexpr (work::is_free) {
-    auto const problem = repeated(work::times(), steps * work::sum::leaves);
+    auto const problem = schedules::repeated(work::times(), steps * work::sum::accumulations);
     using endless = detail::run_of_flow<typename work::schedule, work::mini_batch>;
-    auto const run = make_dynamic_table<endless>(problem, work::where);
-    drawing d = drawing_of(problem, run, simulate(problem, run), one.words);
+    auto const run = schedules::make_dynamic_table<endless>(problem, work::where);
+    drawing d = of_table(problem, run, schedules::simulate(problem, run), one.words);
     d.steps = steps;
     return d;
   } else {
-    return drawing_of_steps(work::times(), work::table(), steps, one.words, work::sum::leaves);
+    return of_steps(work::times(), work::table(), steps, one.words, work::sum::accumulations);
   }
 }
+
+}  // namespace drawings
 
 namespace detail {
 
@@ -89,6 +94,8 @@ inline void add_replica(drawing& all, drawing replica, long makespan) {
 
 }  // namespace detail
 
+namespace drawings {
+
 /// A measured run of a trainer. Micro-batches of steps that overlap are numbered throughout; what
 /// ranks did of other steps in that time is not drawn. On the critical path an action follows its
 /// predecessor on the rank or the producer of its operand, whichever ended later; of several
@@ -97,14 +104,14 @@ inline void add_replica(drawing& all, drawing replica, long makespan) {
 /// law:    a row for each rank of each replica: row r * ranks + k is rank k of replica r
 /// throws: pp::error for a run of another trainer
 template <class Trainer>
-drawing drawing_of_run(
-    executed_run const& run,
-    std::string title = std::string(detail::type_name<typename Trainer::model>()) + ", measured") {
+drawing of_run(executed_run const& run,
+               std::string title = std::string(detail::type_name<typename Trainer::model>()) +
+                                   ", measured") {
   using compiled = typename Trainer::compiled;
   auto question = compiled::times();
   // Planned transfer times do not apply: measured times include the transfers.
   question.hop = question.bandwidth = 0;
-  // Of a run, or of all leaves of a step.
+  // Of a run, or of all accumulations of a step.
   constexpr int of_step = compiled::overlap == detail::step_overlap::none ? compiled::micro_batches
                                                                           : compiled::mini_batch;
   question.micro_batches = run.steps * of_step;
@@ -123,13 +130,13 @@ drawing drawing_of_run(
     auto table = detail::dynamic_table_on(run.ranks, compiled::table().where, false);
     for (int rank = 0; rank < run.ranks; ++rank)
       for (executed_action const& e : rows[std::size_t(rank)]) {
-        action a = e.what;
+        schedules::action a = e.what;
         a.micro_batch += (e.step - run.first_step) * of_step;
         a.version -= run.first_step;
         table.push(rank, a);
-        table.trains = table.trains || e.what.kind != action_kind::forward;
+        table.trains = table.trains || e.what.kind != schedules::action_kind::forward;
       }
-    detail::add_replica(d, drawing_of(question, table, detail::timeline_of(rows), d.words),
+    detail::add_replica(d, of_table(question, table, detail::timeline_of(rows), d.words),
                         d.makespan);
   }
   return d;
@@ -138,22 +145,23 @@ drawing drawing_of_run(
 /// The measured last run of a trainer, on all ranks. Called in all processes that have some, of
 /// which one may write the page:
 ///
-///     drawing const measured = drawing_of_last_run(trainer);
-///     if (Mpi::process() == 0) write_file("step.html", draw_html(drawing_of_plan<T>(), measured));
+///     drawings::drawing const measured = drawings::of_last_run(trainer);
+///     if (Mpi::process() == 0)
+///       files::write_file("step.html", drawings::as_html(drawings::of_plan<T>(), measured));
 ///
 /// throws: as gather_executed
 template <class Trainer>
-drawing drawing_of_last_run(
-    Trainer const& trainer,
-    std::string title = std::string(detail::type_name<typename Trainer::model>()) + ", measured") {
-  return drawing_of_run<Trainer>(gather_executed(trainer), std::move(title));
+drawing of_last_run(Trainer const& trainer,
+                    std::string title = std::string(detail::type_name<typename Trainer::model>()) +
+                                        ", measured") {
+  return of_run<Trainer>(gather_executed(trainer), std::move(title));
 }
 
 /// Watcher that records the kernels of a run and adds them to a drawing of it:
 ///
-///     pp::seen_kernels<Trainer> kernels;
+///     pp::drawings::seen_kernels<Trainer> kernels;
 ///     trainer.watch(batch, kernels.watcher());
-///     pp::drawing measured = pp::drawing_of_last_run(trainer);
+///     pp::drawings::drawing measured = pp::drawings::of_last_run(trainer);
 ///     kernels.add_to(measured);
 ///
 /// Only durations of kernels are known, so within an action they are drawn consecutively from its
@@ -166,12 +174,12 @@ class seen_kernels {
   auto watcher() {
     return [this](launch_seen const& seen) {
       auto& mine = ranks_[std::size_t(seen.rank)];
-      // A mini-batch of several leaves is as many runs, the last of which is drawn.
-      constexpr int of_leaf = Trainer::compiled::micro_batches;
-      int const leaf = seen.micro_batch / of_leaf;
-      if (!mine.empty() && mine.back().leaf != leaf) mine.clear();
-      mine.push_back({leaf, seen.chunk, seen.micro_batch % of_leaf, seen.which, seen.what->group,
-                      seen.nanoseconds});
+      // A mini-batch of several accumulations is as many runs, the last of which is drawn.
+      constexpr int of_accumulation = Trainer::compiled::micro_batches;
+      int const accumulation = seen.micro_batch / of_accumulation;
+      if (!mine.empty() && mine.back().accumulation != accumulation) mine.clear();
+      mine.push_back({accumulation, seen.chunk, seen.micro_batch % of_accumulation, seen.which,
+                      seen.what->group, seen.nanoseconds});
     };
   }
 
@@ -182,7 +190,7 @@ class seen_kernels {
     auto const processes = trainer.processes();
     auto& engine = *processes.parameters.engine;
     if constexpr (requires { engine.broadcast(0, nullptr, 0L); }) {
-      process_place const here = compiled::transport::place(compiled::ranks);
+      transports::process_place const here = compiled::transport::place(compiled::ranks);
       gathered_.assign(std::size_t(here.replicas) * ranks_.size(), {});
       detail::for_each_row(here, compiled::ranks,
                            [&](std::size_t row) { gathered_[row] = ranks_[row % ranks_.size()]; });
@@ -217,15 +225,16 @@ class seen_kernels {
  private:
   /// A launch that the watcher has seen.
   struct launched {
-    int leaf = 0, chunk = 0, micro_batch = 0;  // the micro-batch in the leaf, as executed
+    int accumulation = 0, chunk = 0,
+        micro_batch = 0;  // the micro-batch in the accumulation, as executed
     detail::program which = detail::program::forward;
     int group = 0;
     long nanoseconds = 0;
   };
   /// Whether a launch is part of action a. A program that is not F, B, W or R alone is B and W in
   /// one.
-  static bool belongs(launched const& k, action const& a) {
-    using enum action_kind;
+  static bool belongs(launched const& k, schedules::action const& a) {
+    using enum schedules::action_kind;
     bool const same_program =
         k.which == detail::program::forward           ? a.kind == forward
         : k.which == detail::program::backward_input  ? a.kind == backward_input
@@ -240,5 +249,7 @@ class seen_kernels {
       std::vector<std::vector<launched>>(Trainer::compiled::ranks);
   std::vector<std::vector<launched>> gathered_;  // of all replicas' ranks
 };
+
+}  // namespace drawings
 
 }  // namespace pp

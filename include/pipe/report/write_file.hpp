@@ -13,6 +13,8 @@
 
 namespace pp {
 
+namespace files {
+
 /// Writes a file atomically: see atomic_file.
 ///
 /// throws: file_error, as atomic_file does
@@ -21,5 +23,7 @@ inline void write_file(std::string const& path, std::string_view text) {
   file.write(text);
   file.commit();
 }
+
+}  // namespace files
 
 }  // namespace pp

@@ -16,14 +16,14 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// Real samples of a micro-batch: d.samples, fewer in the one that is padded, 0 after the end of
+/// The real samples of a micro-batch: d.samples, fewer in a padded micro-batch, 0 after the end of
 /// the mini-batch.
 inline int samples_in(pipeline_description const& d, job const& j, int micro_batch) {
   int const left = j.batch.samples - micro_batch * d.samples;
   return left < 0 ? 0 : left < d.samples ? left : d.samples;
 }
-/// The first row of a loss among those of a micro-batch; for the number behind the last one their
-/// end.
+/// The first row of a loss among the rows of a micro-batch; for number d.losses the end of all
+/// rows.
 inline int first_row_of(pipeline_description const& d, job const& j, int loss) {
   if (loss == d.losses) return d.loss_rows;
   return loss == 0 ? 0 : j.loss.further.items[loss - 1].rows_before * d.samples;
@@ -33,26 +33,26 @@ inline int first_row_of(pipeline_description const& d, job const& j, int loss) {
 inline void set_context(launch_context& a, pipeline_description const& d, job const& j,
                         int micro_batch) {
   a.valid_samples = samples_in(d, j, micro_batch);
-  // The first micro-batch overwrites the gradients of the previous step, unless the run continues
-  // it.
+  // The first micro-batch overwrites the gradients of the run before, unless this run accumulates
+  // onto them.
   a.accumulate = micro_batch > 0 || j.part.continues;
   a.training = a.wants_gradient = j.what == job::kind::train;
 }
 
-/// Base addresses of the memory regions of a chunk and a micro-batch. Operands are offsets from
-/// them.
+/// Base addresses of the memory regions of a chunk and a micro-batch. The address of an operand is
+/// an offset in a region.
 struct region_bases {
-  /// By region; null for one that the chunk does not have, such as boundary_in of chunk 0.
+  /// By region; null for a region that the chunk does not have, such as boundary_in of chunk 0.
   char* region[region_count];
   char* at(address const& a) const { return region[int(a.where)] + a.offset; }
   void set(detail::region where, char* p) { region[int(where)] = p; }
 };
 
-/// The bases of all regions in ranks' arenas, for chunk c and its rank for a micro-batch.
-/// memory(rank): start of an arena; received(transfer): address at which a neighbour's values are
-/// read. shift: added to a micro-batch's number for rings. older: bytes from parameters, buffers
-/// and transposed copies to those that are read. The executor sets the rest: inputs, labels and
-/// random streams.
+/// The bases of all regions in the ranks' arenas, for chunk c and the holder that runs it for
+/// micro-batch mb. memory(rank): start of an arena; received(transfer): address at which a
+/// neighbour's values are read. shift: added to the micro-batch's number in rings. older: bytes
+/// from the newest parameters, buffers and transposed copies to the version that is read. The
+/// executor sets the other regions: inputs, labels and random streams.
 template <class Memory, class Received>
 region_bases arena_bases(pipeline_description const& d, int c, int mb, Memory const& memory,
                          Received const& received, int shift = 0, long older = 0) {
@@ -70,19 +70,19 @@ region_bases arena_bases(pipeline_description const& d, int c, int mb, Memory co
   b.set(region::copies, weights + chunk.copies);
   b.set(region::transposed, weights + chunk.transposed + older);
   b.set(region::record, values + chunk.set_for(mb).records.at(n));
-  b.set(region::pending, values + chunk.pending.at(n));
+  b.set(region::pending, values + chunk.rings.pending.at(n));
   // Shared by the chunks of the rank, which executes one action at a time.
   b.set(region::scratch, mine + d.rank[holder.rank].scratch);
-  b.set(region::boundary_out, values + chunk.boundary.at(n));
-  b.set(region::gradient_out, values + chunk.gradient.at(n));
+  b.set(region::boundary_out, values + chunk.rings.boundary.at(n));
+  b.set(region::gradient_out, values + chunk.rings.gradient.at(n));
   if (c > 0) b.set(region::boundary_in, received(values_into(d, c, n)));
   if (c + 1 < d.chunks) b.set(region::gradient_in, received(gradients_into(d, c, n)));
   return b;
 }
 
 /// Calls need(chunk, milestone, micro-batch) for each dependency of an action: the operands that
-/// neighbouring chunks produce, and a free slot for the result. A negative micro-batch is no
-/// dependency.
+/// neighbouring chunks produce, and a free slot for the result. For a negative micro-batch there is
+/// nothing to wait for.
 ///
 /// A W or an R alone has no dependency: it reads what F and B of the same micro-batch, earlier on
 /// the same rank, have waited for.
@@ -92,19 +92,19 @@ void for_each_need(pipeline_description const& d, action const& a, Need const& n
   bool const last = c == d.chunks - 1;
   if (a.kind == action_kind::forward) {
     if (c > 0) need(c - 1, milestone::forward, mb);
-    // The slot is free once its last micro-batch has been read.
-    if (!last) need(c + 1, milestone::release, d.chunk[c].boundary.before(mb));
+    // The slot is free once the micro-batch that used it before has been read.
+    if (!last) need(c + 1, milestone::release, d.chunk[c].rings.boundary.before(mb));
   } else if (detail::makes_input_gradient(a.kind)) {
     if (!last) need(c + 1, milestone::input_gradient, mb);
-    if (c > 0) need(c - 1, milestone::release, d.chunk[c].gradient.before(mb));
+    if (c > 0) need(c - 1, milestone::release, d.chunk[c].rings.gradient.before(mb));
   }
 }
 
-/// Runs an action by the executor's operations: run(set, program), relay(copied list, count),
+/// Runs an action by the executor's operations: run(set, program), relay(list of copied),
 /// copy_output(address of the model's output), publish(milestone).
 ///
-/// U does nothing here: it is part of the end of the run. R runs where the chunk has a program for
-/// it; otherwise recomputation is part of the backward program.
+/// U does nothing here: the update is part of the end of the run. R runs the chunk's program of
+/// recomputation; in a chunk without one, recomputation is part of the backward program.
 ///
 /// law: a milestone is published after all programs and copies that it stands for
 template <class Run, class Relay, class CopyOutput, class Publish>
@@ -114,7 +114,7 @@ void run_action(pipeline_description const& d, job const& j, action const& a, Ru
   program_set const& set = chunk.set_for(a.micro_batch);
   if (a.kind == action_kind::forward) {
     run(set, program::forward);
-    relay(chunk.passed_values, chunk.passed_value_count);
+    relay(chunk.passed_values);
     if (j.what == job::kind::infer && a.chunk == d.chunks - 1) copy_output(set.output);
     publish(milestone::forward);
     // No backward reads the chunk's input again.
@@ -125,7 +125,7 @@ void run_action(pipeline_description const& d, job const& j, action const& a, Ru
   bool const split = set.splits();
   if (detail::makes_input_gradient(a.kind)) {
     run(set, split ? program::backward_input : program::backward);
-    relay(set.passed_gradients, set.passed_gradient_count);
+    relay(set.passed_gradients);
     publish(milestone::input_gradient);
   }
   if (detail::makes_weight_gradient(a.kind)) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Mutual exclusion of calls to an engine. Its threads know its address, so it is allocated on the
-// heap behind a movable handle; a call during another call throws, instead of racing or waiting
-// forever.
+// Mutual exclusion of calls to an engine. The engine's threads know its address, so the engine is
+// allocated on the heap behind a movable handle. A call during another call throws, instead of
+// racing or waiting forever.
 #pragma once
 
 #include <atomic>
@@ -33,27 +33,27 @@ class occupancy {
     if (!state_.compare_exchange_strong(found, in_use)) refuse(found);
     user_.store(pthread_self());
   }
-  /// Ends the call, and wakes a thread that waits in close().
+  /// Ends the call, and wakes a thread that waits in close() for it.
   void leave() noexcept {
     beat();
-    user_.store({});  // before another thread's call begins, which close() could take for ours
+    user_.store({});  // before another thread's call begins, which close() could take for this one
     int found = in_use;
     if (state_.compare_exchange_strong(found, idle)) return;
     state_.store(closed);
     state_.notify_all();
   }
 
-  /// Waits for the call in progress and rejects all later ones. Returns whether the object may be
-  /// destroyed. It may not in a forked process, which has no threads to join; inside one of its own
-  /// calls, which continues afterwards; or if another thread was found in a call, because it still
-  /// accesses the object.
+  /// Waits for the call in progress and rejects all later calls. Returns whether the object may be
+  /// destroyed. It may not be destroyed in a forked process, which has no threads to join; inside
+  /// of one of its own calls, which goes on afterwards; or if another thread was found in a call,
+  /// because that thread still accesses the object.
   [[gnu::cold]] bool close(bool is_own_thread) noexcept {
     if (process_ != this_process()) return false;
     for (int found = idle; found != closed; found = state_.load()) {
       if (found == idle && state_.compare_exchange_strong(found, closed)) return true;
       if (is_own_thread || pthread_equal(user_.load(), pthread_self()) != 0) return false;
-      // If the call ends before the exchange, this fails, the wait returns at once, and the loop
-      // looks again.
+      // If the call ends before the exchange, the exchange fails, the wait returns at once, and the
+      // loop looks again.
       if (found == in_use) state_.compare_exchange_strong(found, awaited);
       state_.wait(awaited);
     }
@@ -69,8 +69,8 @@ class occupancy {
       throw_error<error>(
           {"a run is in progress: a trainer takes one call at a time, and none from its own "
            "callbacks"});
-    // Most likely the program is exiting while this thread trains: the pause lets it exit without
-    // an exception from here.
+    // Most likely the program is exiting while this thread trains: the pause lets the program exit
+    // without an exception from here.
     sleep_for(5'000'000'000);
     throw_error<error>({"a call on a trainer that was destroyed: construct another one"});
   }
@@ -85,7 +85,7 @@ class occupancy {
 };
 
 /// Owner of a T on the heap that takes one call at a time. T::check() throws if the object is
-/// broken; T::is_own_thread() identifies its own threads.
+/// broken; T::is_own_thread() identifies the object's threads.
 ///
 /// law: enter() throws pp::error without effect, or excludes every other call until the returned
 ///      access is destroyed
@@ -136,7 +136,7 @@ class exclusive {
   access enter() const { return access(checked()); }
   /// Access without exclusion: within an `access`, or to members that need none.
   T* operator->() const { return &checked().value; }
-  /// Throws pp::error after a move.
+  /// throws: pp::error after a move
   void require() const { checked(); }
 
  private:

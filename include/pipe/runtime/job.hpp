@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The interface between a trainer and its engine: a job (one run over a mini-batch), its result,
-// and what a watcher sees of each launch on the way.
+// The interface between a trainer and its engine: a job, which is one run over a mini-batch, the
+// result of the run, and what a watcher sees of each launch.
 #pragma once
 
 #include <cstdint>
@@ -19,25 +19,25 @@ namespace pp {
 
 /// An executed action of a schedule and its times.
 ///
-/// units: nanoseconds from the start of the run; `waited`: duration of the wait before `start`
+/// units: nanoseconds from the start of the run; waited: the duration of the wait before `start`
 struct executed_action {
-  /// Of steps that overlap, its version counts from the weights before the first step of the call
-  /// of train(): a negative one is older; and micro-batches count through the leaves of a step. An
-  /// update is of all chunks of the rank.
-  action what;
-  int step = 0;  ///< of those of a call of train() that overlap, from 0
+  /// Where steps overlap, versions count from the weights before the first step of the call of
+  /// train(), and a negative version is older than these; micro-batches count through the
+  /// accumulations of a step. An update is of all chunks of the rank.
+  schedules::action what;
+  int step = 0;  ///< in the call of train(), from 0, where steps overlap
   long start = 0, end = 0, waited = 0;
 };
 
 namespace detail {
 
-/// Of steps that overlap, the last ones whose executed actions are kept.
+/// The number of last steps whose executed actions are kept, where steps overlap.
 inline constexpr int recorded_steps = 4;
 
-/// Type-erased access to the operands of a launch, made by the engine that ran it.
+/// Type-erased access to the operands of a launch, made by the engine that ran the launch.
 ///
-/// `of`: the engine's record of the launch, passed to both functions. values(of, k): elements of
-/// operand k; first_not_finite(of): an operand number, or -1.
+/// `of`: the engine's record of the launch, passed to both functions. values(of, k): the elements
+/// of operand k; first_not_finite(of): the number of an operand, or -1.
 struct operand_reader {
   void* of = nullptr;
   void const* (*values)(void* of, int operand) = nullptr;
@@ -46,8 +46,8 @@ struct operand_reader {
 
 }  // namespace detail
 
-/// A kernel launch that has just run, as its watcher receives it. Ranks call the watcher
-/// concurrently, each for its own launches. Data is read or downloaded only on request.
+/// A kernel launch that has just run, as a watcher receives it. Ranks call the watcher
+/// concurrently, each for its own launches. Operands are read or downloaded only on request.
 struct launch_seen {
   int rank = 0, chunk = 0;
   int micro_batch = 0;  ///< in the mini-batch
@@ -63,30 +63,29 @@ struct launch_seen {
   /// The elements of operand k: an array of operands[k].elements values of the trainer's element
   /// type, valid during the call. On a GPU they are downloaded.
   void const* values(int k) const { return reader.values(reader.of, k); }
-  /// The first operand with a value that is not finite, or -1. A GPU searches in its own memory.
+  /// The first operand with a value that is not finite, or -1. A GPU searches in device memory.
   int first_not_finite() const { return reader.first_not_finite(reader.of); }
   bool all_finite() const { return first_not_finite() < 0; }
 };
 
 namespace detail {
 
-/// The place of a mini-batch: the program's arrays in the memory of the host or of the device; or,
-/// in that of the engine, as it was prefetched (on the host: copied, and padded to whole
-/// micro-batches), or as the run before has read it.
+/// The place of a mini-batch. host, device: the program's arrays in the memory of the host or of a
+/// device. loaded: the engine's memory, prefetched, or on the host copied and padded to whole
+/// micro-batches. staged: the engine's memory, where the run before has read the same mini-batch.
 enum class data_place : unsigned char { host, device, loaded, staged };
 
-/// The arrays of a run: of `samples` samples each, valid until the run ends; null: not given.
+/// The arrays of a run: `samples` samples each, valid until the run ends; null: not given.
 struct job_batch {
   void const* input[max_inputs]{};
   void const* label = nullptr;
   void* output = nullptr;  ///< infer: the model's output before the loss
   data_place place = data_place::host;
   bool output_is_on_device = false;
-  /// If arrays are in a program's device memory: the cudaStream_t behind whose work they are
-  /// accessed.
+  /// If arrays are in device memory: the cudaStream_t behind whose work they are accessed.
   void* stream = nullptr;
   int samples = 0;               ///< in the mini-batch, at most as planned
-  std::uint64_t label_hash = 0;  ///< of what all processes read: see hash_labels
+  std::uint64_t label_hash = 0;  ///< of labels, weights and targets: see hash_labels
 };
 
 /// The terms of a run's losses. None is read in inference.
@@ -94,19 +93,20 @@ struct job_loss {
   double terms = 1;           ///< divisor of the loss, positive
   double counted = 1;         ///< sum of the weights of its terms; may be 0, unlike `terms`
   double gradient_terms = 1;  ///< divisor of gradients in backward
-  further_losses further{};   ///< those of the model beside the first
+  further_losses further{};   ///< the losses of the model beside the first
 
   /// Sets the divisors from the sum of the weights of the terms.
   void count(double weights) {
     counted = weights;
     terms = gradient_terms = loss_divisor(weights);
   }
-  /// The sum of the weights of the terms of loss i; 1 of a sum.
+  /// The sum of the weights of the terms of loss i; 1 if the loss is a sum.
   constexpr double terms_of(int i) const { return i == 0 ? counted : further.items[i - 1].counted; }
   bool has_terms() const {
     return detail::has_terms(further, [this](int i) { return terms_of(i); });
   }
-  /// The value of each loss, of the sums of their terms; 0 of one without terms: see loss_of.
+  /// The value of each loss, from the sums of the losses' terms; 0 for a loss without terms: see
+  /// loss_of.
   [[gnu::cold]] loss_values means_of(double const* sums) const {
     loss_values all(sums, 1 + further.count);
     all.items[0] /= terms;
@@ -118,18 +118,19 @@ struct job_loss {
 
 struct job;
 
-/// Which part of a step a run is: one of the leaves of its mini-batch, or one of the mini-batches
-/// that are accumulated.
+/// The part of a step that a run is: one of the accumulations of a mini-batch, or one of the
+/// mini-batches that are accumulated.
 struct job_part {
-  /// Which leaf this is, of how many here. Only the last one has results. Replicas: how many run
-  /// leaves; on the host shares[replicas] says how many each, which lives during the run: see
-  /// leaf_division.
-  int leaf = 0, leaves = 1, replicas = 1;
+  /// The number of the accumulation among the `accumulations` that this process runs, the last of
+  /// which has results. replicas: the number of replicas that run accumulations. shares[replicas]:
+  /// on the host, the number of accumulations of each replica, valid during the run: see
+  /// accumulation_division.
+  int accumulation = 0, accumulations = 1, replicas = 1;
   int const* shares = nullptr;
-  job const* whole = nullptr;  ///< of a leaf: the job of its mini-batch, while it runs
-  int first_micro_batch = 0;   ///< of the leaf, in the mini-batch
-  /// Index of the first sample, for random bits: as many as the mini-batches accumulated before
-  /// this one, and the leaves before this one, have.
+  job const* whole = nullptr;  ///< of an accumulation: the job of the mini-batch, during the run
+  int first_micro_batch = 0;   ///< of the accumulation, in the mini-batch
+  /// Index of the first sample, for random bits: the number of samples of mini-batches accumulated
+  /// before this run, and of accumulations before this accumulation.
   long first_sample = 0;
   bool continues = false;     ///< train: accumulates onto the gradients of the previous run
   bool is_continued = false;  ///< train: the next run accumulates onto these gradients
@@ -143,17 +144,17 @@ struct job_update {
   /// Every gradient element is clipped to [-clip_value, clip_value]; 0: no clipping.
   double clip_value = 0;
   double clip_norm = 0;  ///< bound of the global norm, after clip_value; 0: no clipping
-  long samples = 0;      ///< of all runs that the update counts: the divisor of buffers' sums
+  long samples = 0;      ///< of all runs in this update: the divisor of buffers' sums
 };
 
-/// A function that is called after every launch; null: none is.
+/// A function that is called after every launch; null: no function.
 struct launch_watch {
   void (*see)(void* of, launch_seen const&) = nullptr;
   void* of = nullptr;
 };
 
 /// A run over a mini-batch: what to compute, on which data, with which scale factors. Each group of
-/// fields is of one phase of the run.
+/// fields belongs to one phase of the run.
 struct job {
   enum class kind : unsigned char { train, evaluate, infer };
   kind what = kind::evaluate;
@@ -170,11 +171,12 @@ struct job {
 
 /// Result of a run over a mini-batch. Inference sets only `seconds`; evaluation has no gradient.
 struct step_result {
-  /// Mean over the mini-batch, before the update; of several losses their weighted sum.
+  /// Mean over the mini-batch, before the update; for several losses the weighted sum of their
+  /// means.
   double loss = 0;
   double gradient_norm = 0;  ///< global, before clipping
   double seconds = 0;
-  /// Fraction of the ranks' time spent waiting for each other. On a GPU NaN, unless
+  /// Fraction of the ranks' time that they spent waiting for each other. On a GPU NaN, unless
   /// executor_settings::timeline is set or the run is watched.
   double bubble = 0;
   double loss_scale = 1;  ///< FP16: factor of the loss in this step
@@ -185,14 +187,15 @@ struct step_result {
 
 namespace detail {
 
-/// Runs that are reported while they run, because those of the same kind before them (steps,
-/// evaluations, inferences) were faster. Only time in which the process ran counts.
+/// The report of a run that takes much longer than earlier runs of its kind (steps, evaluations,
+/// inferences), while it runs. Only time in which the process ran counts.
 struct slow_runs {
-  /// Times the median duration of the last 31 runs, or of at least 7; 0: no run is slow.
+  /// A run is slow after `factor` times the median duration of the last 31 runs, or of at least 7
+  /// runs; 0: no run is slow.
   double factor = 10;
   std::chrono::milliseconds at_least{10'000};
-  /// Called at most once in a run, as executor_settings::on_timeout; null: no run is slow. An
-  /// exception from it fails the run.
+  /// Called at most once in a run, on the same thread as executor_settings::on_timeout; null: no
+  /// run is slow. An exception from the call fails the run.
   void (*report)(std::string_view report) = print_report;
 };
 
@@ -204,18 +207,20 @@ struct executor_settings {
   patience waiting{};
   /// Called once, on the thread that called the trainer, when a run times out, with a table of each
   /// rank's current activity; null: no call. The trainer's call then throws only after a rank that
-  /// is stuck in a kernel has returned, because it uses the caller's memory; a program that cannot
-  /// wait for it sets abort_with_report.
+  /// is stuck in a kernel has returned, because the kernel uses the caller's memory; a program that
+  /// cannot wait for the kernel sets abort_with_report.
   void (*on_timeout)(std::string_view report) = print_report;
   slow_runs slow{};
-  /// With SumBySpeed: how fast this process is beside the others, in any unit, for its share of the
-  /// leaves; given in all of them, or in none. 0: it is measured.
+  /// With GradientAccumulationBySpeed: the speed of this process, in any unit that all processes
+  /// share, for its share of the accumulations; given in all processes, or in none. 0: the speed is
+  /// measured.
   double speed = 0;
   /// Binds the threads of ranks to consecutive cores, if there are enough. Only for a program that
-  /// has the machine to itself: two programs that bind share the first cores and leave others idle.
+  /// has the machine to itself: two programs that bind their threads share the first cores and
+  /// leave other cores idle.
   bool pin = false;
   /// On a GPU: records events around every action, for step_result::bubble, executed() and
-  /// timelines. Watched runs, and all runs on the host, have these times in any case.
+  /// timelines. Watched runs, and all runs on the host, record these times in any case.
   bool timeline = false;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The values of a model's losses in a run.
+// The values of the losses of a model in a run.
 #pragma once
 
 #include <limits>
@@ -11,7 +11,7 @@ namespace pp {
 
 /// The value of each loss of a model, in the order of Trainer::loss_names: before LossWeight.
 ///
-/// law: Trainer::loss_names.size() of them; none in an inference
+/// law: size() is Trainer::loss_names.size(), or 0 in an inference
 struct loss_values {
   double items[detail::most_losses]{};
   int count = 0;
@@ -29,7 +29,8 @@ struct loss_values {
 
 namespace detail {
 
-/// Whether a loss that is trained has terms. counted(i): the sum of the weights of those of loss i
+/// Whether a loss that is trained has terms. counted(i): the sum of the weights of the terms of
+/// loss i
 template <class Counted>
 constexpr bool has_terms(further_losses const& further, Counted const& counted) {
   bool any = counted(0) > 0;
@@ -37,8 +38,9 @@ constexpr bool has_terms(further_losses const& further, Counted const& counted) 
     any = any || (further.items[i].weight > 0 && counted(i + 1) > 0);
   return any;
 }
-/// The loss of a mini-batch, of the value of each, which without terms is 0. As a mean over nothing
-/// has no value, those become NaN; so is the result if no loss has terms.
+/// The loss of a mini-batch: the weighted sum of `each`, in which a loss without terms is 0. Since
+/// the mean of no terms has no value, such a loss becomes NaN in `each` afterwards; the result is
+/// NaN if no loss has terms.
 template <class Counted>
 constexpr double loss_of(loss_values& each, further_losses const& further, Counted const& counted) {
   constexpr double no_value = std::numeric_limits<double>::quiet_NaN();

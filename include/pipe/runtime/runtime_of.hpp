@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The run-time part of a backend. Specialized next to each engine: runtime/host/engine.hpp,
-// runtime/cuda/engine.cuh. The compiler asks it for sizes of memory that depend on kernels.
+// The run-time part of a backend, specialized next to each engine: runtime/host/engine.hpp,
+// runtime/cuda/engine.cuh. The plan takes from it the sizes of memory that depend on kernels.
 #pragma once
 
 namespace pp::detail {
 
-/// The engine of a backend, and the memory that it needs besides the model's values. Members of a
-/// specialization:
+/// The engine of a backend, and the memory that the engine needs besides the model's values.
+/// Members of a specialization:
 ///
 ///     engine<P>               executes compiled pipeline P
 ///     workspace_bytes<P>()    workspace of the kernel groups of P, per thread

@@ -6,6 +6,8 @@
 
 namespace pp {
 
+namespace schedules {
+
 /// The computation of an action, for one chunk of the model and one micro-batch.
 enum class action_kind : unsigned char {
   forward,          ///< F:  the chunk's output; stores what its backward needs
@@ -16,11 +18,17 @@ enum class action_kind : unsigned char {
   update  ///< U:  the optimizer step, with all gradients up to and including `micro_batch`
 };
 
+}  // namespace schedules
+
 namespace detail {
+
+using namespace schedules;
 
 inline constexpr int action_kinds = 6;
 
 }  // namespace detail
+
+namespace schedules {
 
 /// An entry of a schedule.
 struct action {
@@ -41,6 +49,8 @@ constexpr char const* short_name(action_kind kind) {
   constexpr char const* names[detail::action_kinds] = {"F", "B", "W", "BW", "R", "U"};
   return static_cast<int>(kind) < detail::action_kinds ? names[static_cast<int>(kind)] : "?";
 }
+
+}  // namespace schedules
 
 namespace detail {
 

@@ -30,6 +30,8 @@ constexpr int ring_length(int step, int micro_batches, scratch<long> const& from
 
 }  // namespace detail
 
+namespace schedules {
+
 /// The slots that a timeline needs between `boundary` and `boundary + 1`. A value occupies its slot
 /// from the start of the F that writes it to the end of the last action that reads it: BW or W of
 /// the next chunk, or the next chunk's F in a forward-only table. A gradient occupies its slot from
@@ -85,5 +87,7 @@ constexpr detail::slot_count boundary_slots(Problem const& problem, Table const&
       detail::ring_length(replicas(table.where, boundary), micro_batches, value_from, value_until),
       gradients};
 }
+
+}  // namespace schedules
 
 }  // namespace pp

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <climits>
 
-#include <pipe/schedule/rank_step.hpp>
+#include <pipe/schedule/rank_instruction.hpp>
 #include <pipe/schedule/validate.hpp>
 
 namespace pp {
@@ -32,13 +32,14 @@ constexpr int receiver_of(Problem const& problem, Table const& table, int rank, 
 
 }  // namespace detail
 
-/// The list of steps of every rank.
+namespace schedules {
+
+/// The list of instructions of every rank.
 ///
 /// law:   on each directed pair of ranks, sends and receives are the same transfers in the same
 ///        order
-/// law:   every rank reaches the end of its steps also where a send and its receive complete
-/// together
-///        and each side blocks until then
+/// law:   every rank reaches the end of its instructions also where a send and its receive complete
+///        together and each side blocks until then
 /// law:   a value is received before it is read, and sent as soon as it is ready
 /// law:   a rank with k `slots` at a boundary, micro-batch n in slot n % k, has read the old value
 ///        of a slot for the last time before it receives the next
@@ -51,49 +52,53 @@ constexpr auto communicate(Problem const& problem, Table const& table, Slots con
   // its inputs.
   struct event {
     long time = 0;
-    int turn = 0, from = 0, to = 0;
+    int number = 0, from = 0, to = 0;
     action of{};
     constexpr bool operator<(event const& b) const {
-      return time != b.time ? time < b.time : turn < b.turn;
+      return time != b.time ? time < b.time : number < b.number;
     }
   };
   struct moment {
     long time = 0;
-    int turn = 0;
+    int number = 0;
   };
   int total = 0;
   for (int rank = 0; rank < problem.ranks; ++rank) total += table.size(rank);
   auto events = detail::scratch<event>(total);
   auto begun = table.template like<moment>();
-  int count = 0, turn = 0;
+  int count = 0, number = 0;
   auto paper = detail::execution<Problem, Table, Slots>(problem, table, slots);
   paper.run([&](int rank, long start, long, long ready) {
     action const a = table.at(rank, begun.size(rank));
-    begun.push(rank, moment{start, turn});
+    begun.push(rank, moment{start, number});
     if (int const to = detail::receiver_of(problem, table, rank, a); to >= 0)
-      events.item[count++] = event{ready, turn, rank, to, a};
-    ++turn;
+      events.item[count++] = event{ready, number, rank, to, a};
+    ++number;
   });
   std::sort(events.item, events.item + count);
 
-  auto steps = table.template like<detail::rank_step, 3>();
+  auto instructions = table.template like<detail::rank_instruction, 3>();
   auto next = detail::scratch<int>(problem.ranks);
-  auto const compute_until = [&](int rank, long time, int last_turn) {
+  auto const compute_until = [&](int rank, long time, int last_number) {
     for (int& i = next.item[rank]; i < begun.size(rank); ++i) {
       moment const m = begun.at(rank, i);
-      if (m.time > time || (m.time == time && m.turn > last_turn)) break;
-      steps.push(rank, detail::rank_step{detail::step_kind::compute, table.at(rank, i), -1});
+      if (m.time > time || (m.time == time && m.number > last_number)) break;
+      instructions.push(
+          rank, detail::rank_instruction{detail::instruction_kind::compute, table.at(rank, i), -1});
     }
   };
   for (int e = 0; e < count; ++e) {
     event const& t = events.item[e];
-    compute_until(t.from, t.time, t.turn);
-    compute_until(t.to, t.time, t.turn);
-    steps.push(t.from, detail::rank_step{detail::step_kind::send, t.of, t.to});
-    steps.push(t.to, detail::rank_step{detail::step_kind::receive, t.of, t.from});
+    compute_until(t.from, t.time, t.number);
+    compute_until(t.to, t.time, t.number);
+    instructions.push(t.from, detail::rank_instruction{detail::instruction_kind::send, t.of, t.to});
+    instructions.push(t.to,
+                      detail::rank_instruction{detail::instruction_kind::receive, t.of, t.from});
   }
   for (int rank = 0; rank < problem.ranks; ++rank) compute_until(rank, LONG_MAX, INT_MAX);
-  return steps;
+  return instructions;
 }
+
+}  // namespace schedules
 
 }  // namespace pp

@@ -8,6 +8,8 @@
 
 namespace pp {
 
+namespace schedules {
+
 /// The idle ends of a rank's step.
 ///
 /// law: an exchange of the rank's gradients that takes at most `drain` delays no step. Where each
@@ -39,5 +41,7 @@ constexpr exchange_window window_of(Table const& table, timeline<Rows> const& wh
   }
   return w;
 }
+
+}  // namespace schedules
 
 }  // namespace pp

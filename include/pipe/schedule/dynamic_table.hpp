@@ -15,6 +15,8 @@
 
 namespace pp {
 
+namespace schedules {
+
 /// One growing list of `T` per rank.
 ///
 /// throws: pp::error for a rank or a position that does not exist
@@ -50,6 +52,8 @@ struct dynamic_rows {
   }
 };
 
+}  // namespace schedules
+
 namespace detail {
 
 /// A table of any size, for run time, on a placement of type Where.
@@ -75,6 +79,8 @@ struct dynamic_table_on : dynamic_rows<action> {
 };
 
 }  // namespace detail
+
+namespace schedules {
 
 /// A table of any size, for run time.
 using dynamic_table = detail::dynamic_table_on<placement>;
@@ -105,5 +111,7 @@ template <schedule_policy Policy, pipeline_problem Problem>
 dynamic_table make_dynamic_table(Problem const& problem) {
   return make_dynamic_table<Policy>(problem, Policy::where);
 }
+
+}  // namespace schedules
 
 }  // namespace pp

@@ -24,16 +24,16 @@ struct rank_event {
 class event_queue {
  public:
   constexpr explicit event_queue(int ranks)
-      : leaves_(leaves_for(ranks)), time_(leaves_, LONG_MAX), winner_(2 * leaves_) {
-    for (int i = 2 * leaves_ - 1; i > 0; --i)
-      winner_.item[i] = i >= leaves_ ? i - leaves_ : winner_.item[2 * i];
+      : width_(width_for(ranks)), time_(width_, LONG_MAX), winner_(2 * width_) {
+    for (int i = 2 * width_ - 1; i > 0; --i)
+      winner_.item[i] = i >= width_ ? i - width_ : winner_.item[2 * i];
   }
   constexpr bool empty() const { return time_.item[winner_.item[1]] == LONG_MAX; }
 
   /// Sets the event of its rank.
   constexpr void put(rank_event e) {
     time_.item[e.rank] = e.time;
-    for (int i = (leaves_ + e.rank) / 2; i > 0; i /= 2) {
+    for (int i = (width_ + e.rank) / 2; i > 0; i /= 2) {
       int const left = winner_.item[2 * i], right = winner_.item[2 * i + 1];
       winner_.item[i] = time_.item[right] < time_.item[left] ? right : left;
     }
@@ -47,15 +47,15 @@ class event_queue {
   }
 
  private:
-  static constexpr int leaves_for(int ranks) {
-    int leaves = 1;
-    while (leaves < ranks) leaves *= 2;
-    return leaves;
+  static constexpr int width_for(int ranks) {
+    int width = 1;
+    while (width < ranks) width *= 2;
+    return width;
   }
 
-  int leaves_;
+  int width_;
   scratch<long> time_;   // of the rank's event; LONG_MAX for none
-  scratch<int> winner_;  // the earliest rank below a node; node 1 is the root, the leaves come last
+  scratch<int> winner_;  // the earliest rank below a node; node 1 is the root, the ranks come last
 };
 
 }  // namespace pp::detail

@@ -2,10 +2,10 @@
 //
 // The simulated execution of a table. Every rank runs its actions in order, each as soon as the
 // rank is free and its inputs are ready; the outcome does not depend on the order in which ranks
-// are visited. `validate` asks whether every rank reaches its end, `simulate` asks when. A blocked
-// rank waits in the list of the one result that the rank misses, so the work is linear in the
-// number of actions. In a static_assert linear work matters: compilers allow about a million steps
-// (clang++: statements), which is why this file uses few and long statements.
+// are visited. `schedules::validate` asks whether every rank reaches its end, `schedules::simulate`
+// asks when. A blocked rank waits in the list of the one result that the rank misses, so the work
+// is linear in the number of actions. In a static_assert linear work matters: compilers allow about
+// a million steps (clang++: statements), which is why this file uses few and long statements.
 #pragma once
 
 #include <type_traits>

@@ -14,6 +14,8 @@
 
 namespace pp {
 
+namespace schedules {
+
 /// Lower bounds on the makespan (from the first F to the last W) and on the stage-local span of any
 /// schedule with a flush on a placement.
 ///
@@ -82,5 +84,7 @@ constexpr flush_floor floor_of(Problem const& problem, placement where = placeme
   }
   return floor;
 }
+
+}  // namespace schedules
 
 }  // namespace pp

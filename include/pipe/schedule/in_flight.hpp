@@ -19,6 +19,8 @@ inline constexpr int all_chunks = -1;
 
 }  // namespace detail
 
+namespace schedules {
+
 /// The maximum number of micro-batches in flight at once in one chunk of a rank. The chunk needs
 /// this number of stash records: the n-th micro-batch of a replica is in record n % peak. For
 /// `all_chunks`: the maximum over all chunks of the rank together. Forward-only: 1.
@@ -36,6 +38,8 @@ constexpr int peak_in_flight(Table const& table, int rank, int chunk = detail::a
   }
   return peak;
 }
+
+}  // namespace schedules
 
 namespace detail {
 
@@ -148,6 +152,8 @@ constexpr void for_each_memory(Problem const& problem, Table const& table, int r
 
 }  // namespace detail
 
+namespace schedules {
+
 /// The peak memory of a rank's activations, in the unit of the problem's memory_change.
 ///
 /// throws: pp::error if there is no such rank
@@ -158,5 +164,7 @@ constexpr long peak_memory(Problem const& problem, Table const& table, int rank)
                           [&](int, long live, long) { peak = live > peak ? live : peak; });
   return peak;
 }
+
+}  // namespace schedules
 
 }  // namespace pp

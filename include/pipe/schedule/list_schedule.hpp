@@ -12,6 +12,8 @@
 
 namespace pp {
 
+namespace schedules {
+
 /// Fills `table` with F and BW of all chunks as if each took one slot and hops took none; the order
 /// is the same for other times. Of the actions whose inputs are ready a rank takes the one with the
 /// smallest order(action). may(action, in_flight) says whether an F may begin while `in_flight`
@@ -66,5 +68,7 @@ constexpr void list_schedule(Problem const& problem, Table& table, Order order, 
         ++of_best->backward, gradients[best.chunk * m + best.micro_batch] = slot;
     }
 }
+
+}  // namespace schedules
 
 }  // namespace pp

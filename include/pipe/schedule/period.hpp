@@ -10,7 +10,7 @@
 // A graph of actions and not a matrix of ranks: in a matrix each slot, and each value under way
 // between steps, would be a state. The first policy is what delayed each action in the second of
 // two simulated steps, nearly always the best one. The period is a fraction, as a slowest cycle may
-// span several updates. The verdict on an update has no edge: that a step's first backward has
+// span several updates. The outcome of an update has no edge: that a step's first backward has
 // passed all stages after they updated is a law of every family with a flush.
 //
 // source: Howard's policy iteration, as in Cochet-Terrasson et al., Numerical computation of
@@ -130,10 +130,10 @@ class repeated_step {
   /// micro-batches are on the ranks on which those of the first step are.
   constexpr int late_step(Where const& where, [[maybe_unused]] Slots const& slots) const {
     long longest = 1;
-    int turns = 1;
+    int pairs = 1;
     for (int c = 0; c < problem_.chunks; ++c) {
       int const copies = replicas(where, c);
-      turns = turns_of(turns, copies);
+      pairs = pairs_of(pairs, copies);
       if constexpr (bounded)
         if (c + 1 < problem_.chunks) {
           slot_count const ring = slots[static_cast<std::size_t>(c)];
@@ -143,7 +143,7 @@ class repeated_step {
         }
     }
     long const least = 1 + longest / micro_batches_;
-    return static_cast<int>((least + turns - 1) / turns * turns);
+    return static_cast<int>((least + pairs - 1) / pairs * pairs);
   }
 
   template <class Each>
@@ -353,6 +353,8 @@ constexpr auto repeated_step_of(Problem const& problem, Table const& table, Slot
 
 }  // namespace detail
 
+namespace schedules {
+
 /// The period of a table over channels of `slots[boundary]` slots; without `slots` no rank waits
 /// for a slot.
 ///
@@ -389,6 +391,8 @@ constexpr step_period period_of(Problem const& problem, int mini_batch,
   return detail::in_lowest_terms(mini_batch * one.time, one.steps);
 }
 
+}  // namespace schedules
+
 namespace detail {
 
 /// The period of Policy's steps, which overlap: the period of the table, or of a family without a
@@ -415,6 +419,8 @@ constexpr bool period_fits_a_constant(int ranks, int micro_batches) {
 
 }  // namespace detail
 
+namespace schedules {
+
 /// Calls use(rank, position) for the actions on a slowest cycle: only speeding up an action on a
 /// slowest cycle makes steps faster. A cycle may pass an action several times, in different steps.
 /// Returns the period.
@@ -429,5 +435,7 @@ constexpr step_period for_each_critical_of_period(Problem const& problem, Table 
   step.for_each_critical(use);
   return period;
 }
+
+}  // namespace schedules
 
 }  // namespace pp

@@ -11,6 +11,8 @@
 
 namespace pp {
 
+namespace schedules {
+
 /// The rank of each chunk, with P ranks counted from 0.
 enum class placement : unsigned char {
   /// Chunk c on rank c; P chunks.
@@ -28,7 +30,11 @@ constexpr int replicas(placement where) { return where == placement::bidirection
 /// The number of ranks that hold one chunk: the n-th runs micro-batches n, n + replicas, ...
 constexpr int replicas(placement where, int) { return where == placement::bidirectional ? 2 : 1; }
 
+}  // namespace schedules
+
 namespace detail {
+
+using namespace schedules;
 
 /// The replica of a micro-batch, 0 .. replicas - 1.
 constexpr int replica_of(placement where, int micro_batch) {
@@ -55,10 +61,10 @@ constexpr char const* what_fits(placement where) {
 
 /// The number of micro-batches after which the same two holders meet at a boundary again, between
 /// chunks that have `before` and `after` holders.
-constexpr int turns_of(int before, int after) {
-  int turns = before;
-  while (turns % after != 0) turns += before;
-  return turns;
+constexpr int pairs_of(int before, int after) {
+  int pairs = before;
+  while (pairs % after != 0) pairs += before;
+  return pairs;
 }
 
 /// Whether the holders of a chunk add to one gradient, in the order of the micro-batches.
@@ -66,6 +72,8 @@ template <class Where>
 inline constexpr bool adds_in_order = false;
 
 }  // namespace detail
+
+namespace schedules {
 
 /// The number of chunks of a model when each of `ranks` ranks holds `chunks_per_rank`, replicas
 /// counted.
@@ -84,9 +92,11 @@ constexpr int rank_of(placement where, int ranks, int chunk, int micro_batch = 0
                                              : ranks - 1 - chunk % ranks;
 }
 
+}  // namespace schedules
+
 namespace detail {
 
-/// A placement: `placement`, or a type with the same functions.
+/// A placement: `schedules::placement`, or a type with the same functions.
 template <class W>
 concept chunk_placement = requires(W const& where, int i) {
   { rank_of(where, i, i, i) } -> std::same_as<int>;
@@ -100,6 +110,8 @@ static_assert(chunk_placement<placement>);
 
 }  // namespace detail
 
+namespace schedules {
+
 /// The index-th chunk of a rank, in model order (bidirectional: in the order of the replicas).
 constexpr int chunk_on(placement where, int ranks, int rank, int index) {
   bool const reversed =
@@ -107,5 +119,7 @@ constexpr int chunk_on(placement where, int ranks, int rank, int index) {
   int const within = reversed ? ranks - 1 - rank : rank;
   return replicas(where) == 1 ? index * ranks + within : within;
 }
+
+}  // namespace schedules
 
 }  // namespace pp

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The concept of a schedule family: a type with a few constants and one function. No registration,
-// no base class: a user-defined schedule is ten lines, and `validate` says whether it is correct.
+// no base class: a user-defined schedule is ten lines, and `schedules::validate` says whether it is
+// correct.
 //
 //     struct OneFOneB {
 //       static constexpr char const* name = "1f1b";
-//       static constexpr placement where = placement::straight;   // which rank holds which chunk
+//       static constexpr auto where = schedules::placement::straight;  // the rank of each chunk
 //       static constexpr int chunks_per_rank = 1;
 //       static constexpr bool splits_backward = false;            // B and W apart?
 //       static constexpr bool trains = true;                      // false: forward only
@@ -61,6 +62,8 @@ concept has_facts_of_schedule = requires(problem<> const& question, static_table
 
 }  // namespace detail
 
+namespace schedules {
+
 /// A schedule family: constant properties, and a `fill` that writes each rank's list.
 template <class P>
 concept schedule_policy = detail::has_facts_of_schedule<P> && requires {
@@ -93,6 +96,8 @@ constexpr char const* why_refused(Problem const& problem) {
   else
     return why_refused<Policy>(problem.ranks, problem.micro_batches);
 }
+
+}  // namespace schedules
 
 namespace detail {
 
@@ -187,6 +192,8 @@ constexpr long actions_per_rank(int micro_batches) {
 
 }  // namespace detail
 
+namespace schedules {
+
 /// Whether every compiler can make and prove the policy's table at compile time within its default
 /// limits: up to 16 ranks of two chunks and 128 micro-batches with B and W apart, unless the policy
 /// has its own fits_a_constant(ranks, micro_batches).
@@ -197,6 +204,8 @@ constexpr bool fits_a_constant(int ranks, int micro_batches) {
   else
     return ranks * detail::actions_per_rank<Policy>(micro_batches) <= 3 * 16 * 2 * 128;
 }
+
+}  // namespace schedules
 
 namespace wrong {
 template <int Number>
@@ -229,6 +238,8 @@ constexpr auto diagnose_table() {
 
 }  // namespace detail
 
+namespace schedules {
+
 /// The table of a policy for a problem known at compile time.
 ///
 /// law:   problem.ranks == Ranks and problem.micro_batches == MicroBatches
@@ -257,5 +268,7 @@ constexpr auto make_table() {
   problem<> const equal{Ranks, chunks, MicroBatches, 0, same_cost{}};
   return make_table<Policy, Ranks, MicroBatches>(equal, Policy::where);
 }
+
+}  // namespace schedules
 
 }  // namespace pp

@@ -42,6 +42,8 @@ struct memory_change {
 
 }  // namespace detail
 
+namespace schedules {
+
 /// The costs of one chunk per micro-batch. needs: times >= 0
 struct chunk_cost {
   long forward = 1;
@@ -63,8 +65,8 @@ struct same_cost {
   constexpr chunk_cost const& operator[](std::size_t) const { return each; }
 };
 
-/// Ranks, chunks, micro-batches and costs. `Costs` is any type indexed by chunk: `same_cost`,
-/// `static_vector<chunk_cost, N>`, `std::vector<chunk_cost>`.
+/// Ranks, chunks, micro-batches and costs. `Costs` is any type indexed by chunk:
+/// `schedules::same_cost`, `static_vector<chunk_cost, N>`, `std::vector<chunk_cost>`.
 template <class Costs = same_cost>
 struct problem {
   int ranks = 1;
@@ -137,5 +139,7 @@ constexpr auto unequal_times(int ranks, int micro_batches, chunk_cost const (&ea
   return problem<detail::static_vector<chunk_cost, Chunks>>{ranks, static_cast<int>(Chunks),
                                                             micro_batches, hop, costs};
 }
+
+}  // namespace schedules
 
 }  // namespace pp

@@ -2,7 +2,7 @@
 //
 // A verdict as a one-line compile error, for schedules that are proved without a pipeline:
 //
-//     static_assert(pp::proved<pp::validate(problem, table)>);
+//     static_assert(pp::schedules::proved<pp::schedules::validate(problem, table)>);
 #pragma once
 
 #include <pipe/base/diagnosis.hpp>
@@ -17,7 +17,7 @@ template <int Number>
 struct AtPosition;
 template <auto What>  // a fault, or another reason
 struct Because;
-template <action_kind Kind, int Chunk, int MicroBatch>
+template <schedules::action_kind Kind, int Chunk, int MicroBatch>
 struct ForAction;
 }  // namespace wrong
 
@@ -36,9 +36,13 @@ constexpr auto diagnose_schedule() {
 
 }  // namespace detail
 
+namespace schedules {
+
 /// True if V is free of faults; otherwise a compile error that names fault, rank, position and
 /// action.
 template <verdict V>
 inline constexpr bool proved = detail::accepted<decltype(detail::diagnose_schedule<V>())>::value;
+
+}  // namespace schedules
 
 }  // namespace pp

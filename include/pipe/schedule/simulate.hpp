@@ -11,6 +11,8 @@
 
 namespace pp {
 
+namespace schedules {
+
 /// The start and the end of an action, in the unit of the problem's times. The two actions of a
 /// pair divide its time, and the results of both are there at its end.
 struct time_span {
@@ -70,6 +72,8 @@ struct timeline {
   }
 };
 
+}  // namespace schedules
+
 namespace detail {
 
 /// throws: pp::error if a timeline has another number of ranks than the table, or more spans than
@@ -88,6 +92,8 @@ constexpr void require_spans(Table const& table, timeline<Rows> const& when) {
 
 }  // namespace detail
 
+namespace schedules {
+
 /// The timeline of a table over channels of `slots[boundary]` slots; without `slots` no rank waits
 /// for a slot.
 ///
@@ -105,5 +111,7 @@ constexpr auto simulate(Problem const& problem, Table const& table, Slots const&
   });
   return result;
 }
+
+}  // namespace schedules
 
 }  // namespace pp

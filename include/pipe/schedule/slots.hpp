@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The channel between two neighbouring chunks: a ring of k slots. The n-th micro-batch of a replica
-// uses slot n % k, and its writer waits until the value written k turns earlier has been read for
+// uses slot n % k, and its writer waits until the value written k values earlier has been read for
 // the last time. This is the strictest transport there is: bounded, in order, with no other buffer.
 // A schedule that runs on this transport runs on any.
 #pragma once

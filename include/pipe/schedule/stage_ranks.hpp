@@ -10,6 +10,8 @@
 
 namespace pp {
 
+namespace schedules {
+
 /// Stage s on ranks [first[s], first[s + 1]), which take micro-batches in turn.
 ///
 /// law:    rank_of(w, P, s, mb) == first[s] + mb mod replicas(w, s)
@@ -53,6 +55,8 @@ struct stage_ranks {
     return "a chunk for each stage, and the ranks of all stages";
   }
 };
+
+}  // namespace schedules
 
 namespace detail {
 

@@ -5,6 +5,8 @@
 
 namespace pp {
 
+namespace schedules {
+
 /// The long-run time of a step, exactly: `time` in `steps` steps, in lowest terms. 0 in 1: unknown.
 ///
 /// units: those of the problem's times
@@ -23,5 +25,11 @@ struct step_period {
     return a.time * b.steps < b.time * a.steps;
   }
 };
+
+}  // namespace schedules
+
+namespace detail {
+using namespace schedules;
+}  // namespace detail
 
 }  // namespace pp

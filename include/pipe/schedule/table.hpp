@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A schedule as a value: one list of actions per rank, and the placement of the chunks. The
-// algorithms of this folder are templates over the table, so the same code proves a `static_table`
-// in a static_assert and a `dynamic_table` (dynamic_table.hpp) of a thousand ranks at run time.
+// algorithms of this folder are templates over the table, so the same code proves a
+// `schedules::static_table` in a static_assert and a `schedules::dynamic_table` (dynamic_table.hpp)
+// of a thousand ranks at run time.
 #pragma once
 
 #include <concepts>
@@ -50,9 +51,11 @@ struct unplaced_action {
 
 }  // namespace detail
 
+namespace schedules {
+
 /// A table of compile-time capacity.
 ///
-/// Where: `placement`, or another chunk_placement, such as stage_ranks
+/// Where: `schedules::placement`, or another chunk_placement, such as stage_ranks
 template <int Ranks, int Capacity, class Where = placement>
 struct static_table : detail::static_rows<action, Ranks, Capacity> {
   Where where{};
@@ -76,6 +79,8 @@ struct static_table : detail::static_rows<action, Ranks, Capacity> {
 
 /// The maximum number of actions of a table: every count of them fits an int.
 inline constexpr long most_actions = 1L << 28;
+
+}  // namespace schedules
 
 namespace detail {
 

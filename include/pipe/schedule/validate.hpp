@@ -68,6 +68,8 @@ constexpr char const* describe(fault what) {
 
 }  // namespace detail
 
+namespace schedules {
+
 /// The first fault of a table: its `position`-th action of `rank`, which is `which`. For a missing
 /// action: the action, the rank that should run it, and the position past the end of its list.
 struct verdict {
@@ -79,6 +81,8 @@ struct verdict {
   constexpr bool ok() const { return what == fault::none; }
   constexpr char const* text() const { return detail::describe(what); }
 };
+
+}  // namespace schedules
 
 namespace detail {
 
@@ -247,7 +251,8 @@ constexpr verdict check_resources(Problem const& problem, Table const& table) {
 ///
 /// With unbounded slots no rank waits for a channel. For a schedule of F and BW this also proves
 /// channels of peak_in_flight(table, rank of c, c) slots between c and c + 1: the writer's own list
-/// puts the last read of a slot before its next write. `boundary_slots` finds smaller numbers.
+/// puts the last read of a slot before its next write. `schedules::boundary_slots` finds smaller
+/// numbers.
 ///
 /// needs: check_complete
 template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
@@ -311,6 +316,8 @@ constexpr verdict check_runs(Table const& table, bool recomputes = false) {
 
 }  // namespace detail
 
+namespace schedules {
+
 /// The first fault of a schedule, or none.
 ///
 /// cost: linear in the number of actions. With a compiler's default limits one constant evaluation
@@ -327,5 +334,7 @@ constexpr verdict validate(Problem const& problem, Table const& table,
   if (found.ok()) found = detail::check_progress(problem, table, slots);
   return found;
 }
+
+}  // namespace schedules
 
 }  // namespace pp

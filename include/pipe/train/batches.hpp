@@ -46,7 +46,7 @@ inline std::vector<std::size_t> shuffled_order(std::size_t n, std::uint64_t seed
   constexpr std::uint64_t stream = std::uint64_t(3) << 62;
   std::vector<std::size_t> order(n);
   for (std::size_t i = 0; i < n; ++i) {
-    philox_block const bits = random_block(seed, stream | epoch, i);
+    philox_block const bits = math::random_block(seed, stream | epoch, i);
     std::size_t const k = std::size_t((std::uint64_t(bits.word[1]) << 32 | bits.word[0]) % (i + 1));
     order[i] = order[k];
     order[k] = i;

@@ -35,7 +35,7 @@ struct gradient_report {
 
 /// Random number in (-1, 1): a function of (seed, stream, index).
 inline double check_number(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
-  return 2 * double(unit_uniform(random_block(seed, stream, index).word[0])) - 1;
+  return 2 * double(math::unit_uniform(math::random_block(seed, stream, index).word[0])) - 1;
 }
 
 /// Whether a model's losses in training and in evaluation differ: the model has a dropout or a

@@ -5,8 +5,8 @@
 //
 //     executed_run const run = gather_executed(trainer);  // in all processes
 //     for (executed_action const& a : run.rows[0])        // rank 0 of the first replica
-//       std::printf("%s %d: %ld ns\n", short_name(a.what.kind), a.what.micro_batch, a.end -
-//       a.start);
+//       std::printf("%s %d: %ld ns\n", schedules::short_name(a.what.kind), a.what.micro_batch,
+//                   a.end - a.start);
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header

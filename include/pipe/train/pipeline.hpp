@@ -12,36 +12,36 @@
 #include <pipe/base/checked_index.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/base/sentence.hpp>
+#include <pipe/checkpoint/with_checkpoints.hpp>
 #include <pipe/optim/learning_rate.hpp>
 #include <pipe/optim/setting_check.hpp>
+#include <pipe/plan/compiled/compiled_pipeline.hpp>
+#include <pipe/plan/compiled/diagnose_pipeline.hpp>
 #include <pipe/runtime/exclusive.hpp>
 #include <pipe/runtime/host/engine.hpp>
 #include <pipe/runtime/runtime_of.hpp>
-#include <pipe/plan/compiled/compiled_pipeline.hpp>
-#include <pipe/plan/compiled/diagnose_pipeline.hpp>
-#include <pipe/train/parts/accumulation.hpp>
+#include <pipe/train/parts/accumulated_batches.hpp>
+#include <pipe/train/parts/accumulation_runs.hpp>
 #include <pipe/train/parts/averages.hpp>
 #include <pipe/train/parts/batch.hpp>
-#include <pipe/checkpoint/with_checkpoints.hpp>
 #include <pipe/train/parts/device_batch.hpp>
 #include <pipe/train/parts/find_nonfinite.hpp>
 #include <pipe/train/parts/initialize_parameters.hpp>
-#include <pipe/train/parts/leaves.hpp>
 #include <pipe/train/parts/losses.hpp>
-#include <pipe/train/parts/view_parameters.hpp>
 #include <pipe/train/parts/prefetched.hpp>
 #include <pipe/train/parts/setting_checks.hpp>
 #include <pipe/train/parts/settings_elsewhere.hpp>
 #include <pipe/train/parts/trainer_processes.hpp>
 #include <pipe/train/parts/trainer_settings.hpp>
 #include <pipe/train/parts/training.hpp>
+#include <pipe/train/parts/view_parameters.hpp>
 
 namespace pp {
 
 /// A pipeline-parallel trainer of a model. Options, in any order: Stages, MicroBatches,
-/// MicroBatchSize, SumIn, a schedule (GPipe, OneFOneB ...), a precision, an optimizer, a backend, a
-/// partition (ByCost, ByCount, ByProfile, Cut), a recompute policy, Averaging, HostThreads,
-/// MemoryLimit.
+/// MicroBatchSize, GradientAccumulation, a schedule (GPipe, OneFOneB ...), a precision, an
+/// optimizer, a backend, a partition (ByCost, ByCount, ByProfile, Cut), a recompute policy,
+/// Averaging, HostThreads, MemoryLimit.
 ///
 /// law: loss, gradients and updated parameters do not depend on stages, schedule, partition or
 ///      threads, bit for bit
@@ -63,7 +63,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   using made = detail::made_from<Given, Options...>;
   using M = typename made::model;
   using diagnosis = typename made::diagnosis;
-  using accumulation = detail::accumulation<detail::losses_in<typename M::loss>>;
+  using prefetched_batch = detail::prefetched_batch;
+  using accumulated_batches = detail::accumulated_batches<detail::losses_in<typename M::loss>>;
   // The name of the diagnosis is a heading in docs/reference/errors.md.
   static_assert(decltype(detail::diagnosed(diagnosis{}))::ok);
   // Whether wrong arguments of member functions are reported: see values_for.
@@ -85,7 +86,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
 
   /// Samples of a full mini-batch (see batch_samples), and elements per sample.
   static constexpr int samples =
-      compiled::sum::leaves * compiled::micro_batches * compiled::samples;
+      compiled::sum::accumulations * compiled::micro_batches * compiled::samples;
   static constexpr long inputs_per_sample = detail::model_tables<M>::inputs[0].form.elements();
   static constexpr long labels_per_sample =
       compiled::step::label_elements(detail::model_tables<M>::outline);
@@ -112,7 +113,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   ///         memory are not available
   explicit Pipeline(settings const& s = settings{})
       : settings_(detail::checked_settings_of<compiled>(s)), engine_(s.optimizer, s.runtime) {
-    leaves_.state(*engine_.operator->(), settings_.runtime.speed);
+    runs_.state(*engine_.operator->(), settings_.runtime.speed);
     auto const all = parameter_places();
     detail::initialize_parameters<M, element, keeps_averages>(all, settings_.seed);
     engine_->parameters_changed();
@@ -158,7 +159,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   void prefetch(batch const& b) {
     auto const access = enter_with_prefetched();
     detail::job const j = prepare(b, detail::job::kind::train);
-    prefetched_.add(j, leaves_.here(j), detail::list_bytes(b), *engine_.operator->());
+    prefetched_.add(j, runs_.here(j), detail::list_bytes(b), *engine_.operator->());
   }
   /// The calls on the mini-batch that was prefetched first, which is used up unless the call throws
   /// data_error. The results are those of the same batch.
@@ -178,9 +179,10 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
 
   /// Accumulates the gradients of a mini-batch for the next step, which then trains on all of them
   /// as one large mini-batch: its loss is the mean over all labels. Not for a mini-batch of several
-  /// leaves, which is such a sum. Accumulated gradients survive a rejected batch (data_error); they
-  /// are discarded by parameters_changed, and by a run that fails or is skipped, here or in step.
-  /// Several losses whose terms have no fixed proportion are counted ahead: see count_terms.
+  /// accumulations, which is such a sum. Accumulated gradients survive a rejected batch
+  /// (data_error); they are discarded by parameters_changed, and by a run that fails or is skipped,
+  /// here or in step. Several losses whose terms have no fixed proportion are counted ahead: see
+  /// count_terms.
   ///
   /// law: n calls and a step equal one step on a mini-batch of all n + 1, up to rounding
   /// throws: as step does
@@ -188,13 +190,13 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   step_result accumulate(device_batch const& b) {
     return accumulate_on(enter_with_device_data(), b);
   }
-  /// The leaves of a mini-batch (see SumIn), and its most samples.
-  int leaves() const { return leaves_.leaves; }
-  int batch_samples() const { return leaves_.leaves * leaves_.samples; }
+  /// The accumulations of a mini-batch (see GradientAccumulation), and its most samples.
+  int accumulations() const { return runs_.accumulations; }
+  int batch_samples() const { return runs_.accumulations * runs_.samples; }
   /// Those that run in this process: how many, and the number in the mini-batch of one of them.
-  int own_leaves() const { return leaves_.count(); }
-  int own_leaf(int i) const {
-    return leaves_.leaf_of(detail::checked_index<data_error>("leaf", i, own_leaves()));
+  int own_accumulations() const { return runs_.count(); }
+  int own_accumulation(int i) const {
+    return runs_.number_of(detail::checked_index<data_error>("accumulation", i, runs_.count()));
   }
   /// Number of mini-batches accumulated for the next step.
   int accumulated() const { return engine_.require(), accumulated_.count(); }
@@ -253,7 +255,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// accumulated gradients, which belong to the previous parameters.
   void parameters_changed() {
     auto const access = engine_.enter();
-    accumulated_ = accumulation{};
+    accumulated_ = accumulated_batches{};
     engine_->parameters_changed();
   }
 
@@ -309,7 +311,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   friend detail::optimizer_states<Pipeline>;
   friend detail::training_of<Pipeline>;
   friend detail::with_losses<Pipeline, M>;
-  step_result run(detail::job const& j) { return leaves_.run(*engine_.operator->(), j); }
+  step_result run(detail::job const& j) { return runs_.run(*engine_.operator->(), j); }
 
   /// The chunks, with their memory in the engine.
   detail::parameter_memory<engine> parameter_places() const {
@@ -367,14 +369,14 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// needs: the engine has been entered
   template <class Batch>
   step_result step_by(Batch const& b, double learning_rate) {
-    setting_check().amount("learning_rate", learning_rate);
+    custom::setting_check().amount("learning_rate", learning_rate);
     averages_.require_out(steps_ + 1);
     detail::job j = prepare(b, detail::job::kind::train);
     detail::begin_step(j, settings_, steps_ + 1, learning_rate);
     step_result const r = add_up(j);
-    accumulated_ = accumulation{};
+    accumulated_ = accumulated_batches{};
     if (!r.skipped) ++steps_;
-    leaves_.end_step(parameter_places(), j.batch.samples, steps_, settings_.compare_replicas);
+    runs_.end_step(parameter_places(), j.batch.samples, steps_, settings_.compare_replicas);
     return r;
   }
 
@@ -382,7 +384,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   template <class Access, class Batch>
   step_result accumulate_on(Access const&, Batch const& b) {
     static_assert(detail::accepted<decltype(detail::diagnose_accumulation<made>())>::value);
-    leaves_.require_one();
+    runs_.require_one();
     averages_.require_out(steps_ + 1);
     detail::job j = prepare(b, detail::job::kind::train);
     j.update.applies = false;
@@ -421,14 +423,14 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// Runs a mini-batch on top of the accumulated ones, which are discarded unless the run succeeds.
   /// Loss and norm of the result are over all.
   step_result add_up(detail::job& j) {
-    accumulation all = accumulated_;
+    accumulated_batches all = accumulated_;
     char const* const with = all.count() == 0 ? "" : ", with what was accumulated";
     all.extend(j, M::loss::sums, Pipeline::loss_names.items);
-    accumulated_ = accumulation{};
+    accumulated_ = accumulated_batches{};
     step_result r = run(j);
     if (r.skipped) return r;
     if (!libm::isfinite(r.loss) || !libm::isfinite(r.gradient_norm))
-      detail::reject_step<M, element>({steps_ + 1, with}, j, leaves_.here(j), labels_per_sample,
+      detail::reject_step<M, element>({steps_ + 1, with}, j, runs_.here(j), labels_per_sample,
                                       compiled::ranks, parameter_places(), [&] { run(j); });
     all.add(j, r);
     accumulated_ = all;
@@ -437,10 +439,10 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
 
   settings settings_;
   long steps_ = 0;
-  accumulation accumulated_;
+  accumulated_batches accumulated_;
   detail::averages averages_;
   detail::prefetch_queue prefetched_;
-  detail::leaf_runs<compiled> leaves_;
+  detail::accumulation_runs<compiled> runs_;
   // Last, because its destructor waits for a run that uses the other members.
   detail::exclusive<engine> engine_;
 };

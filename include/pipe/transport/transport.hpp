@@ -21,6 +21,8 @@
 
 namespace pp {
 
+namespace transports {
+
 /// Events in the life of a chunk's micro-batch. A holder of a chunk, a rank that runs it, passes
 /// each milestone in the order of its micro-batches.
 ///
@@ -37,11 +39,15 @@ enum class milestone : unsigned char {
   weights          ///< its weights and copies of weights have the values that this run reads
 };
 
+}  // namespace transports
+
 namespace detail {
 
 inline constexpr int milestone_count = int(milestone::weights) + 1;
 
 }  // namespace detail
+
+namespace transports {
 
 /// A range of one rank's arena that another rank reads: `from` in the producer's arena and, for a
 /// transport that copies, `to` in the reader's.
@@ -184,5 +190,7 @@ concept replica_transport =
       { t.has_met(n, n) } -> std::same_as<bool>;  // rank, lane: all of its messages are done
       { t.until(is_so, failed) } -> std::same_as<waited>;  // polls a condition
     };
+
+}  // namespace transports
 
 }  // namespace pp

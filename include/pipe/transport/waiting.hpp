@@ -24,6 +24,8 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
+namespace transports {
+
 /// Limits of a wait: the time to spin before parking, and the deadline. Only time in which the
 /// process ran counts, so that a suspended program (Ctrl-Z, a debugger) does not time out when it
 /// resumes.
@@ -44,7 +46,11 @@ inline constexpr auto no_deadline = std::chrono::milliseconds::max();
 /// Set by the first rank that fails; it ends all waits of the run.
 using failure_flag = std::atomic<bool>;
 
+}  // namespace transports
+
 namespace detail {
+
+using namespace transports;
 
 /// A counter that only grows during a run, published by one thread and awaited by others. Its
 /// arithmetic is modulo 2^32: after INT_MAX comes INT_MIN, and comparisons are by signed

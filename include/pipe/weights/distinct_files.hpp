@@ -73,6 +73,8 @@ inline bool is_in_folder(std::filesystem::path const& file, std::filesystem::pat
 
 }  // namespace detail
 
+namespace files {
+
 /// A file or folder argument of a program, and the option that names it. An empty path: not given.
 struct file_use {
   std::string option, path;
@@ -105,5 +107,11 @@ inline void require_distinct(std::vector<file_use> const& uses) {
         throw data_error(text(a) + " would write into the folder that is read, " + text(b));
     }
 }
+
+}  // namespace files
+
+namespace detail {
+using namespace files;
+}  // namespace detail
 
 }  // namespace pp

@@ -24,7 +24,7 @@ namespace pp {
 /// little-endian elements.
 struct safetensors_entry {
   std::string name;
-  stored_type type = stored_type::f32;
+  files::stored_type type = files::stored_type::f32;
   std::vector<long> shape;
   std::span<std::byte const> bytes;
   std::string other_type{};  ///< name of the type for stored_type::other
@@ -151,7 +151,7 @@ inline void write_safetensors(std::string const& path,
                        detail::text_of_shape(p.shape) + " of " + name_of(p.type) + " needs " +
                        std::to_string(p.end - p.begin) + " bytes, got " +
                        std::to_string(bytes[p.name].size()));
-  atomic_file file(path);
+  files::atomic_file file(path);
   file.write(detail::safetensors_preamble(places, metadata));
   for (detail::safetensors_place const& p : places) file.write(bytes[p.name]);
   file.commit();

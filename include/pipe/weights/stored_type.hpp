@@ -19,6 +19,8 @@
 
 namespace pp {
 
+namespace files {
+
 /// Number types of safetensors files.
 enum class stored_type : unsigned char {
   f64,
@@ -43,7 +45,11 @@ enum class stored_type : unsigned char {
   other  ///< an unknown type, known by its name in the file only
 };
 
+}  // namespace files
+
 namespace detail {
+
+using namespace files;
 
 inline constexpr int stored_types = 19;  ///< number of known types
 
@@ -53,22 +59,27 @@ struct stored_type_properties {
   int bytes;  ///< size of an element
 };
 
-}  // namespace detail
-
 /// Name and size of each type, by stored_type; the last entry is that of `other`, whose size is
 /// unknown.
-inline constexpr detail::stored_type_properties properties_of_types[detail::stored_types + 1] = {
+inline constexpr stored_type_properties properties_of_types[stored_types + 1] = {
     {"F64", 8},     {"F32", 4},     {"F16", 2},         {"BF16", 2},        {"I64", 8},
     {"I32", 4},     {"I16", 2},     {"I8", 1},          {"U64", 8},         {"U32", 4},
     {"U16", 2},     {"U8", 1},      {"BOOL", 1},        {"C64", 8},         {"F8_E4M3", 1},
     {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"F8_E4M3FNUZ", 1}, {"F8_E5M2FNUZ", 1}, {"other", 1}};
 
+}  // namespace detail
+
+namespace files {
+
 /// The name of a type in files.
-constexpr char const* name_of(stored_type t) { return properties_of_types[int(t)].name; }
-constexpr int size_of(stored_type t) { return properties_of_types[int(t)].bytes; }
+constexpr char const* name_of(stored_type t) { return detail::properties_of_types[int(t)].name; }
+/// Bytes of a number in files; 1 for the unknown type `other`.
+constexpr int size_of(stored_type t) { return detail::properties_of_types[int(t)].bytes; }
 
 /// Whether `decode` and `encode` support a type.
 constexpr bool is_real(stored_type t) { return t <= stored_type::bf16; }
+
+}  // namespace files
 
 namespace detail {
 
@@ -125,6 +136,8 @@ auto with_reader_of(stored_type t, Work work) {
 
 }  // namespace detail
 
+namespace files {
+
 /// Converts numbers of a real stored type to T.
 ///
 /// shape: from[to.size() * size_of(t)] -> to[]
@@ -134,6 +147,8 @@ void decode(stored_type t, std::byte const* from, std::span<T> to) {
     for (std::size_t i = 0; i < to.size(); ++i) to[i] = T(number_at(from + i * size));
   });
 }
+
+}  // namespace files
 
 namespace detail {
 

@@ -67,7 +67,7 @@ namespace pp {
 ///         or a number too large for `type`
 template <class T>
 void save_weights(std::vector<detail::named_parameter<T>> const& parameters,
-                  std::string const& path, stored_type type = detail::stored_type_of<T>(),
+                  std::string const& path, files::stored_type type = detail::stored_type_of<T>(),
                   detail::safetensors_metadata const& metadata = {{"format", "pt"}}) {
   detail::write_weights(parameters, path, type, metadata,
                         [&](std::size_t i, auto const& use) { use(parameters[i]); });
@@ -377,7 +377,7 @@ void save_weights(Trainer& trainer, std::string const& path, name_map const& nam
   detail::save_trainer(trainer, path, detail::stored_type_of<element>(), {{"format", "pt"}}, names);
 }
 template <detail::has_named_parameters Trainer>
-void save_weights(Trainer& trainer, std::string const& path, stored_type type,
+void save_weights(Trainer& trainer, std::string const& path, files::stored_type type,
                   detail::safetensors_metadata const& metadata = {{"format", "pt"}}) {
   detail::save_trainer(trainer, path, type, metadata);
 }

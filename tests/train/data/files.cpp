@@ -124,30 +124,30 @@ TEST_CASE("npy: three versions, both byte orders, both orders of elements") {
   CHECK(read(npy(1, "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3, 2)}", cube))
             .numbers<int>() == std::vector{0, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11});
   // Spellings that NumPy 2.4 reads, and what it takes them for.
-  for (auto const& [descr, type] : {std::pair("=i2", stored_type::i16),
-                                    {"i2", stored_type::i16},
-                                    {"|i2", stored_type::i16},
-                                    {"h", stored_type::i16},
-                                    {"<h", stored_type::i16},
-                                    {"int16", stored_type::i16},
-                                    {"=f2", stored_type::f16},
-                                    {"f2", stored_type::f16},
-                                    {"e", stored_type::f16},
-                                    {"half", stored_type::f16},
-                                    {"float16", stored_type::f16},
-                                    {"H", stored_type::u16}})
+  for (auto const& [descr, type] : {std::pair("=i2", files::stored_type::i16),
+                                    {"i2", files::stored_type::i16},
+                                    {"|i2", files::stored_type::i16},
+                                    {"h", files::stored_type::i16},
+                                    {"<h", files::stored_type::i16},
+                                    {"int16", files::stored_type::i16},
+                                    {"=f2", files::stored_type::f16},
+                                    {"f2", files::stored_type::f16},
+                                    {"e", files::stored_type::f16},
+                                    {"half", files::stored_type::f16},
+                                    {"float16", files::stored_type::f16},
+                                    {"H", files::stored_type::u16}})
     CHECK(read(npy(1,
                    std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (6,)}",
                    data))
               .type == type);
-  for (auto const& [descr, type] : {std::pair("=f8", stored_type::f64),
-                                    {"f8", stored_type::f64},
-                                    {"d", stored_type::f64},
-                                    {"float64", stored_type::f64},
-                                    {"float", stored_type::f64},
-                                    {"q", stored_type::i64},
-                                    {"int64", stored_type::i64},
-                                    {"Q", stored_type::u64}})
+  for (auto const& [descr, type] : {std::pair("=f8", files::stored_type::f64),
+                                    {"f8", files::stored_type::f64},
+                                    {"d", files::stored_type::f64},
+                                    {"float64", files::stored_type::f64},
+                                    {"float", files::stored_type::f64},
+                                    {"q", files::stored_type::i64},
+                                    {"int64", files::stored_type::i64},
+                                    {"Q", files::stored_type::u64}})
     CHECK(read(npy(1,
                    std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (1,)}",
                    std::string(8, '\0')))

@@ -155,9 +155,9 @@ TEST_CASE("a small file asks for little memory, whatever it says") {
   // Of a tall picture only the part in the middle is made.
   picture tall{100'000, 1, numbers(300'000)};
   for (int y = 0; y < tall.height; ++y) tall.pixels[std::size_t(3 * y)] = y == 50'000 ? 255 : 0;
-  picture const part = fitted(tall, 1, 3000);
+  picture const part = fit_picture(tall, 1, 3000);
   CHECK(part.pixels.size() == 9000);
-  picture const middle = fitted(tall, 3, 3);
+  picture const middle = fit_picture(tall, 3, 3);
   REQUIRE(middle.pixels.size() == 27);  // between a row of 0 and the one of 255
   CHECK(std::abs(int(middle.pixels[0]) - 42) <= 1);
   CHECK((middle.pixels[9] == 128 && middle.pixels[10] == 0));
@@ -226,12 +226,12 @@ TEST_CASE("pictures are read from PNG and JPEG, and damaged ones are refused") {
 }
 
 TEST_CASE("pictures are fitted to a size without changing their proportions") {
-  CHECK(fitted(squares, 16, 24).pixels == squares.pixels);
-  picture const half = fitted(squares, 8, 8);  // of the columns 4 to 19
+  CHECK(fit_picture(squares, 16, 24).pixels == squares.pixels);
+  picture const half = fit_picture(squares, 8, 8);  // of the columns 4 to 19
   CHECK((half.height == 8 && half.width == 8 && half.pixels[0] == 200 && half.pixels[1] == 180));
   CHECK((half.pixels[7 * 3] == 20 && half.pixels[3 * 3] > half.pixels[4 * 3]));
   picture const flat{1, 2, {9, 9, 9, 9, 9, 9}};
-  CHECK(fitted(flat, 3, 5).pixels == std::vector<std::uint8_t>(45, 9));
+  CHECK(fit_picture(flat, 3, 5).pixels == std::vector<std::uint8_t>(45, 9));
 }
 
 TEST_CASE("a folder of pictures has a folder for each class") {

@@ -5,8 +5,8 @@ import textwrap
 import unicodedata
 
 
-def runs(category):
-    """Lengths of runs of code points that are not, and that are, of a category, by turns."""
+def stretches(category):
+    """Lengths of stretches of code points, alternately outside of a category and in it."""
     found, begin, is_in = [], 0, False
     for c in range(0x110000):
         if (unicodedata.category(chr(c))[0] == category) != is_in:
@@ -17,7 +17,7 @@ def runs(category):
 
 
 def table(name, category):
-    numbers = textwrap.fill(", ".join(map(str, runs(category))), 100, initial_indent="    ", subsequent_indent="    ")
+    numbers = textwrap.fill(", ".join(map(str, stretches(category))), 100, initial_indent="    ", subsequent_indent="    ")
     return f"// clang-format off\ninline constexpr std::uint16_t {name}[] = {{\n{numbers}}};\n// clang-format on\n"
 
 
@@ -32,18 +32,18 @@ print(f"""// SPDX-License-Identifier: BSL-1.0
 
 namespace pp::detail {{
 
-/// Lengths of runs of code points by turns: not of general category L, of it, not of it, and so on.
-{table("letter_runs", "L")}
+/// Lengths of stretches of code points, alternately outside of general category L and in it.
+{table("letter_stretches", "L")}
 /// The same for general category N.
-{table("number_runs", "N")}
-/// A set of code points: where its runs begin and end.
+{table("number_stretches", "N")}
+/// A set of code points: where its stretches begin and end.
 template <std::size_t Size>
 struct code_point_set {{
   std::uint32_t borders[Size];
 
-  constexpr explicit code_point_set(std::uint16_t const (&runs)[Size]) : borders{{}} {{
+  constexpr explicit code_point_set(std::uint16_t const (&stretches)[Size]) : borders{{}} {{
     std::uint32_t at = 0;
-    for (std::size_t i = 0; i < Size; ++i) borders[i] = at += runs[i];
+    for (std::size_t i = 0; i < Size; ++i) borders[i] = at += stretches[i];
   }}
   constexpr bool has(std::uint32_t c) const {{
     std::size_t first = 0, end = Size;  // the number of borders up to c is in [first, end]
@@ -57,8 +57,8 @@ struct code_point_set {{
     return first % 2 == 1;
   }}
 }};
-inline constexpr code_point_set set_of_letters(letter_runs);
-inline constexpr code_point_set set_of_numbers(number_runs);
+inline constexpr code_point_set set_of_letters(letter_stretches);
+inline constexpr code_point_set set_of_numbers(number_stretches);
 
 constexpr bool is_letter(std::uint32_t c) {{
   return c < 128 ? (c | 32) >= 'a' && (c | 32) <= 'z' : set_of_letters.has(c);

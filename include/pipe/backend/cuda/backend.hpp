@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The CUDA backend as an option of a Pipeline. Its kernels are compiled by nvcc: <pipe/pipe.hpp>
-// brings the engine that launches them where nvcc compiles the file.
+// The CUDA backend as an option of a Pipeline. Its kernels need nvcc: <pipe/pipe.hpp> includes the
+// engine that launches them if nvcc compiles the file.
 #pragma once
 
 #include <type_traits>
@@ -19,15 +19,16 @@ namespace pp {
 
 namespace detail {
 
-/// Whether kernels can be compiled for what nvcc compiles for at the moment: not without `cp.async`
-/// and the tensor cores of sm_80.
+/// Whether kernels can be compiled for nvcc's present target: they need `cp.async` and the tensor
+/// cores of sm_80.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 inline constexpr bool has_target_for_kernels = false;
 #else
 inline constexpr bool has_target_for_kernels = true;
 #endif
 
-/// The same for wgmma and setmaxnreg, which code for sm_90a alone may have.
+/// Whether kernels with wgmma and setmaxnreg can be: only code for sm_90a may have these
+/// instructions.
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
 inline constexpr bool has_target_for_wgmma = false;
 #else
@@ -42,22 +43,23 @@ inline constexpr bool is_nvcc = false;
 using device_stream = struct no_stream*;
 #endif
 
-/// Whether there are kernels for O's updates.
+/// Whether there are kernels for the updates of optimizer O.
 template <class O>
 constexpr bool has_updates_for_cuda() {
-  if constexpr (tensor_optimizer<O> && !two_pass_optimizer<O> && !spectral_optimizer<O>)
+  if constexpr (custom::tensor_optimizer<O> && !custom::two_pass_optimizer<O> &&
+                !spectral_optimizer<O>)
     return false;
-  else if constexpr (element_optimizer<O>)
+  else if constexpr (custom::element_optimizer<O>)
     return O::states <= 2;
   else
     return true;
 }
 
-/// The most numbers that a head of an attention has on a GPU, whose kernels hold those of a query
-/// in registers.
+/// The maximum columns of a head of attention on a GPU, whose kernels hold a query's columns in
+/// registers.
 inline constexpr int most_of_a_cuda_head = 128;
 
-/// Whether the host's engine runs o, and GPUs do not.
+/// Whether only the host's engine runs o.
 constexpr bool runs_on_the_host_alone(op const& o) {
   return o.kind == op_kind::attention &&
          o.columns / o.attributes.attention().heads > most_of_a_cuda_head;
@@ -65,7 +67,8 @@ constexpr bool runs_on_the_host_alone(op const& o) {
 
 }  // namespace detail
 
-/// One GPU for all ranks of a process, or several: see Devices. Each rank has streams.
+/// The CUDA backend, on one GPU for all ranks of a process or on several: see Devices. Each rank
+/// has streams.
 struct Cuda {
   static constexpr char const* name = "cuda";
   static constexpr bool has_own_memory = true, has_transposes = false;
@@ -97,23 +100,23 @@ struct Cuda {
       return std::type_identity<detail::nothing_wrong>{};
   }
 
-  /// Whether a Custom layer of values of type T has functions for a device.
+  /// Whether a Custom layer has functions for a device, on values of type T.
   template <class Layer, class T>
   static constexpr bool can_call =
-      requires(custom_forward<T> const& f, custom_input_gradient<T> const& b,
+      requires(custom::forward<T> const& f, custom::input_gradient<T> const& b,
                detail::device_stream on) {
         Layer::kernels::forward(f, on);
         Layer::kernels::input_gradient(b, on);
       } &&
       (Layer::buffers == 0 ||
-       requires(custom_statistics<T> const& s, detail::device_stream on) {
+       requires(custom::statistics<T> const& s, detail::device_stream on) {
          Layer::kernels::statistics(s, on);
        }) &&
       (Layer::parameters == 0 ||
-       requires(custom_weight_gradient<T> const& w, detail::device_stream on) {
+       requires(custom::weight_gradient<T> const& w, detail::device_stream on) {
          Layer::kernels::weight_gradient(w, on);
        });
-  /// The first of a model's layers that brings functions but none for a device, or -1.
+  /// The first of a model's leaves that has functions but none for a device, or -1.
   template <class T, class... L>
   static constexpr int first_without_kernels(detail::layers<L...>) {
     constexpr auto lacks = []<class Layer>(Layer const*) {
@@ -127,7 +130,7 @@ struct Cuda {
       if (found[i]) return i;
     return -1;
   }
-  /// The first of a model's layers that GPUs do not run, or -1.
+  /// The first of a model's leaves that GPUs do not run, or -1.
   template <class M>
   static constexpr int first_on_the_host_alone() {
     for (int i = 0; i < M::graph.size.ops; ++i)
@@ -148,15 +151,15 @@ struct Cuda {
       return std::type_identity<detail::nothing_wrong>{};
   }
 
-  /// The gradients of a norm run together, and so do narrow layers; these not where all products
-  /// are to be cuBLASLt's, whose bits are its own.
+  /// The gradients of a norm run as one kernel, and so do narrow layers, unless all products are by
+  /// cuBLASLt, which has other bits.
   template <class Precision, class Products>
   using chains = cuda::chains_of_launches<typename Precision::value, Precision::product,
                                           !detail::needs_cublaslt(Products::products)>;
 
-  /// A kernel is not shared out among threads of the host.
+  /// One: threads of the host have no parts of a kernel.
   static constexpr int parts_for(detail::group const&, int, int) { return 1; }
-  /// Numbers of workspace for an optimizer's product of matrices: there is none on the device.
+  /// Elements of workspace for an optimizer's product of matrices: none on the device.
   template <class T>
   static constexpr long contraction_elements(long, long, long) {
     return 0;

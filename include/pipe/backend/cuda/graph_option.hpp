@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The option of a Pipeline that chooses whether steps on a GPU are CUDA graphs. It changes no bit.
+// The option of a Pipeline that chooses whether steps on a GPU run as CUDA graphs. The option
+// changes no bit.
 #pragma once
 
 #include <concepts>
 
 namespace pp {
 
-/// Whether runs that repeat are captured as CUDA graphs and replayed (default), if a step launches
-/// no more than MostKernels kernels; the driver keeps memory for each. Has no effect on a host.
-template <bool IsOn = true, long MostKernels = 32768>
+/// Runs that repeat are captured as CUDA graphs and replayed (default), if a step launches at most
+/// MostKernels kernels; the driver keeps memory for each kernel of a graph. No effect on the host.
+template <long MostKernels = 32768>
 struct Graphs {
-  static constexpr long most_kernels = IsOn ? MostKernels : 0;
-  static constexpr bool is_on = IsOn;
+  static constexpr long most_kernels = MostKernels;
+  static constexpr bool is_on = true;
+};
+/// Every step is launched kernel by kernel.
+struct NoGraphs {
+  static constexpr long most_kernels = 0;
+  static constexpr bool is_on = false;
 };
 
 namespace detail {

@@ -11,15 +11,15 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
-/// One launch on one micro-batch, or a thread's part of it, which has a workspace of its own.
+/// One launch on one micro-batch, or one thread's part of a launch, with a workspace for this part.
 template <class T>
 struct arguments : detail::launch_context, detail::random_context {
-  T loss_scale{};  ///< of the gradient: one over the number of terms in the mini-batch's mean
-  detail::further_losses const* further = nullptr;  ///< of the run; null in inference
-  int part = 0, parts = 1;                          ///< which of how many parts to do
+  T loss_scale{};  ///< factor of gradients: 1 / number of terms in the mini-batch's mean loss
+  detail::further_losses const* further = nullptr;  ///< the losses of the run; null in inference
+  int part = 0, parts = 1;                          ///< part number `part` of `parts`
 
   T* at(int i) const { return static_cast<T*>(slot[i]); }
-  /// Null for an operand that is absent.
+  /// Operand i; null for an absent operand, i < 0.
   T* maybe(int i) const { return i < 0 ? nullptr : at(i); }
   int const* ids(int i) const { return static_cast<int const*>(slot[i]); }
 };
@@ -28,7 +28,7 @@ struct arguments : detail::launch_context, detail::random_context {
 template <class T>
 using kernel = void (*)(arguments<T> const&);
 
-/// The epilogue of a finished row of a group's anchor. Null: there is none, the row is stored.
+/// The epilogue of a finished row of a group's anchor. Null: no epilogue, the row is stored.
 template <class T>
 using row_finish = void (*)(arguments<T> const& a, extent row, T const* y);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The arithmetic of host kernels: what decides their bits, beside their source. The one place that
-// says so: the start of processes, checkpoints, logs of steps and runs_on() all use it.
+// The arithmetic of host kernels: the property of an instruction set that decides, beside the
+// source, the bits of its kernels. The start of processes, checkpoints, logs of steps and runs_on()
+// all take the name from here.
 #pragma once
 
 #include <string>
@@ -10,8 +11,8 @@
 
 namespace pp::host {
 
-/// The set of x86-64 whose bits the kernels of a set have: see isa_traits. Neither the compiler nor
-/// its options matter.
+/// The x86-64 instruction set whose bits the kernels of `set` have: see isa_traits. The compiler
+/// and its options change no bit.
 constexpr isa bits_of(isa set) {
   using portable = isa_traits<isa::portable>;
   using avx2 = isa_traits<isa::avx2>;
@@ -19,12 +20,12 @@ constexpr isa bits_of(isa set) {
   return set == isa::portable && as_avx2 ? isa::avx2 : set;
 }
 
-/// "AVX-512".
+/// The name of a set: "AVX-512".
 constexpr char const* name_of(isa set) {
   constexpr char const* names[]{"portable", "AVX2", "AVX-512"};
   return names[int(set)];
 }
-/// The arithmetic of the kernels of a set, by the name of the set whose bits they have.
+/// The arithmetic of the kernels of a set: the name of the set whose bits these kernels have.
 ///
 /// law: kernels with equal names have equal bits, in any build
 constexpr char const* arithmetic_of(isa set) { return name_of(bits_of(set)); }

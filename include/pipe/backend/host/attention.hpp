@@ -17,8 +17,8 @@ namespace pp::host {
 /// keys and values.
 ///
 /// law: heads is a multiple of kv_heads: query head h reads key head h / (heads / kv_heads). If
-///      causal, keys >= queries, and query t has position t + (keys - queries) among the keys, of
-///      which it sees those up to itself.
+///      causal, keys >= queries: query t has position t + (keys - queries) among the keys, and sees
+///      the keys up to this position.
 struct attention_shape {
   extent samples;
   extent queries;
@@ -28,11 +28,11 @@ struct attention_shape {
   extent head_size;
   bool causal;
   detail::score_attributes scores{};
-  detail::mask_function mask = nullptr;  ///< of a user; null: none
+  detail::mask_function mask = nullptr;  ///< a user-defined mask; null: none
 
   /// The position of a query among the keys.
   constexpr extent place(extent query) const { return query + keys - queries; }
-  /// The keys that a query may see are [first_key, end_key); a mask takes some of them away.
+  /// A query may see the keys in [first_key, end_key); a mask hides some of these.
   constexpr extent first_key(extent query) const {
     extent const first = place(query) + 1 - scores.window;
     return scores.window == 0 || first < 0 ? 0 : first;
@@ -53,24 +53,40 @@ constexpr attention_shape attention_shape_of(detail::group const& g, int samples
           of.causal, of.scores,   mask};
 }
 
-/// A matrix of positions: position t of sample b is row b * T + t at data + row * stride, head h
-/// its elements [h * d, (h + 1) * d). Queries, keys and values may be three slices of one matrix.
+/// A matrix of positions: position t of sample b is row b * T + t, at data + row * stride, and head
+/// h is elements [h * d, (h + 1) * d) of the row. Queries, keys and values may be three slices of
+/// one matrix.
 template <class T>
 struct positions {
   T* data;
   extent stride;
 };
 
-/// What the kernels take beside queries, keys and values; each may be absent.
-template <class T>
-struct attention_extras {
-  T const* rotation = nullptr;  ///< [S, d]: cosines and sines that turn queries and keys by their
-                                ///< positions; see turn_rows
-  int const* ids =
-      nullptr;  ///< [B, S]: a sample's trailing ids of -1 are padding, which is not attended to
+/// Queries, keys and values, or their gradients.
+template <class U>
+struct attention_slices {
+  positions<U> q, k, v;
 };
 
-/// How many of a sample's keys are there.
+/// The operands of both kernels; rotation and ids may be absent.
+template <class T>
+struct attention_operands : attention_slices<T const> {
+  T scale;                      ///< > 0: the factor of a product of a query and a key
+  T const* rotation = nullptr;  ///< [S, d]: cosines and sines of the positions' angles, by which
+                                ///< queries and keys are rotated; see rotate_rows
+  int const* ids =
+      nullptr;  ///< [B, S]: trailing ids of -1 in a sample are padding, which no query sees
+};
+
+/// The results of the forward pass, which the backward pass reads. lse: the logs of the softmaxes'
+/// denominators, [B * T, H], dense.
+template <class U>
+struct attention_results {
+  positions<U> out;
+  U* lse;
+};
+
+/// The number of a sample's keys that are not padding.
 inline extent present_keys(attention_shape const& shape, int const* ids, extent sample) {
   extent n = shape.keys;
   if (ids != nullptr)
@@ -78,7 +94,7 @@ inline extent present_keys(attention_shape const& shape, int const* ids, extent 
   return n;
 }
 
-/// The scores of query_block x key_block positions exist at a time, in L1 cache.
+/// The scores of query_block x key_block positions are in memory at a time, in L1 cache.
 inline constexpr extent query_block = 32;
 inline constexpr extent key_block = 128;
 

@@ -16,38 +16,38 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
-/// The end of a gradient by queries or keys: rotated back, as the forward pass rotated them first.
+/// Writes a gradient by queries, keys or values. If the forward pass has rotated these rows, the
+/// gradient is rotated back.
 ///
 /// shape: from (rows, padded) -> to (rows, d), row stride `stride`
 template <class T>
 void write_rows(attention_set<T> const& set, T const* from, extent padded, extent rows, extent d,
                 T const* rotation, T* to, extent stride) {
-  if (rotation != nullptr) return set.turn_back(from, padded, rows, d, rotation, d, to, stride);
+  if (rotation != nullptr) return set.rotate_back(from, padded, rows, d, rotation, d, to, stride);
   set.tiles.copy_rows(from, padded, rows, d, d, to, stride);
 }
 
-/// dq, dk, dv (overwritten; dq alone, or dk with dv, may be absent) from dout and what the forward
-/// pass read and wrote.
+/// dq, dk, dv (overwritten; dq alone, or dk with dv, may be absent) from dout and the operands and
+/// results of the forward pass.
 ///
-/// shape:     q, out, dout, dq: [B * T, H * d]; k, v, dk, dv: [B * S, KV * d]; lse: [B * T, H],
-///            dense. scale > 0
-/// law:       a fixed order: heads of a group ascending, then queries ascending; does not depend on
-///            B
-/// own:       those of the B * KV heads of keys to work on
+/// shape:     q, out, dout, dq: [B * T, H * d]; k, v, dk, dv: [B * S, KV * d]; lse: [B * T, H]
+/// law:       the order of additions is fixed: heads of a group ascending, then queries ascending,
+///            for any B
+/// own:       the heads of keys to compute, of the B * KV
 /// workspace: attention_backward_workspace<T>(shape) bytes
 ///
 /// With p = e^(scale * q k^T - lse), dp = dout v^T and mean = dot(out, dout) per query:
 ///   ds = p * (dp - mean) * scale,  dq = ds k,  dk = ds^T q,  dv = p^T dout.
 /// The loops run over heads, then blocks of queries, then blocks of keys: the gradients of one head
-/// of keys stay in cache, also over the query heads that share it.
+/// of keys stay in cache, for all query heads that share this head.
 template <class T>
 PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_shape const& shape,
-                                      T scale, positions<T const> q, positions<T const> k,
-                                      positions<T const> v, positions<T const> out, T const* lse,
-                                      positions<T const> dout, positions<T> dq, positions<T> dk,
-                                      positions<T> dv, void* workspace,
-                                      attention_extras<T> const& with = attention_extras<T>{},
+                                      attention_operands<T> const& with,
+                                      attention_results<T const> const& of, positions<T const> dout,
+                                      attention_slices<T> const& to, void* workspace,
                                       share own = everything) {
+  positions<T const> const q = with.q, k = with.k, v = with.v, out = of.out;
+  positions<T> const dq = to.q, dk = to.k, dv = to.v;
   extent const d = shape.head_size, group = shape.heads / shape.kv_heads,
                padded = round_up(d, set.tiles.lanes);
   attention_parts<T> const part(shape);
@@ -73,7 +73,7 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
     if (h % group == 0) {
       T const* const key = k.data + key_row * k.stride + at;
       if (with.rotation != nullptr) {
-        set.turn(key, k.stride, shape.keys, d, with.rotation, padded, keys, padded);
+        set.rotate(key, k.stride, shape.keys, d, with.rotation, padded, keys, padded);
         transpose_blocks(set, keys, padded, shape.keys, d, keys_t);
       } else {
         transpose_blocks(set, key, k.stride, shape.keys, d, keys_t);
@@ -91,20 +91,20 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
                                     ? with.rotation + (t0 + shape.keys - shape.queries) * d
                                     : nullptr;
       if (rotation != nullptr)
-        set.turn(q.data + first_row * q.stride + h * d, q.stride, rows, d, rotation, padded, query,
-                 padded);
+        set.rotate(q.data + first_row * q.stride + h * d, q.stride, rows, d, rotation, padded,
+                   query, padded);
       else
         set.tiles.copy_rows(q.data + first_row * q.stride + h * d, q.stride, rows, d, padded, query,
                             padded);
       set.tiles.copy_rows(dout.data + first_row * dout.stride + h * d, dout.stride, rows, d, padded,
                           slope_out, padded);
       for (extent r = 0; r < rows; ++r) {
-        // The mean slope of a row of probabilities: sum of p * dp, which is out * dout.
+        // The mean of dp over a row's probabilities: the sum of p * dp, which is dot(out, dout).
         mean[r] =
             set.dot(out.data + (first_row + r) * out.stride + h * d, slope_out + r * padded, d);
       }
       extent const seen = visible_keys(shape, present, t0 + rows - 1, 0);
-      bool begun = false;  // whether there are sums
+      bool begun = false;  // whether query_sums has sums
       for (extent s0 = shape.first_key(t0) / key_block * key_block; s0 < seen; s0 += key_block) {
         extent const count = shape.keys - s0 < key_block ? shape.keys - s0 : key_block;
         if (shape.mask != nullptr && !mask_shows(shape, t0, rows, s0, count)) continue;
@@ -117,18 +117,18 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
           extent const columns = round_up(depth, set.column_step());
           T* const score = scores + i * key_block;
           T* const slope = slopes + i * key_block;
-          multiply_block<T>(set.tiles, high, columns, d, {query + i * padded, padded, 1},
+          multiply_block<T>(set.tiles, {high, columns, d}, {query + i * padded, padded, 1},
                             keys_t + s0 * d, key_block, score, key_block, false);
-          multiply_block<T>(set.tiles, high, columns, d, {slope_out + i * padded, padded, 1},
+          multiply_block<T>(set.tiles, {high, columns, d}, {slope_out + i * padded, padded, 1},
                             values_t + s0 * d, key_block, slope, key_block, false);
           for (extent r = i; r < i + high; ++r) {
             extent visible = visible_keys(shape, present, t0 + r, s0);
             if (visible > count) visible = count;
-            set.softmax_slopes(shape, {shape.place(t0 + r), s0, slope_of_head},
-                               scores + r * key_block, slopes + r * key_block, visible, columns,
-                               scale, lse[(first_row + r) * shape.heads + h], mean[r]);
+            set.softmax_slopes(shape, {shape.place(t0 + r), s0, slope_of_head, visible, columns},
+                               scores + r * key_block, slopes + r * key_block, with.scale,
+                               of.lse[(first_row + r) * shape.heads + h], mean[r]);
           }
-          multiply_block<T>(set.tiles, high, padded, depth, {slope, key_block, 1},
+          multiply_block<T>(set.tiles, {high, padded, depth}, {slope, key_block, 1},
                             keys + s0 * padded, padded, query_sums + i * padded, padded, begun);
         }
         begun = true;
@@ -140,9 +140,9 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
               shape.causal && s0 + s >= shape.scores.prefix ? s0 + s - shape.place(t0) : 0;
           if (skip < 0) skip = 0;
           extent const from = (s0 + s) * padded, depth = rows - skip, corner = skip * key_block + s;
-          multiply_block<T>(set.tiles, high, padded, depth, {scores + corner, 1, key_block},
+          multiply_block<T>(set.tiles, {high, padded, depth}, {scores + corner, 1, key_block},
                             slope_out + skip * padded, padded, value_sums + from, padded, true);
-          multiply_block<T>(set.tiles, high, padded, depth, {slopes + corner, 1, key_block},
+          multiply_block<T>(set.tiles, {high, padded, depth}, {slopes + corner, 1, key_block},
                             query + skip * padded, padded, key_sums + from, padded, true);
         }
       }

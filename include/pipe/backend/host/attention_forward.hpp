@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Attention without the score matrix: blocks of queries meet blocks of keys, each row keeps its
-// running maximum and sum, and earlier output is rescaled when the maximum grows. Milakov,
-// Gimelshein, 2018; Dao et al., FlashAttention, 2022.
+// Attention without the score matrix: each block of queries goes through the blocks of keys, each
+// row keeps a running maximum and sum, and earlier output is rescaled when the maximum grows.
+// Milakov, Gimelshein, 2018; Dao et al., FlashAttention, 2022.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
-/// The state of rows that may see no key of the first blocks, or none at all: nothing is summed.
+/// Sets the state of rows that may see no key of the first blocks, or no key at all: empty sums.
 template <class T>
 void begin_rows(softmax_rows<T> const& state, extent rows) {
   std::memset(state.out, 0, sizeof(T) * static_cast<std::size_t>(rows * state.ldo));
@@ -25,7 +25,7 @@ void begin_rows(softmax_rows<T> const& state, extent rows) {
     state.sum[r] = T(0);
   }
 }
-/// Gives a row that saw no key the state from which finish_rows makes zeros.
+/// Gives rows that have seen no key the state from which finish_rows makes zeros.
 template <class T>
 void end_rows(softmax_rows<T> const& state, extent rows) {
   for (extent r = 0; r < rows; ++r)
@@ -35,45 +35,60 @@ void end_rows(softmax_rows<T> const& state, extent rows) {
     }
 }
 
-/// Online softmax over blocks of keys for a block of queries of one head: afterwards state holds
-/// sums of e^(score - largest) * value and of e^(score - largest), which set.finish divides.
-///
-/// shape: query (rows <= query_block, d) from query t0 on, keys (blocks, d, key_block) as
-///        transpose_blocks makes them, values (S, state.ldo) -> state
-/// law:   the sums of a row do not depend on the rows beside it
-/// cost:  blocks that no query sees are skipped; within one, tiles end at the last visible key
+/// Queries [first, first + rows) of one head, as rotated.
 template <class T>
-PIPE_ONE_COPY void attend(attention_set<T> const& set, attention_shape const& shape, extent present,
-                          extent head, extent t0, extent rows, T scale, T const* query,
-                          extent query_stride, T const* keys, T const* values, T* scores,
+struct query_rows {
+  extent head, first, rows;  ///< rows <= query_block
+  positions<T const> at;     ///< from query `first` and the head on
+};
+/// The keys and values of one head: keys (blocks, d, key_block) as transpose_blocks makes them,
+/// values (S, d rounded up), and the number of keys that are not padding.
+template <class T>
+struct key_blocks {
+  T const* keys;
+  T const* values;
+  extent present;
+};
+
+/// Online softmax over blocks of keys for a block of queries of one head. Afterwards `state` has
+/// the sums of e^(score - largest) * value and of e^(score - largest); set.finish divides the first
+/// by the second.
+///
+/// shape: query (rows, d), of (S, d) -> state
+/// law:   the sums of a row do not depend on the rows beside it
+/// cost:  blocks that no query sees are skipped; within a block, tiles end at the last visible key
+template <class T>
+PIPE_ONE_COPY void attend(attention_set<T> const& set, attention_shape const& shape, T scale,
+                          query_rows<T> const& query, key_blocks<T> const& of, T* scores,
                           softmax_rows<T> const& state) {
-  extent const d = shape.head_size, padded = state.ldo;
-  extent const seen = visible_keys(shape, present, t0 + rows - 1, 0);
-  bool begun = set.begin != nullptr;  // whether there are sums
+  extent const d = shape.head_size, padded = state.ldo, t0 = query.first, rows = query.rows;
+  extent const seen = visible_keys(shape, of.present, t0 + rows - 1, 0);
+  strided<T const> const q{query.at.data, query.at.stride, 1};
+  bool begun = set.begin != nullptr;  // whether `state` has sums
   if (begun) set.begin(state, rows);
-  double const slope = slope_of(shape, head);
+  double const slope = slope_of(shape, query.head);
   for (extent s0 = shape.first_key(t0) / key_block * key_block; s0 < seen; s0 += key_block) {
     extent const count = shape.keys - s0 < key_block ? shape.keys - s0 : key_block;
     if (shape.mask != nullptr && !mask_shows(shape, t0, rows, s0, count)) continue;
     int high = 0;
     for (extent i = 0; i < rows; i += high) {
       high = set.tiles.next_rows(rows - i);
-      extent depth = visible_keys(shape, present, t0 + i + high - 1, s0);
+      extent depth = visible_keys(shape, of.present, t0 + i + high - 1, s0);
       if (depth > count) depth = count;
       extent const columns = round_up(depth, set.column_step());
       T* const score = scores + i * key_block;
       if (depth > 0)
-        multiply_block<T>(set.tiles, high, columns, d, {query + i * query_stride, query_stride, 1},
-                          keys + s0 * d, key_block, score, key_block, false);
+        multiply_block<T>(set.tiles, {high, columns, d}, q.from(i, 0), of.keys + s0 * d, key_block,
+                          score, key_block, false);
       for (extent r = i; depth > 0 && r < i + high; ++r) {
-        extent visible = visible_keys(shape, present, t0 + r, s0);
+        extent visible = visible_keys(shape, of.present, t0 + r, s0);
         if (visible > count) visible = count;
-        set.softmax_row(shape, {shape.place(t0 + r), s0, slope}, scores + r * key_block, visible,
-                        columns, scale, !begun, state, r);
+        set.softmax_row(shape, {shape.place(t0 + r), s0, slope, visible, columns},
+                        scores + r * key_block, scale, !begun, state, r);
       }
       if (depth > 0)
-        multiply_block<T>(set.tiles, high, padded, depth, {score, key_block, 1},
-                          values + s0 * padded, padded, state.out + i * padded, padded, begun);
+        multiply_block<T>(set.tiles, {high, padded, depth}, {score, key_block, 1},
+                          of.values + s0 * padded, padded, state.out + i * padded, padded, begun);
     }
     begun = true;
   }
@@ -83,18 +98,18 @@ PIPE_ONE_COPY void attend(attention_set<T> const& set, attention_shape const& sh
 /// out = softmax(scale * Q K^T) V, head by head; lse = the log of each softmax's denominator, for
 /// the backward pass.
 ///
-/// shape:     q, out: [B * T, H * d]; k, v: [B * S, KV * d]; lse: [B * T, H], dense. scale > 0
-/// law:       a sample's and head's result does not depend on B or the other heads. A NaN score
+/// shape:     q, out: [B * T, H * d]; k, v: [B * S, KV * d]; lse: [B * T, H]
+/// law:       the result for a sample and head does not depend on B or on other heads. A NaN score
 ///            makes its row NaN. A sample without keys gives out = 0 and lse = 0.
-/// own:       those of the B * KV heads of keys to work on
+/// own:       the heads of keys to compute, of the B * KV
 /// workspace: attention_forward_workspace<T>(shape) bytes
 template <class T>
 PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shape const& shape,
-                                     T scale, positions<T const> q, positions<T const> k,
-                                     positions<T const> v, positions<T> out, T* lse,
-                                     void* workspace,
-                                     attention_extras<T> const& with = attention_extras<T>{},
+                                     attention_operands<T> const& with,
+                                     attention_results<T> const& to, void* workspace,
                                      share own = everything) {
+  positions<T const> const q = with.q, k = with.k, v = with.v;
+  positions<T> const out = to.out;
   extent const d = shape.head_size, group = shape.heads / shape.kv_heads,
                padded = round_up(d, set.tiles.lanes);
   attention_parts<T> const part(shape);
@@ -103,7 +118,7 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shap
   T* const values = space.take(part.key_rows);
   T* const scores = space.take(part.scores);
   T* const sums = space.take(part.query_rows);
-  T* const turned = space.take(part.query_rows);
+  T* const rotated = space.take(part.query_rows);
   T* const largest = space.take(part.per_query);
   T* const sum = space.take(part.per_query);
   softmax_rows<T> const state{sums, padded, largest, sum};
@@ -116,7 +131,7 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shap
       extent const at = h / group * d;
       T const* const key = k.data + b * shape.keys * k.stride + at;
       if (with.rotation != nullptr) {
-        set.turn(key, k.stride, shape.keys, d, with.rotation, d, values, padded);
+        set.rotate(key, k.stride, shape.keys, d, with.rotation, d, values, padded);
         transpose_blocks(set, values, padded, shape.keys, d, keys);
       } else {
         transpose_blocks(set, key, k.stride, shape.keys, d, keys);
@@ -127,18 +142,15 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shap
     for (extent t0 = 0; t0 < shape.queries; t0 += query_block) {
       extent const rows = shape.queries - t0 < query_block ? shape.queries - t0 : query_block;
       extent const first_row = b * shape.queries + t0;
-      T const* query = q.data + first_row * q.stride + h * d;
-      extent query_stride = q.stride;
+      positions<T const> query{q.data + first_row * q.stride + h * d, q.stride};
       if (with.rotation != nullptr) {
-        set.turn(query, q.stride, rows, d, with.rotation + (t0 + shape.keys - shape.queries) * d, d,
-                 turned, padded);
-        query = turned;
-        query_stride = padded;
+        set.rotate(query.data, q.stride, rows, d,
+                   with.rotation + (t0 + shape.keys - shape.queries) * d, d, rotated, padded);
+        query = {rotated, padded};
       }
-      attend(set, shape, present, h, t0, rows, scale, query, query_stride, keys, values, scores,
-             state);
+      attend(set, shape, with.scale, {h, t0, rows, query}, {keys, values, present}, scores, state);
       T* const result = out.data + first_row * out.stride + h * d;
-      T* const logs = lse + first_row * shape.heads + h;
+      T* const logs = to.lse + first_row * shape.heads + h;
       if (present > 0)
         set.finish(state, rows, d, result, out.stride, logs, shape.heads);
       else

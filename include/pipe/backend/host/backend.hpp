@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The CPU backend: for every kernel group of a pipeline one function per instruction set, and the
-// table of those that this machine runs best.
+// The CPU backend: for every kernel group of a pipeline one function for each instruction set, and
+// the table of the functions for the best set that this machine has.
 #pragma once
 
 #include <type_traits>
@@ -20,7 +20,7 @@ namespace pp {
 
 namespace host {
 
-/// Everything that a rank calls: the kernel groups of pipeline P, and what works on parameters.
+/// The functions that a rank calls: the kernel groups of pipeline P, and functions over parameters.
 template <class P>
 struct kernels {
   using T = typename P::element;
@@ -30,16 +30,16 @@ struct kernels {
   void (*update)(O const&, typename P::context const&, typename P::tensor const&, bool whole,
                  share own) = nullptr;
   double (*sum_of_squares)(extent, T const*) = nullptr;
-  void (*add)(extent, T*, T const*) = nullptr;  ///< where parameters are shared
+  void (*add)(extent, T*, T const*) = nullptr;  ///< null unless gradients are added
   void (*clamp)(extent, T*, T) = nullptr;
-  void (*approach)(extent, T*, T const*, T) = nullptr;  ///< where averages are kept
+  void (*approach)(extent, T*, T const*, T) = nullptr;  ///< null unless averages are kept
   void (*transpose)(T const* in, extent rows, extent columns, extent in_stride, T* out,
                     extent out_stride) = nullptr;
 };
 
 /// The table of pipeline P compiled for instruction set `Set`.
 ///
-/// needs: a processor that has the set, once they are called
+/// needs: a processor that has the set, when a function of the table is called
 template <class P, isa Set>
 kernels<P> kernels_for() {
   constexpr auto all = std::make_index_sequence<std::size_t(P::groups)>{};
@@ -60,28 +60,27 @@ kernels<P> kernels_for() {
 
 namespace detail {
 
-/// Base of the backends whose kernels run on the CPU: HostKernels and what is derived from it.
+/// Base of the backends whose kernels run on the CPU: HostKernels and types derived from it.
 struct host_backend {};
 
 }  // namespace detail
 
-/// The CPU backend with kernels for the given instruction sets, best last; the best that the
-/// machine has is used. Fewer sets compile faster.
+/// The CPU backend with kernels for the given instruction sets, best last; a run uses the best of
+/// them that the machine has. Fewer sets compile faster.
 template <host::isa... Sets>
 struct HostKernels : detail::host_backend {
   static constexpr char const* name = "host";
   static constexpr bool has_own_memory = false, has_transposes = true;
 
-  /// Every launch is a group's.
+  /// Every launch runs one group.
   template <class Precision, class Products>
   using chains = detail::no_chains;
 
-  /// In how many parts a group runs where a rank has this number of threads; and below, how many
-  /// bytes of workspace each part needs.
+  /// The number of parts in which a group runs on a rank with this number of threads.
   static constexpr int parts_for(detail::group const& g, int samples, int threads) {
     return host::parts_of(g, samples, threads);
   }
-  /// Bytes of workspace that the groups of a pipeline need, with as many parts of each.
+  /// Bytes of workspace for each thread: enough for every group of a pipeline.
   template <class T>
   static constexpr long workspace_of(detail::view<detail::group> groups, int samples, int threads) {
     long most = 0;
@@ -97,7 +96,7 @@ struct HostKernels : detail::host_backend {
   static constexpr long contraction_elements(long m, long n, long k) {
     return detail::padded<T>(long(host::contraction_workspace<T>(m, n, k)) / long(sizeof(T)));
   }
-  /// Values are as wide as their master copies, and products are of the same format.
+  /// Whether values and master copies have one type, and products the same format.
   template <class Precision>
   static constexpr bool computes_in =
       std::is_same_v<typename Precision::element, typename Precision::value> &&
@@ -123,15 +122,15 @@ struct HostKernels : detail::host_backend {
   }
 
   /// Calls f.template operator()<Set>() for the sets up to `best`, the best one last. Portable
-  /// kernels are not compiled where every processor that can run this program has one of the sets:
-  /// f is called for this set whatever `best` is.
+  /// kernels are not compiled if every processor that can run this program has one of the sets: f
+  /// is called for that set whatever `best` is.
   template <class F>
   static void for_each_set(host::isa best, F const& f) {
     constexpr bool needs_portable = ((Sets > host::least_isa()) && ...);
     if constexpr (needs_portable) f.template operator()<host::isa::portable>();
     ((Sets <= best || Sets <= host::least_isa() ? f.template operator()<Sets>() : void()), ...);
   }
-  /// The kernels of the best set up to `best`, as far as for_each_set has them.
+  /// The kernels of the last set that for_each_set calls.
   template <class P>
   static host::kernels<P> kernels(host::isa best = host::best_isa()) {
     host::kernels<P> chosen;
@@ -153,11 +152,12 @@ constexpr auto host_of_usual_sets() {
 
 }  // namespace detail
 
-/// Every instruction set that kernels are compiled for: AVX-512, AVX2 or portable vectors, chosen
-/// at run time. A program for processors that are known compiles faster with their set alone,
+/// The CPU backend with kernels for AVX-512, AVX2 and portable vectors, chosen at run time. A
+/// program for known processors compiles faster with their set alone:
 /// `-DPIPE_INSTRUCTION_SETS=avx512`.
 using Host = decltype(detail::host_of_usual_sets());
-/// Portable vectors alone: compiles in a third of the time, for tests and for machines without AVX.
+/// The CPU backend with portable vectors alone, for tests and for machines without AVX: it compiles
+/// in a third of the time.
 using PortableHost = HostKernels<>;
 
 }  // namespace pp

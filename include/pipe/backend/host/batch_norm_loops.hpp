@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Batch norm: each column is normalised over all rows of a group of samples, which is a micro-batch
-// or, with SyncOver, a part of one. Sums over rows come first, as kernels of their own whose parts
-// own columns; then rows are normalised one by one, with whatever pointwise ops follow. Samples
-// that only fill up the last micro-batch are in no sum. These loops only count and address: they
-// are compiled once for all instruction sets, around the functions of per_isa/batch_norm.inl.
+// or, with SyncOver, a part of a micro-batch. Sums over rows are kernels of their own, whose parts
+// own columns; then rows are normalised one by one, each followed by its epilogue. Samples that
+// only fill up the last micro-batch are in no sum. These loops only count and address: they are
+// compiled once for all instruction sets, and call the functions of per_isa/batch_norm.inl.
 #pragma once
 
 #include <cstring>
@@ -29,12 +29,13 @@ struct batch_set {
   void (*gradient_row)(int n, T const* dy, T const* x, T const* statistics, T const* gamma,
                        T const* means, T* dx) = nullptr;
 };
-/// The rows of a micro-batch that are of real samples, `rows` for each of them.
+/// The number of rows of a micro-batch's real samples, `rows` for each sample.
 template <class T>
 extent real_rows(arguments<T> const& a, int rows, int samples) {
   return extent(rows) * (a.valid_samples < samples ? a.valid_samples : samples);
 }
-/// Calls run(g, rows) for each group g of samples that has some of the rows `own`: with those.
+/// Calls run(g, rows) for each group g of samples that has rows in `own`; rows: the rows of the
+/// group that are in `own`.
 template <class Run>
 void for_groups(detail::batch_attributes const& of, int sample_rows, int samples, share own,
                 Run const& run) {

@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The part of the contraction kernel's interface that does not depend on the instruction set:
-// operands, sinks, how the loops are blocked, and the workspace a call needs (so that the memory
-// plan is a constant before any CPU is seen). The kernel itself is pp::host::<isa>::contract, in
-// per_isa/contraction.inl, whose loops are in contraction_loops.hpp.
+// operands, sinks, the blocking of the loops, and the workspace of a call, so that the memory plan
+// is a constant for all CPUs. The kernel itself is pp::host::<isa>::contract, in
+// per_isa/contraction.inl; its loops are in contraction_loops.hpp.
 #pragma once
 
 #include <cstddef>
 
-#include <pipe/base/config.hpp>
 #include <pipe/backend/host/isa.hpp>
+#include <pipe/backend/host/tiles.hpp>
+#include <pipe/backend/product_shape.hpp>
 
 namespace pp::host {
 
-/// A matrix in memory: element (i, j) is data[i * row + j * column]. `{x, ld, 1}` is row-major,
-/// `{x, 1, ld}` its transpose.
-template <class T>
-struct strided {
-  T* data;
-  extent row;
-  extent column;
-};
+using detail::product_shape;
 
 /// Sink: C[i, j] = sum. `ldc` is the distance between rows.
 template <class T>
@@ -30,8 +24,8 @@ struct store {
   static constexpr bool adds = false;
 };
 
-/// Sink: C[i, j] += sum, the finished sum being added once; or = sum, where there is nothing yet.
-/// Weight gradients over micro-batches.
+/// Sink of weight gradients, which are sums over micro-batches: C[i, j] += sum, where the finished
+/// sum is added once; or C[i, j] = sum if `adds` is false.
 template <class T>
 struct accumulate {
   T* c = nullptr;
@@ -39,65 +33,65 @@ struct accumulate {
   bool adds = true;
 };
 
-/// A sink that the register tile writes by itself. Any other sink is a functor with two members,
+/// A sink that the register tile writes itself. Any other sink is a functor with two members,
 ///
 ///   template <int Columns> void full(extent i, extent j, int rows, T* sums, extent stride);
 ///   void part(extent i, extent j, int rows, int columns, T* sums, extent stride);
 ///
 /// called once for every rectangle of C, whose finished sums are sums[r * stride + c] in L1 cache
-/// and may be overwritten. `full` comes with a constant number of columns, a multiple of the
-/// vector, so that its loops vectorise; `part` gets the rest at the right edge. A sink may say how
-/// wide its matrix is: `static constexpr extent width`, which spares compiling what is never
-/// called. Rectangles come in no promised order; each element comes exactly once.
+/// and may be overwritten. `full` is for a constant number of columns, whole vectors, so that its
+/// loops vectorise; `part` is for the rest at the right edge. A sink may have the width of its
+/// matrix as `static constexpr extent width`; then functions that are never called are not
+/// compiled. Rectangles come in any order; each element comes exactly once.
 template <class Sink>
 concept direct_sink = requires { Sink::adds; };
 
-/// Prologue: called before rows [i, i + rows) of A are first read, in ascending order; may compute
-/// those rows.
+/// Prologue: called before rows [i, i + rows) of A are first read, in ascending order; it may
+/// compute these rows.
 struct no_prologue {
   void operator()(extent, extent) const {}
 };
 
-/// How the loops over C[m, n] and the sum over k are cut. The result's bits do not depend on it.
+/// The blocking of the loops over C[m, n] and of the sum over k. It changes no bit of the result.
 struct blocking {
-  extent rows;     ///< of A per pass over B
-  extent columns;  ///< of C whose partial sums are alive together: a multiple of the widest tile's,
-                   ///< or n
-  extent depth;    ///< of the shared dimension per tile
+  extent rows;     ///< rows of A for each pass over B
+  extent columns;  ///< columns of C whose partial sums are alive together: a multiple of the widest
+                   ///< tile's columns, or n
+  extent depth;    ///< part of the shared dimension for each tile
   bool pack;       ///< copy each depth x tile panel of B to contiguous memory first
 };
 
-/// Whether a copied panel of B, depth x a tile's columns, pays for m rows of A: the rows of B lie
-/// apart and evict each other from L1.
+/// Whether copying a panel of B, depth x a tile's columns, pays for m rows of A. In place, the rows
+/// of a panel lie apart and evict each other from L1.
 constexpr bool copied_panels_pay(extent m, extent n, extent depth, extent tile_columns) {
   return n > tile_columns && m >= (depth > 128 ? 16 : 96);
 }
 
-/// The depth of blocks of the shared dimension that are about equal, and at most `deepest`.
+/// The depth of blocks of the shared dimension: about equal blocks, each at most `deepest`.
 constexpr extent even_depth(extent k, extent deepest) {
   extent const blocks = (k + deepest - 1) / deepest;
   return blocks > 0 ? (k + blocks - 1) / blocks : 1;
 }
 
-/// Tiles are narrow whose rows have at most that many bytes, as of AVX2.
+/// A tile is narrow if its rows have at most this number of bytes, as with AVX2.
 inline constexpr extent narrow_tile_bytes = 96;
-/// The blocking of narrow tiles, on processors that have 32 KiB of L1 and half a MiB of L2: panels
-/// of B fill three quarters of L1, blocks of A half of L2.
+/// The blocking for narrow tiles, on processors with 32 KiB of L1 and half a MiB of L2: a panel of
+/// B fills three quarters of L1, a block of A half of L2.
 constexpr blocking narrow_blocking(extent m, extent n, extent k, extent tile_columns,
                                    extent bytes) {
-  constexpr extent deepest = 256, panels = 10;  // panels of C whose partial sums are alive
+  constexpr extent deepest = 256, panels = 10;  // panels of C whose partial sums are alive together
   extent const depth = even_depth(k, deepest), rows = 1024 / bytes;
   return {m < rows ? m : rows, (k > deepest ? panels : 1) * tile_columns, depth,
           copied_panels_pay(m, n, depth, tile_columns)};
 }
 
-/// The blocking that measured best. `tile_columns` is the widest tile's, `bytes` an element's size.
+/// The blocking that measured best. tile_columns: columns of the widest tile; bytes: of an element.
 ///
-/// For wide tiles, as of AVX-512, on processors with 2 MiB of L2: a B that fits in L2, or nearly,
-/// is read in place, panel by panel, and stays there for every row of A. A larger one is read block
-/// by block of p for a few rows of A, whose partial sums for all columns then stay in L2; but its
-/// rows are so far apart that they evict each other from L1 and miss the TLB: panels are copied if
-/// enough rows of A share a copy.
+/// For wide tiles, as with AVX-512, on processors with 2 MiB of L2: a B that fits in L2, or nearly,
+/// is read in place, panel by panel, and stays in L2 for all rows of A. For a larger B and few rows
+/// of A, the shared dimension is read in blocks, and the partial sums of these rows for all columns
+/// stay in L2. The rows of a larger B lie so far apart that they evict each other from L1 and miss
+/// the TLB, so for many rows of A, which share the copies, panels are copied.
 constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_columns, extent bytes) {
   constexpr extent near_cache = 2400000, sharing_rows = 256, few_rows = 16;
   if (tile_columns * bytes <= narrow_tile_bytes && m >= few_rows)
@@ -110,7 +104,7 @@ constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_colum
   return blocking{at_most(1024, m), tile_columns, k <= 768 ? all : extent{512}, true};
 }
 
-/// Bytes of workspace that a contraction cut in this way needs on any instruction set.
+/// Bytes of workspace that a contraction with blocking `cut` needs on any instruction set.
 template <class T>
 constexpr std::size_t contraction_workspace(extent n, extent k, blocking const& cut) {
   constexpr extent lanes = widest_vector_bytes / sizeof(T), tile_rows = 8, tile_columns = 3 * lanes;

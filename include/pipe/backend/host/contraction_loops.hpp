@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Matrix multiplication around the register tile: cuts C into tiles, B into panels and the shared
-// dimension into blocks, carries partial sums between blocks, and hands finished tiles to the sink.
-// Weights of the usual layers fit in L2 and are read in place. At the right edge a vector of B
-// reaches into the next row, whose sums are thrown away; only the last row or so, where it would
-// leave the matrix, is read from a zero-padded copy.
+// dimension into blocks, carries partial sums between blocks, and passes finished tiles to the
+// sink. Weights of usual layers fit in L2 and are read in place. At the right edge a vector of B
+// reaches into the next row, and the sums beyond the edge are dropped; only the last rows, where a
+// vector would leave the matrix, are read from a zero-padded copy.
 #pragma once
 
 #include <pipe/backend/host/contraction.hpp>
@@ -16,22 +16,22 @@ PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
 /// A sink and a prologue without their types, so that the loops over tiles are compiled once, not
-/// for every kernel group: a call through a pointer is nothing against a tile.
+/// for every kernel group. A call through a pointer takes negligible time beside a tile.
 template <class T>
 struct contraction_ends {
-  T* c = nullptr;  ///< direct sinks: the tile writes there, or adds
+  T* c = nullptr;  ///< direct sinks: the tile writes to c, or adds to it
   extent ldc = 0;
   bool adds = false;
-  void* sink = nullptr;  ///< others: called with a whole tile, a vector of columns, or the columns
-                         ///< that are left
+  void* sink = nullptr;  ///< other sinks: called with a whole tile, a vector of columns, or the
+                         ///< last columns
   void (*tile)(void* sink, extent i, extent j, int rows, T* sums, extent stride) = nullptr;
   void (*vector)(void* sink, extent i, extent j, int rows, T* sums, extent stride) = nullptr;
   void (*rest)(void* sink, extent i, extent j, int rows, int columns, T* sums,
                extent stride) = nullptr;
-  void* prologue = nullptr;  ///< null: none
+  void* prologue = nullptr;  ///< null: no prologue
   void (*make_rows)(void* prologue, extent i, extent rows) = nullptr;
-  /// Convolutions: factors that are made block by block, rows [i, i + rows) of columns [p, p +
-  /// depth) of A at a.data, and panels of B. null: they are in memory.
+  /// Convolutions make factors block by block: `left` makes rows [i, i + rows) and columns [p, p +
+  /// depth) of A at a.data, `right` makes panels of B. null: the factor is in memory.
   void* left = nullptr;
   void (*make_left)(void* left, extent i, extent rows, extent p, extent depth) = nullptr;
   void* right = nullptr;
@@ -39,9 +39,9 @@ struct contraction_ends {
                      T* panel) = nullptr;
 };
 
-/// Hands a finished rectangle of C, which lies in the tile buffer, to the sink: whole tiles and
-/// whole vectors of columns to functions of constant width, the rest at the right edge element by
-/// element.
+/// Passes a finished rectangle of C, which lies in the tile buffer, to the sink: whole tiles and
+/// whole vectors of columns to functions of constant width, the last columns at the right edge to a
+/// function of any width.
 ///
 /// shape: sums (rows, columns), row stride `stride` -> C[i .. i + rows, j .. j + columns)
 template <class T>
@@ -61,20 +61,21 @@ void deliver(tile_set<T> const& tiles, contraction_ends<T> const& to, extent i, 
   if (whole < columns) to.rest(to.sink, i, j + whole, rows, columns - whole, sums + whole, stride);
 }
 
-/// C[m, n] = A[m, k] * B[k, n], with the loops cut as told.
+/// C[m, n] = A[m, k] * B[k, n], with blocking `cut`.
 ///
-/// shape:     A is a(i, p) through its two strides; B row-major with row stride ldb; m, n, k >= 1
+/// shape:     (m, n, k), each >= 1; B is row-major with row stride ldb
 /// law:       element (i, j) is one chain of fused multiply-adds over ascending p: the same bits
-///            for every blocking, tile and m. Reads B inside [b, b + (k - 1) * ldb + n) only.
+///            for every blocking, tile and m. B is read inside [b, b + (k - 1) * ldb + n) only.
 /// workspace: contraction_workspace<T>(n, k, cut) bytes, aligned to widest_vector_bytes
-/// needs:     where A is made, cut.columns >= n; where B is made, cut.pack
+/// needs:     cut.columns >= n if with.make_left; cut.pack if with.make_right
 template <class T>
-PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, extent k,
+PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const& shape,
                                   strided<T const> a, T const* b, extent ldb,
                                   contraction_ends<T> const& with, void* workspace,
                                   blocking const& cut) {
+  extent const m = shape.rows, n = shape.columns, k = shape.inner;
   int const lanes = tiles.lanes;
-  T* const finished = static_cast<T*>(workspace);  // one tile's sums on their way to the sink
+  T* const finished = static_cast<T*>(workspace);            // one tile's sums for the sink
   T* const panel = finished + tiles.rows * tiles.columns();  // depth x tile_columns of B
   T* const partial = panel + (cut.pack || cut.depth < lanes ? cut.depth : lanes) *
                                  tiles.columns();  // sums between blocks
@@ -93,8 +94,9 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, 
           int const padded = vectors * lanes;
           int const columns = static_cast<int>(j1 - j < padded ? j1 - j : padded);
           T const* const right = with.make_right != nullptr ? nullptr : b + p0 * ldb + j;
-          // Rows of this panel that are read in place, and the rest, read from the copy.
-          // The tile reads whole vectors, so near the matrix's end it would read past it.
+          // The number of rows of this panel that are read in place. The tile reads whole vectors,
+          // so at the end of the matrix it would read past the end: the last rows are read from a
+          // copy.
           extent in_place = cut.pack ? 0 : depth;
           while (in_place > 0 && (p0 + in_place - 1) * ldb + j + padded > (k - 1) * ldb + n)
             --in_place;
@@ -106,12 +108,12 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, 
           int rows = 0;
           for (extent i = i0; i < i1; i += rows) {
             rows = tiles.next_rows(i1 - i);
-            // The first panel and block of p that touch rows of A make them; later ones find them
-            // made.
+            // The prologue makes rows of A in the first panel and block of p; later panels and
+            // blocks read them.
             if (j == 0 && first && with.prologue != nullptr)
               with.make_rows(with.prologue, i, extent(rows));
-            T const* const left =
-                a.data + (with.make_left != nullptr ? (i - i0) * a.row : i * a.row + p0 * a.column);
+            strided<T const> const left =
+                a.from(with.make_left != nullptr ? i - i0 : i, with.make_left != nullptr ? 0 : p0);
             tile_ends<T> ends{first ? nullptr : sums, padded, sums, padded, false};
             if (last) {
               ends.to = finished;
@@ -120,15 +122,15 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, 
                     tile_ends<T>{ends.from, padded, with.c + i * with.ldc + j, with.ldc, with.adds};
             }
             if (in_place > 0 && in_place < depth) {
-              tiles.tile(rows, vectors, in_place, left, a.row, a.column, right, ldb,
+              tiles.tile(rows, vectors, in_place, left, right, ldb,
                          {ends.from, padded, finished, padded, false});
               ends.from = finished;
             }
             if (in_place == depth)
-              tiles.tile(rows, vectors, depth, left, a.row, a.column, right, ldb, ends);
+              tiles.tile(rows, vectors, depth, left, right, ldb, ends);
             else
-              tiles.tile(rows, vectors, depth - in_place, left + in_place * a.column, a.row,
-                         a.column, panel, padded, ends);
+              tiles.tile(rows, vectors, depth - in_place, left.from(0, in_place), panel, padded,
+                         ends);
             if (last && ends.to == finished)
               deliver<T>(tiles, with, i, j, rows, columns, finished, padded);
             sums += rows * padded;
@@ -142,11 +144,12 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, 
 /// The same with the blocking that measured best; workspace: contraction_workspace<T>(m, n, k)
 /// bytes.
 template <class T>
-PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, extent k,
+PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const& shape,
                                   strided<T const> a, T const* b, extent ldb,
                                   contraction_ends<T> const& with, void* workspace) {
-  contract_tiles<T>(tiles, m, n, k, a, b, ldb, with, workspace,
-                    best_blocking(m, n, k, tiles.columns(), sizeof(T)));
+  contract_tiles<T>(
+      tiles, shape, a, b, ldb, with, workspace,
+      best_blocking(shape.rows, shape.columns, shape.inner, tiles.columns(), sizeof(T)));
 }
 
 }  // namespace pp::host

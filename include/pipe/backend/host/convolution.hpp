@@ -2,8 +2,8 @@
 //
 // The geometry of convolutions on the host, and the facts of their kernels. A convolution is a
 // product whose left factor, the patches of the image, is gathered block by block as the product
-// reads it. An input gradient gathers pixels of dy; with a stride it falls apart into phases, each
-// a dense product with some of the taps, so no zeros are multiplied.
+// reads it. An input gradient gathers pixels of dy; with a stride it is computed in phases, each a
+// dense product with some of the taps, so that no zeros are multiplied.
 #pragma once
 
 #include <pipe/backend/host/facts.hpp>
@@ -12,19 +12,19 @@
 
 namespace pp::host {
 
-/// The reading of one axis: pixel i of the result reads position i * step + first + t * delta of
-/// the source for each of its taps t. Tap t is number tap + t * tap_step of the kernel, and pixel i
-/// is number pixel + i * pixel_step of the whole result.
+/// The reads along one axis: pixel i of the result reads position i * step + first + t * delta of
+/// the source for each tap t. Tap t is number tap + t * tap_step in the kernel, and pixel i is
+/// number pixel + i * pixel_step in the whole result.
 struct read_axis {
   int pixels = 0, step = 1, first = 0, delta = 1, taps = 0, source = 0;
   int tap = 0, tap_step = 1, pixel = 0, pixel_step = 1;
 };
 
-/// The reading of x by a convolution.
+/// The reads of x by a convolution.
 constexpr read_axis forward_axis(detail::convolution_axis const& a) {
   return {a.out, a.stride, -a.padding, a.dilation, a.kernel, a.in};
 }
-/// The reading of dy by those pixels of dx whose number is `phase` modulo the stride.
+/// The reads of dy by the pixels of dx whose number is `phase` modulo the stride.
 constexpr read_axis gradient_axis(detail::convolution_axis const& a, int phase) {
   int taps_apart = 1;
   while (taps_apart * a.dilation % a.stride != 0) ++taps_apart;
@@ -38,19 +38,19 @@ constexpr read_axis gradient_axis(detail::convolution_axis const& a, int phase) 
   while (r.tap < a.kernel && r.tap < taps_apart &&
          (phase + a.padding - r.tap * a.dilation) % a.stride != 0)
     ++r.tap;
-  if (r.tap >= a.kernel || r.tap >= taps_apart) return r;  // no tap reads these pixels
+  if (r.tap >= a.kernel || r.tap >= taps_apart) return r;  // no tap reaches these pixels
   r.taps = (a.kernel - 1 - r.tap) / taps_apart + 1;
   r.first = (phase + a.padding - r.tap * a.dilation) / a.stride;
   return r;
 }
 
-/// Rows of the result that are computed together, and numbers of a patch that are gathered at once:
-/// the block of patches and that of partial sums stay in L2.
+/// Rows of the result that are computed together, and elements of a patch that are gathered at
+/// once: the block of patches and the block of partial sums stay in L2.
 inline constexpr extent patch_rows = 256, patch_depth = 320;
 
-/// The blocking of a product of gathered patches. makes_right: the right factor is gathered, too.
-/// Panels of the right factor are copied where its rows are so far apart that they evict each other
-/// from L1, at a fraction of the cost: a copy serves patch_rows rows.
+/// The blocking of a product of gathered patches. makes_right: the right factor is gathered too.
+/// Panels of the right factor are copied if its rows lie so far apart that they evict each other
+/// from L1. A copy serves patch_rows rows, so it costs a fraction of the product.
 template <class T>
 constexpr blocking patch_blocking(extent m, extent n, extent k, extent tile_columns,
                                   bool makes_right) {
@@ -61,7 +61,7 @@ constexpr blocking patch_blocking(extent m, extent n, extent k, extent tile_colu
           makes_right || (is_narrow ? copied_panels_pay(m, n, depth, tile_columns)
                                     : n * extent(sizeof(T)) >= far_apart)};
 }
-/// Bytes of the block of patches, and of the blocks of a product with such patches.
+/// Bytes of the block of patches and of the workspace of a product with such patches.
 template <class T>
 constexpr long patch_bytes(extent n, extent k) {
   extent const depth = k < patch_depth ? k : patch_depth;
@@ -92,7 +92,7 @@ struct convolution_input_gradient_facts : convolution_facts {
     return of.vertical.stride * of.horizontal.stride == 1 ? g.rows * samples : 1;
   }
 };
-/// Facts of dw, whose parts own rows of dw; of a depthwise one, columns.
+/// Facts of dw, whose parts own rows of dw or, in a depthwise convolution, columns.
 struct convolution_weight_gradient_facts : convolution_facts {
   template <class T>
   static constexpr long workspace_bytes(detail::group const& g, int samples, int) {

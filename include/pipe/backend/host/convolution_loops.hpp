@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Convolutions as products of gathered patches: loops that only count, address and copy, compiled
-// once for all instruction sets, around the tiles of contraction_loops.hpp.
+// Convolutions as products of gathered patches: loops that only count, address and copy. They are
+// compiled once for all instruction sets, and call contraction_loops.hpp for the products.
 #pragma once
 
 #include <cstring>
@@ -17,13 +17,13 @@ namespace pp::host {
 template <class T>
 struct patches {
   read_axis vertical, horizontal;
-  T const* image = nullptr;  ///< its first channel that is read
-  extent pitch = 0;          ///< numbers from a pixel to the next
-  extent channels = 0;       ///< that are read of each pixel
+  T const* image = nullptr;  ///< the first channel that is read, of the first pixel
+  extent pitch = 0;          ///< elements from a pixel to the next
+  extent channels = 0;       ///< channels that are read of each pixel
 
   extent rows() const { return extent(vertical.pixels) * horizontal.pixels; }  // of a sample
   extent columns() const { return extent(vertical.taps) * horizontal.taps * channels; }
-  /// The pixel that `row` and a tap read, or null outside of the image.
+  /// The pixel of a sample that result (i, j) reads at tap (u, v); null outside of the image.
   T const* at(extent sample, int i, int j, int u, int v) const {
     extent const y = extent(i) * vertical.step + vertical.first + extent(u) * vertical.delta,
                  x = extent(j) * horizontal.step + horizontal.first + extent(v) * horizontal.delta;
@@ -50,8 +50,8 @@ struct patch_row {
   }
 };
 
-/// to[k] = from[k], or 0 where there is no `from`, k < n. Runs of a few pixels are too short to pay
-/// for the calls of a copy.
+/// to[k] = from[k], or 0 if `from` is null, k < n. Short copies, of a few pixels, are made without
+/// a call of memcpy, which would take longer.
 template <class T>
 void copy_or_clear(T const* from, extent n, T* to) {
   constexpr extent piece = 32 / extent(sizeof(T)), long_run = 16 * piece;
@@ -70,13 +70,13 @@ void copy_or_clear(T const* from, extent n, T* to) {
 /// to[r, k] = element (row + r, column + k) of the patches.
 ///
 /// shape: to (rows, columns), row stride `stride`
-/// cost:  a copy; where neighbouring taps read neighbouring pixels whole, one run for each row of
-///        the window
+/// cost:  a copy; where neighbouring taps read neighbouring whole pixels, each row of the window is
+///        copied at once
 template <class T>
 PIPE_ONE_COPY void gather(patches<T> const& of, extent row, extent rows, extent column,
                           extent columns, T* to, extent stride) {
   read_axis const& wide = of.horizontal;
-  extent const line = wide.taps * of.channels;  // of a window
+  extent const line = wide.taps * of.channels;  // elements of a row of the window
   bool const is_dense = wide.delta == 1 && of.pitch == of.channels;
   int const first_u = int(column / line), first_v = int(column % line / of.channels);
   extent const first_c = column % of.channels, all = wide.source * of.channels;
@@ -115,7 +115,7 @@ PIPE_ONE_COPY void gather(patches<T> const& of, extent row, extent rows, extent 
   }
 }
 
-/// The left factor of a product: patches from some row and column on, or their transpose, gathered
+/// The left factor of a product: patches from a row and a column on, or their transpose, gathered
 /// to `block`.
 template <class T>
 struct gathered_patches {
@@ -133,17 +133,17 @@ struct gathered_patches {
   }
 };
 
-/// The right factor of an input gradient: rows (tap, filter) of columns (channel) from the
-/// transpose of the weight, [filters, taps, channels].
+/// The right factor of an input gradient, with rows (tap, filter) and columns (channel), gathered
+/// from the transpose of the weight, [filters, taps, channels].
 template <class T>
-struct turned_weight {
+struct transposed_weight {
   tile_set<T> const& tiles;
   patches<T> const& of;
-  T const* weight;  // of the group
+  T const* weight;  // of the group's first filter
   extent channels, kernel_width, row;
 
   static void panel(void* self, extent p, extent depth, extent j, int columns, int padded, T* to) {
-    auto const& w = *static_cast<turned_weight const*>(self);
+    auto const& w = *static_cast<transposed_weight const*>(self);
     for (extent const end = p + depth; p < end;) {
       extent const filters = w.of.channels, tap = p / filters, filter = p % filters;
       extent const u = w.of.vertical.tap + tap / w.of.horizontal.taps * w.of.vertical.tap_step,
@@ -157,8 +157,8 @@ struct turned_weight {
   }
 };
 
-/// Functions of an instruction set that a convolution calls: the end of a row, and y[c] += x[c]
-/// w[c].
+/// Functions of an instruction set that a convolution calls: the epilogue of a row, and y[c] +=
+/// x[c] w[c], c < n.
 template <class T>
 struct convolution_steps {
   row_finish<T> finish = nullptr;
@@ -187,27 +187,29 @@ void convolve_channels(patches<T> const& of, convolution_steps<T> const& steps, 
 ///
 /// shape: the source (samples, pixels, channels), w (taps, channels / groups, filters) or its
 ///        transpose -> y (samples, pixels, columns)
-/// law:   an element is one chain of multiply-adds over ascending (tap, channel), whatever the
-///        number of parts and the blocks
+/// law:   an element is one chain of multiply-adds over ascending (tap, channel), for any number of
+///        parts and any blocks
 /// needs: a.workspace: convolution_facts::workspace_bytes
 template <class T>
 PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, detail::group const& g,
                             int samples, convolution_steps<T> const& steps) {
   detail::convolution_attributes const of = g.attributes.convolution();
-  bool const turned = g.anchor == op_kind::convolution_input_gradient;
-  int const phases_down = turned ? of.vertical.stride : 1,
-            phases_across = turned ? of.horizontal.stride : 1;
+  bool const is_transposed = g.anchor == op_kind::convolution_input_gradient;
+  int const phases_down = is_transposed ? of.vertical.stride : 1,
+            phases_across = is_transposed ? of.horizontal.stride : 1;
   extent const columns = g.columns, n = columns / of.groups,
-               pitch = turned ? of.filters : of.channels, kernel_width = of.horizontal.kernel;
+               pitch = is_transposed ? of.filters : of.channels,
+               kernel_width = of.horizontal.kernel;
   bool const in_place = steps.finish == nullptr && phases_down * phases_across == 1;
   char* memory = static_cast<char*>(a.workspace);
   T* const results = reinterpret_cast<T*>(memory);
   memory += detail::align_up(patch_rows * columns * long(sizeof(T)));
   for (int phase = 0; phase < phases_down * phases_across; ++phase) {
     int const down = phase / phases_across, across = phase % phases_across;
-    patches<T> read{turned ? gradient_axis(of.vertical, down) : forward_axis(of.vertical),
-                    turned ? gradient_axis(of.horizontal, across) : forward_axis(of.horizontal),
-                    a.at(g.in[0]), pitch, pitch / of.groups};
+    patches<T> read{
+        is_transposed ? gradient_axis(of.vertical, down) : forward_axis(of.vertical),
+        is_transposed ? gradient_axis(of.horizontal, across) : forward_axis(of.horizontal),
+        a.at(g.in[0]), pitch, pitch / of.groups};
     extent const k = read.columns(), pixels = read.rows();
     share const own = share_of(pixels * samples, rows_step, a.part, a.parts);
     for (extent row = own.begin; row < own.end; row += patch_rows) {
@@ -219,11 +221,11 @@ PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, det
       } else if (k == 0) {
         copy_or_clear<T>(nullptr, m * columns, to);
       } else {
-        blocking const cut = patch_blocking<T>(m, n, k, tiles.columns(), turned);
+        blocking const cut = patch_blocking<T>(m, n, k, tiles.columns(), is_transposed);
         for (int group = 0; group < of.groups; ++group) {
           read.image = a.at(g.in[0]) + group * read.channels;
           gathered_patches<T> left{read, row, 0, reinterpret_cast<T*>(memory), cut.depth};
-          turned_weight<T> right{
+          transposed_weight<T> right{
               tiles, read,         a.at(g.in[1]) + group * read.channels * of.taps() * n,
               n,     kernel_width, n * of.taps()};
           contraction_ends<T> ends;
@@ -231,9 +233,9 @@ PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, det
           ends.ldc = columns;
           ends.left = &left;
           ends.make_left = &gathered_patches<T>::rows;
-          if (turned) ends.right = &right, ends.make_right = &turned_weight<T>::panel;
+          if (is_transposed) ends.right = &right, ends.make_right = &transposed_weight<T>::panel;
           contract_tiles<T>(
-              tiles, m, n, k, {left.block, left.stride, 1}, a.at(g.in[1]) + group * n, columns,
+              tiles, {m, n, k}, {left.block, left.stride, 1}, a.at(g.in[1]) + group * n, columns,
               ends, memory + detail::align_up(patch_rows * cut.depth * long(sizeof(T))), cut);
         }
       }
@@ -242,8 +244,8 @@ PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, det
       for (extent r = 0; r < m; ++r, at.next(read)) {
         extent const i = at.i * read.vertical.pixel_step + read.vertical.pixel,
                      j = at.j * read.horizontal.pixel_step + read.horizontal.pixel,
-                     width = turned ? of.horizontal.in : of.horizontal.out,
-                     all = turned ? of.in_rows() : of.out_rows();
+                     width = is_transposed ? of.horizontal.in : of.horizontal.out,
+                     all = is_transposed ? of.in_rows() : of.out_rows();
         extent const result = at.sample * all + i * width + j;
         if (steps.finish != nullptr)
           steps.finish(a, result, to + r * columns);
@@ -254,8 +256,8 @@ PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, det
   }
 }
 
-/// dw (+)= patches(x)^T dy, and db (+)= sum over rows of dy if group g has a prologue, which is
-/// that gradient.
+/// dw (+)= patches(x)^T dy. If group g has a prologue, which is the gradient of the bias: db (+)=
+/// sum over rows of dy.
 ///
 /// shape: x (samples, pixels, channels), dy (samples, pixels, filters) -> dw (taps, channels /
 ///        groups, filters), db (filters)
@@ -305,7 +307,7 @@ PIPE_ONE_COPY void convolve_weights(tile_set<T> const& tiles, arguments<T> const
     ends.adds = a.accumulate;
     ends.left = &left;
     ends.make_left = &gathered_patches<T>::columns;
-    contract_tiles<T>(tiles, own.size(), n, pixels, {left.block, 1, patch_rows}, dy + group * n,
+    contract_tiles<T>(tiles, {own.size(), n, pixels}, {left.block, 1, patch_rows}, dy + group * n,
                       columns, ends,
                       memory + detail::align_up(patch_rows * cut.depth * long(sizeof(T))), cut);
   }

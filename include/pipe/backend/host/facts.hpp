@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Facts of a host kernel that the memory plan and the threads of a rank are made from, the same on
-// every instruction set. Each kernel (kernel_of in per_isa/) inherits the facts of its family or
+// Facts of host kernels, which the memory plan and the division among threads read; they are equal
+// on every instruction set. Each kernel (kernel_of in per_isa/) inherits the facts of its family or
 // has its own, as static constexpr functions:
 //
 //   long workspace_bytes<T>(group const&, int samples, int parts)
 //   int parts(group const&, int samples, int threads)
 //   int tile_rows(group const&, int samples)
 //
-// workspace_bytes: bytes for each of `parts` threads, for micro-batches of `samples`.
-// parts: the number of parts that a group runs in on a rank with this many threads.
-// tile_rows: the rows of its products, or-ed together: the lowest set bit divides them all, so that
-// no smaller register tiles are compiled; 0 for a kernel without register tiles.
+// workspace_bytes: bytes for each of `parts` threads, for micro-batches of `samples`. parts: the
+// number of parts in which a group runs on a rank with this number of threads. tile_rows: the
+// numbers of rows of the kernel's products, combined by bitwise or. The lowest set bit divides all
+// of them, so tiles of fewer rows are not compiled. 0 for a kernel without register tiles.
 #pragma once
 
 #include <pipe/backend/host/attention.hpp>
@@ -22,18 +22,19 @@
 
 namespace pp::host {
 
-/// All threads; or one for work of a few microseconds, since waking the other threads takes one and
-/// fetching what they made takes more.
+/// The parts of a group: one for each thread, or a single part for work of a few microseconds,
+/// since waking the other threads takes a microsecond, and fetching their results takes longer.
 ///
-/// work: that of one element of the result, in units of an element of a norm
+/// work: the work of one element of the result, in units of an element of a norm
 constexpr int parts_for(detail::group const& g, int samples, int threads, double work) {
   constexpr double worth_sharing = 32768;  // elements of a norm: about six microseconds
   return double(g.rows) * samples * g.columns * work < worth_sharing ? 1 : threads;
 }
-/// A multiply-add of a product, in elements of a norm.
+/// The work of a multiply-add of a product, in elements of a norm.
 inline constexpr double product_work = 1.0 / 16;
 
-/// Facts of kernels that make row after row: a workspace of two rows, before and after the anchor.
+/// Facts of kernels that compute row by row, with a workspace of two rows: before and after the
+/// anchor.
 struct row_facts {
   template <class T>
   static constexpr long workspace_bytes(detail::group const& g, int, int) {
@@ -45,17 +46,18 @@ struct row_facts {
   static constexpr int tile_rows(detail::group const&, int) { return 0; }
 };
 
-/// Tiles of fewer rows than this, a power of two, are not compiled for pipeline P: the rows of all
-/// its products are multiples. Defined in kernel_facts.hpp, from all kernels.
+/// The fewest rows of a register tile that pipeline P needs, a power of two: the numbers of rows of
+/// all its products are multiples of it, so smaller tiles are not compiled. Defined in
+/// kernel_facts.hpp, from the facts of all kernels.
 template <class P>
 constexpr int least_tile_rows();
 
-/// Facts of user-defined layers, whose functions are called once for a whole micro-batch.
+/// Facts of user-defined layers, each of whose functions is called once for a whole micro-batch.
 struct custom_facts : row_facts {
   static constexpr int parts(detail::group const&, int, int) { return 1; }
 };
 
-/// Facts of norms that also keep some numbers of each column: a workspace of five rows.
+/// Facts of norms that keep numbers for each column as well, with a workspace of five rows.
 struct column_facts : row_facts {
   template <class T>
   static constexpr long workspace_bytes(detail::group const& g, int, int) {
@@ -90,7 +92,7 @@ struct contraction_facts {
   static constexpr int tile_rows(detail::group const& g, int samples) { return g.rows * samples; }
 
  protected:
-  /// Bytes for the most demanding part of a product whose result has `rows` rows.
+  /// Bytes for the part that needs most of a product whose result has `rows` rows.
   template <class T>
   static constexpr long shared_workspace(extent rows, extent columns, extent inner, int parts) {
     long most = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Matrix products of kernel groups: what a launch computes before the first tile and after the last
-// depends on numbers alone, so one function serves all groups on all instruction sets. Tiles, and
-// formulas of the model in the steps around a product, are called through pointers.
+// Matrix products of kernel groups. The work of a launch outside the tiles depends on numbers
+// alone, so one function serves all groups on all instruction sets. Tiles, and the ends around a
+// product with the model's formulas, are called through pointers.
 #pragma once
 
 #include <pipe/backend/host/arguments.hpp>
@@ -17,7 +17,7 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
-/// Reads n elements of each row once, in order, so that a kernel which then reads them crosswise
+/// Reads n elements of each row once, in order, so that a kernel that then reads them by columns
 /// finds them in L2: the prefetcher follows rows, not columns.
 template <class T>
 void warm(T const* x, extent rows, extent n, extent stride) {
@@ -28,33 +28,32 @@ void warm(T const* x, extent rows, extent n, extent stride) {
   asm volatile("" : : "m"(sum));
 }
 
-/// What the steps around a product are called with: the rows of a group that one part makes.
+/// The argument of the ends around a product: the rows of a group that one part computes.
 template <class T>
 struct product_part {
   arguments<T> const& a;
   extent first = 0;        ///< the group's row that is row 0 of the product
-  T* left_rows = nullptr;  ///< where the prologue puts the rows of the left factor
+  T* left_rows = nullptr;  ///< to which the prologue writes rows of the left factor
 };
 
-/// y = x w with the prologue and the epilogue of group g; or the rows of it that part `a.part`
-/// owns.
+/// y = x w with the prologue and the epilogue of group g: the rows of y that part `a.part` owns.
 ///
 /// shape: x (rows, inner), w (inner, columns) -> y (rows, columns)
 /// law:   the bits do not depend on the number of parts
 /// needs: a.workspace: contraction_facts::workspace_bytes
 ///
-/// steps: the functions of the prologue and the epilogue, which take a product_part; null where
-/// there is none. A prologue's rows go to memory if they are read outside of the group,
-/// else to the workspace.
+/// around: the functions of the prologue and the epilogue, which take a product_part; null if the
+/// group has none. A prologue's rows are written to memory if another group reads them, else to the
+/// workspace.
 template <class T>
 PIPE_ONE_COPY void multiply(tile_set<T> const& tiles, arguments<T> const& a, detail::group const& g,
-                            extent rows, contraction_ends<T> const& steps) {
+                            extent rows, contraction_ends<T> const& around) {
   extent const inner = g.attributes.contraction().inner;
   share const own = share_of(rows, rows_step, a.part, a.parts);
   if (own.size() == 0) return;
   product_part<T> part{a, own.begin};
-  contraction_ends<T> ends = steps;
-  if (steps.tile != nullptr) {
+  contraction_ends<T> ends = around;
+  if (around.tile != nullptr) {
     ends.sink = &part;
   } else {
     ends.c = a.at(g.out[0]) + own.begin * g.columns;
@@ -62,7 +61,7 @@ PIPE_ONE_COPY void multiply(tile_set<T> const& tiles, arguments<T> const& a, det
   }
   strided<T const> left{a.at(g.in[0]) + own.begin * inner, inner, 1};
   char* workspace = static_cast<char*>(a.workspace);
-  if (steps.make_rows != nullptr) {
+  if (around.make_rows != nullptr) {
     int const stored = g.prologue.back().store;
     part.left_rows =
         stored >= 0 ? a.at(stored) + own.begin * inner : reinterpret_cast<T*>(workspace);
@@ -70,7 +69,7 @@ PIPE_ONE_COPY void multiply(tile_set<T> const& tiles, arguments<T> const& a, det
     left.data = part.left_rows;
     ends.prologue = &part;
   }
-  contract_tiles<T>(tiles, own.size(), g.columns, inner, left, a.at(g.in[1]), g.columns, ends,
+  contract_tiles<T>(tiles, {own.size(), g.columns, inner}, left, a.at(g.in[1]), g.columns, ends,
                     workspace);
 }
 
@@ -90,14 +89,14 @@ PIPE_ONE_COPY void sum_columns(column_adder<T> add, arguments<T> const& a, T con
   add(in + own.begin, rows, own.size(), columns, out + own.begin, a.accumulate);
 }
 
-/// dw (+)= x^T dy, and db (+)= sum over rows of dy if group g has a prologue, which is that
-/// gradient.
+/// dw (+)= x^T dy. If group g has a prologue, which is the gradient of the bias: db (+)= sum over
+/// rows of dy.
 ///
 /// shape: x (rows, inner), dy (rows, columns) -> dw (inner, columns), db (columns)
 /// law:   sums run over ascending rows, for any number of parts; accumulate adds the finished sum
 ///        once
-/// cost:  2 * rows * inner * columns FLOPs. x is read crosswise, so its rows are first pulled into
-///        the cache by warm() unless they fit in L1.
+/// cost:  2 * rows * inner * columns FLOPs. x is read by columns, so warm() first reads its rows
+///        into the cache, unless they fit in L1.
 template <class T>
 PIPE_ONE_COPY void multiply_transposed(tile_set<T> const& tiles, arguments<T> const& a,
                                        detail::group const& g, extent rows, column_adder<T> add) {
@@ -106,7 +105,7 @@ PIPE_ONE_COPY void multiply_transposed(tile_set<T> const& tiles, arguments<T> co
   constexpr long near_cache = 32 * 1024;  // L1
   extent const inner = g.attributes.contraction().inner;
   share const own =
-      share_of(inner, rows_step, a.part, a.parts);  // a row of dw belongs to a column of x
+      share_of(inner, rows_step, a.part, a.parts);  // row i of dw is computed from column i of x
   if (own.size() == 0) return;
   strided<T const> const x{a.at(g.in[0]) + own.begin, 1, inner};
   if (rows * inner * long(sizeof(T)) > near_cache) warm(x.data, rows, own.size(), inner);
@@ -114,7 +113,7 @@ PIPE_ONE_COPY void multiply_transposed(tile_set<T> const& tiles, arguments<T> co
   dw.c = a.at(g.out[0]) + own.begin * g.columns;
   dw.ldc = g.columns;
   dw.adds = a.accumulate;
-  contract_tiles<T>(tiles, own.size(), g.columns, rows, x, a.at(g.in[1]), g.columns, dw,
+  contract_tiles<T>(tiles, {own.size(), g.columns, rows}, x, a.at(g.in[1]), g.columns, dw,
                     a.workspace);
 }
 

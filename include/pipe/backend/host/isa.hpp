@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Instruction sets. One binary serves every x86-64 machine: the host kernels are compiled once per
-// set (kernels.hpp), and the best set that the processor has is chosen at run time. No -march flag
-// is needed.
+// Instruction sets. One binary serves every x86-64 machine: host kernels are compiled once for each
+// set (kernels.hpp), and the best set that the processor has is chosen at run time, without an
+// -march flag.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,18 @@ namespace pp::host {
 /// A count or a stride, in elements. Signed, so that loops and address arithmetic need no casts.
 using extent = std::ptrdiff_t;
 
-/// The instruction sets a kernel exists for, worst first. Each names a namespace:
-/// pp::host::portable, avx2, avx512. Kernels for the latter two exist where __x86_64__ is defined.
+/// The instruction sets for which kernels are compiled, worst first. The kernels of a set are in a
+/// namespace of the same name: pp::host::portable, avx2, avx512. Kernels for avx2 and avx512 exist
+/// where __x86_64__ is defined.
 enum class isa { portable, avx2, avx512 };
 
 /// Sizes of vectors, and of the largest register tile: as many sums as the registers hold beside
-/// one row of B and one element of A. What decides the bits of a set:
+/// one row of B and one element of A. Two constants decide the bits of a set:
 ///
-/// fuses:     multiply-adds are one instruction, and rounded once
-/// sum_bytes: a row is added up in partial sums of this many bytes together; a multiple of
-///            vector_bytes
+/// fuses:     a multiply-add is one instruction, rounded once
+/// sum_bytes: bytes of all partial sums of a row together; a multiple of vector_bytes
 ///
-/// law: sets that agree in both have the same bits, by every compiler
+/// law: sets with equal `fuses` and `sum_bytes` have the same bits, with every compiler
 template <isa Set>
 struct isa_traits;
 template <>
@@ -50,15 +50,15 @@ struct isa_traits<isa::avx512> {
   static constexpr int sum_bytes = 64;
 };
 
-/// Vector registers are never wider than this on any set: what workspace formulas and alignments
-/// assume.
+/// The width of the widest vector register of all sets, which workspaces and alignments are made
+/// for.
 inline constexpr std::size_t widest_vector_bytes = isa_traits<isa::avx512>::vector_bytes;
 
-/// Results larger than this do not stay in the last-level cache of most processors: they are
+/// Results with more bytes do not stay in the last-level cache of most processors, so they are
 /// streamed.
 inline constexpr long cached_bytes = 24L << 20;
 
-/// The set that every processor has which can run this program: what the compiler was told.
+/// The set that every processor has that can run this program, by the compiler's target options.
 constexpr isa least_isa() {
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
   return isa::avx512;
@@ -71,7 +71,7 @@ constexpr isa least_isa() {
 
 /// The best set that this processor (and its operating system) can run.
 ///
-/// law: every feature of the set's target string in kernels.hpp is asked for here.
+/// law: every feature in the set's target string in kernels.hpp is queried here.
 inline isa best_isa() {
 #ifdef __x86_64__
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {

@@ -2,7 +2,7 @@
 //
 // The facts of the host's kernels (facts.hpp) by the anchor of a group, in tables that constant
 // expressions look up: the memory plan, the threads of a rank and the choice of tiles ask for them.
-// They are those of the portable kernels, as facts are the same on every instruction set.
+// The tables are of the portable kernels, since facts are equal on every instruction set.
 #pragma once
 
 #include <utility>
@@ -13,8 +13,9 @@
 
 namespace pp::host {
 
-/// The facts of one kernel; none for a kind that is no anchor. (g++ compares no address of a
-/// function with null in constant expressions where -fsanitize=undefined is on.)
+/// The facts of one kernel; are_there is false for a kind that is no anchor. (With
+/// -fsanitize=undefined g++ does not compare a function's address with null in constant
+/// expressions.)
 struct kernel_facts {
   bool are_there = false;
   long (*workspace_bytes)(detail::group const&, int samples, int parts) = nullptr;
@@ -36,15 +37,15 @@ constexpr auto facts_of_kinds(std::integer_sequence<int, Number...>) {
 template <class T>
 inline constexpr auto facts_of = facts_of_kinds<T>(detail::anchor_numbers{});
 
-/// Bytes of workspace of each of `parts` threads, for micro-batches of `samples`.
+/// Bytes of workspace for each of `parts` threads, for micro-batches of `samples`.
 template <class T>
 constexpr long workspace_bytes(detail::group const& g, int samples, int parts = 1) {
   kernel_facts const& of = facts_of<T>[int(g.anchor)];
   return of.are_there ? of.workspace_bytes(g, samples, parts) : 0;
 }
-/// In how many parts a group runs where a rank has this number of threads.
+/// The number of parts in which a group runs on a rank with this number of threads.
 constexpr int parts_of(detail::group const& g, int samples, int threads) {
-  kernel_facts const& of = facts_of<float>[int(g.anchor)];  // the same for all elements
+  kernel_facts const& of = facts_of<float>[int(g.anchor)];  // equal for all element types
   return of.are_there ? of.parts(g, samples, threads) : 1;
 }
 template <class P>

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The facts of a pipeline that its host kernels are instantiated on.
+// The part of a pipeline that is the template argument of its host kernels.
 #pragma once
 
 #include <pipe/passes/group.hpp>
 
 namespace pp::host {
 
-/// The part of a pipeline that its kernels are instantiated on, and no more: pipelines of one model
-/// that differ in their schedule or their optimizer share kernels, of every instruction set.
+/// The template argument of host kernels, with only what kernels read of a pipeline, so that
+/// pipelines of one model that differ in schedule or optimizer share the kernels of every
+/// instruction set.
 template <class Fused, class T>
 struct kernel_source {
   using element = T;  ///< of values, gradients and parameters
@@ -16,12 +17,12 @@ struct kernel_source {
   static constexpr int samples = Fused::samples, groups = Fused::groups;
   static constexpr detail::group group_at(int g) { return Fused::group_at(g); }
 };
-/// Group G of program P, where a function reads it at run time: one object for all instruction
-/// sets.
+/// Group G of P as an object, for functions that read the group at run time: one object for all
+/// instruction sets.
 template <class P, int G>
 inline constexpr detail::group group_in = P::group_at(G);
 
-/// Of a compiled pipeline.
+/// The kernel_source of compiled pipeline P.
 template <class P>
 using source_of = kernel_source<typename P::passes::fused, typename P::element>;
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The host kernels, once per instruction set. Each namespace below switches the compiler's target
-// and includes the same sources (per_isa/compile.inl), whose templates keep that target wherever
-// they are instantiated. A new kernel is a specialisation of kernel_of in per_isa/; a new
-// instruction set is one namespace here and its traits in isa.hpp.
+// The host kernels, once for each instruction set. Around each namespace below the compiler's
+// target is switched; the namespace includes the same sources (per_isa/compile.inl), whose
+// templates keep the target wherever they are instantiated. A new kernel is a specialisation of
+// kernel_of in per_isa/; a new instruction set is a namespace here and its traits in isa.hpp.
 #pragma once
 
-// Everything that per_isa/ uses must be included here: an inline function of the standard library
-// that was first defined under a target pragma would be compiled for that target and picked by the
-// linker for the whole program.
+// All headers that per_isa/ uses must be included here. An inline function of the standard library
+// that was first defined under a target pragma would be compiled for that target, and the linker
+// could take this copy for the whole program.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -58,8 +58,9 @@
 
 PIPE_OPTIMIZED_BEGIN
 
-// On x86-64 only processors older than AVX2 run the portable set, so g++ compiles it with fewer
-// optimisations: a twelfth of what a model of 12 blocks costs, for 2 % of the speed of this set.
+// On x86-64 only processors older than AVX2 run the portable set, so g++ compiles this set with
+// fewer optimisations: a model of 12 blocks compiles in a twelfth less time, and the set is 2 %
+// slower.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
 #if defined(__x86_64__) && !defined(__FMA__) && !defined(__CUDACC__) && \

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The division of a kernel's work among the threads of a rank (HostThreads<N>). Each part computes
-// some rows of the result, or columns of a sum over rows, exactly as the whole kernel would: a
-// result's bits do not depend on the number of parts.
+// some rows of the result, or columns of a sum over rows, exactly as the whole kernel would, so the
+// bits of a result do not depend on the number of parts.
 #pragma once
 
 #include <limits>
@@ -18,35 +18,34 @@ struct share {
   extent begin = 0, end = 0;
   constexpr extent size() const { return end - begin; }
 };
-/// All of any number of things; see within().
+/// The share that has all items of any range; see within().
 inline constexpr share everything{0, std::numeric_limits<extent>::max()};
 /// The part of a share that lies in [0, n).
 constexpr share within(share s, extent n) { return share{s.begin, s.end < n ? s.end : n}; }
 
 /// The part-th of `parts` shares of [0, n).
 ///
-/// law: they follow each other, cover [0, n), begin at multiples of `step`, and are as equal as
-/// that
-///      allows
+/// law: the shares follow each other, cover [0, n) and begin at multiples of `step`; their numbers
+///      of steps differ by at most one
 constexpr share share_of(extent n, extent step, int part, int parts) {
   extent const steps = (n + step - 1) / step, end = steps * (part + 1) / parts * step;
   return share{steps * part / parts * step, end < n ? end : n};
 }
 
-/// The same at run time, in many kernels.
+/// share_of as a function that is not inlined, for calls at run time in many kernels.
 PIPE_ONE_COPY inline share part_of(extent n, extent step, int part, int parts) {
   return share_of(n, step, part, parts);
 }
 
-/// No share is larger than this.
+/// The largest size that a share can have.
 constexpr extent largest_share(extent n, extent step, int parts) {
   extent const most = ((n + step - 1) / step + parts - 1) / parts * step;
   return most < n ? most : n;
 }
 
-/// Rows of a contraction's result are shared out in whole register tiles of any instruction set.
+/// The step of shares of a contraction's rows: whole register tiles of every instruction set.
 inline constexpr extent rows_step = 8;
-/// Columns in whole cache lines, so that no two threads write to one.
+/// The step of shares of columns: whole cache lines, so that no two threads write to one line.
 template <class T>
 inline constexpr extent columns_step = extent(widest_vector_bytes / sizeof(T));
 

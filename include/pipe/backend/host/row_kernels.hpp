@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The kernels of a decoder: the ops of a forward pass on a few new rows, each apart. The table is
-// filled (per_isa/new_rows.inl) with the functions that group kernels are made of, so that a row
-// has the bits that a whole forward pass gives it.
+// The kernels of a decoder: the ops of a forward pass on a few new rows, each op by itself. The
+// table is filled (per_isa/new_rows.inl) with the functions that kernels of groups call too, so
+// that a row has the same bits as in a whole forward pass.
 #pragma once
 
 #include <pipe/backend/host/attention_loops.hpp>
@@ -15,12 +15,12 @@ namespace pp::host {
 template <class T>
 struct row_kernels {
   isa runs_on = isa::portable;
-  attention_set<T> attention;  ///< and register tiles, and transposition
+  attention_set<T> attention;  ///< with register tiles and transposition
   attention_set<T> shaped;     ///< the same for shaped scores, if the program has some
-  /// y[n] = x[k] w[k, n]: the bits of a contraction, but the matrix is read as it lies in memory.
+  /// y[n] = x[k] w[k, n], with the bits of a contraction; w is read in the order of memory.
   void (*multiply)(extent n, extent k, T const* x, T const* w, extent ldw, T* y) = nullptr;
   void (*add)(extent n, T const* x, T const* z, T* y) = nullptr;
-  /// See norm_row. The second: the length is a multiple of the vectors'.
+  /// norm[0] is norm_row for any length; norm[1] for a length of whole vectors.
   void (*norm[2])(int n, bool has_mean, T epsilon, T const* x, T const* gamma, T const* beta,
                   T* statistics, T* y) = {};
 };

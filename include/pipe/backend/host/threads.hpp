@@ -7,8 +7,7 @@
 
 namespace pp {
 
-/// Every rank of the host backend works with N threads (default 1). Their number changes no bit of
-/// any result.
+/// Every rank of the host backend works with N threads (default 1). N changes no bit of any result.
 template <int N>
 struct HostThreads {
   static constexpr int host_threads = N;
@@ -22,7 +21,7 @@ concept host_threads_option = requires {
   { O::host_threads } -> std::same_as<int const&>;
 };
 
-/// The most threads of a rank.
+/// The maximum number of threads of a rank.
 inline constexpr int most_threads = 256;
 
 }  // namespace detail

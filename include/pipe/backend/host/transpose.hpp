@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Data movement beside the contractions: the transposed copy of a weight, made once per optimizer
-// update so that every backward contraction reads its B row-major. Squares are
-// transposed in registers (per_isa/transpose.inl).
+// The transpose of a matrix: the transposed copy of a weight is made once per optimizer update, so
+// that every backward contraction reads its right factor row-major. Squares are transposed in
+// registers (per_isa/transpose.inl).
 #pragma once
 
 #include <pipe/backend/host/isa.hpp>
@@ -18,9 +18,9 @@ using square_transposer = void (*)(T const* in, extent in_stride, T* out, extent
 /// The transpose of a matrix: out[c * out_stride + r] = in[r * in_stride + c].
 ///
 /// shape: in (rows, columns), row stride in_stride -> out (columns, rows), row stride out_stride
-/// cost:  a copy, bound by bytes. Squares have a cache line's side, so that lines are read and
-///        written whole: at large power-of-two strides a line would otherwise be evicted before its
-///        next element is touched.
+/// cost:  a copy, bound by bytes. Blocks are as wide and high as a cache line, so that lines are
+///        read and written whole: at large power-of-two strides a line would otherwise be evicted
+///        before its next element is read or written.
 template <class T>
 PIPE_ONE_COPY void transpose_squares(square_transposer<T> square, extent lanes, T const* in,
                                      extent rows, extent columns, extent in_stride, T* out,

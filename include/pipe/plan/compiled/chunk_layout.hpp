@@ -56,9 +56,9 @@ struct chunk_facts {
 /// law: regions do not overlap, and gaps are for alignment only
 constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   stage_bytes const b = (f.keeping_micro_batches > 0 ? f.keeping : f.dropping).bytes;
-  c.parameter_bytes = b.parameters;
-  c.trained_bytes = b.trained;
-  long* end = &c.weight_bytes;
+  c.sizes.parameters = b.parameters;
+  c.sizes.trained = b.trained;
+  long* end = &c.sizes.weights;
   auto const take = [&](long bytes) {
     long const at = *end;
     *end += align_up(bytes);
@@ -68,29 +68,29 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   auto const take_ring = [&](long stride, int slots) {
     return ring{take(stride * slots), stride, slots < 1 ? 1 : slots, f.holders};
   };
-  c.buffer_bytes = b.buffers;
+  c.sizes.buffers = b.buffers;
   // All of a region but its first bytes, which are elsewhere.
   auto const take_after = [&](long first, long bytes) { return take(bytes - first) - first; };
-  c.divided_bytes = b.divided;
-  c.divided_transposed_bytes = b.divided_transposed;
+  c.sizes.divided = b.divided;
+  c.sizes.divided_transposed = b.divided_transposed;
   c.values = take_after(f.zero > 2 ? b.divided : 0, b.parameters);
   c.buffers = take(b.buffers);
   c.transposed = take_after(f.zero > 2 ? b.divided_transposed : 0, b.transposed);
-  c.transposed_bytes = b.transposed;
+  c.sizes.transposed = b.transposed;
   c.gradients = take_after(f.divides_gradients ? b.divided : 0, b.trained);
   c.sums = take(b.sums);
-  c.copy_size = f.copies_weights ? *end : 0;
-  c.state_bytes = align_up(f.state_bytes);
-  c.host_bytes = f.offloads_state ? c.state_bytes : 0;
+  c.sizes.copy = f.copies_weights ? *end : 0;
+  c.sizes.state = align_up(f.state_bytes);
+  c.sizes.host_state = f.offloads_state ? c.sizes.state : 0;
   c.state = take(f.zero > 0 || f.offloads_state ? 0 : f.state_bytes);
   c.average = take(f.averages ? b.trained : 0);
-  c.copy_bytes = f.widths.has_copies() ? b.parameters / f.widths.element * f.widths.value : 0;
-  c.copies = take(c.copy_bytes);
-  c.version_slots = f.version_slots;
-  c.version_bytes = f.version_slots > 1 ? c.gradients - c.values : 0;
-  c.versions = take((f.version_slots - 1) * c.version_bytes);
-  if (f.keeps_state) c.to_kept_state = take(f.state_bytes) - c.state;
-  end = &c.value_bytes;
+  c.sizes.copies = f.widths.has_copies() ? b.parameters / f.widths.element * f.widths.value : 0;
+  c.copies = take(c.sizes.copies);
+  c.versions.slots = f.version_slots;
+  c.versions.bytes = f.version_slots > 1 ? c.gradients - c.values : 0;
+  c.versions.begin = take((f.version_slots - 1) * c.versions.bytes);
+  if (f.keeps_state) c.versions.to_kept_state = take(f.state_bytes) - c.state;
+  end = &c.sizes.values;
   c.holders = f.holders;
   long pending = 0;
   bool rereads_result = false, rereads_gradient = false;
@@ -105,24 +105,25 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   };
   add_records(f.keeping, f.keeping_micro_batches, c.keeping.records);
   add_records(f.dropping, f.dropping_micro_batches, c.dropping.records);
-  c.pending = take_ring(pending, f.pending_slots);
+  c.rings.pending = take_ring(pending, f.pending_slots);
   // A boundary value that backward reads keeps its slot until then.
   auto const slots = [](int least, bool rereads, int until_then) {
     return rereads && least < until_then ? until_then : least;
   };
   if (f.has_left)
-    c.boundary = take_ring(b.boundary, slots(f.left.activation, rereads_result, f.in_flight));
+    c.rings.boundary = take_ring(b.boundary, slots(f.left.activation, rereads_result, f.in_flight));
   if (f.has_entered)
-    c.gradient =
+    c.rings.gradient =
         take_ring(b.gradient, slots(f.entered.gradient, rereads_gradient, f.pending_slots));
   // As many values as the slots of all holders that send them, divided among those that receive.
   auto const received = [&](int of_each, int senders) {
     return (of_each * senders + f.holders - 1) / f.holders;
   };
   if (f.copies_value)
-    c.received = take_ring(f.received_bytes, received(f.entered.activation, f.holders_before));
+    c.rings.received =
+        take_ring(f.received_bytes, received(f.entered.activation, f.holders_before));
   if (f.copies_gradient)
-    c.received_gradient =
+    c.rings.received_gradient =
         take_ring(f.received_gradient_bytes, received(f.left.gradient, f.holders_after));
 }
 

@@ -13,17 +13,17 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/once.hpp>
 #include <pipe/base/sentence.hpp>
-#include <pipe/runtime/description.hpp>
-#include <pipe/runtime/runtime_of.hpp>
 #include <pipe/plan/compiled/compiled_stage.hpp>
 #include <pipe/plan/compiled/find_links.hpp>
 #include <pipe/plan/compiled/make_plan.hpp>
 #include <pipe/plan/compiled/memory_map.hpp>
+#include <pipe/plan/compiled/pipeline_schedule.hpp>
 #include <pipe/plan/compiled/step_memory.hpp>
 #include <pipe/plan/compiled/ties.hpp>
 #include <pipe/plan/options/diagnose.hpp>
-#include <pipe/plan/compiled/pipeline_schedule.hpp>
 #include <pipe/plan/plan.hpp>
+#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/runtime_of.hpp>
 
 namespace pp::detail {
 
@@ -42,8 +42,8 @@ struct compiled_pipeline : chosen_options<Options> {
       typename chosen::template option<option_family::transport>>();
   using model = M;
   using leaves = typename M::leaves;
-  using context = update_context;
-  using tensor = tensor_update<element>;
+  using context = custom::update_context;
+  using tensor = custom::tensor_update<element>;
 
   using work = pipeline_schedule<M, Options>;
   using passes = typename work::passes;
@@ -103,14 +103,16 @@ struct compiled_pipeline : chosen_options<Options> {
     return all;
   }
   static constexpr auto ties = list_ties(std::make_integer_sequence<int, stages>{});
-  /// Whether a mini-batch may be several leaves: of SumIn, or one for each replica.
-  static constexpr bool may_have_leaves =
-      sum::leaves > 1 || connects_replicas<typename chosen::transport>;
-  /// Whether gradients are added outside of kernels: of shared parameters, or of leaves.
+  static constexpr view<tie> all_ties() { return {ties.items, tie_count}; }
+  /// Whether a mini-batch may be several accumulations: of GradientAccumulation, or one for each
+  /// replica.
+  static constexpr bool may_accumulate =
+      sum::accumulations > 1 || connects_replicas<typename chosen::transport>;
   /// Whether predicted weights, or averages of weights, are made of the newest ones.
   static constexpr bool predicts_weights = predicts<typename chosen::schedule>();
   static constexpr bool approaches = averaging::averages || predicts_weights;
-  static constexpr bool adds_gradients = tie_count > 0 || may_have_leaves;
+  /// Whether gradients are added outside of kernels: of shared parameters, or of accumulations.
+  static constexpr bool adds_gradients = tie_count > 0 || may_accumulate;
 
   /// Maker of the memory map. Tables and slots depend on the schedule, so it is made by the
   /// compiler or at first use, as the schedule is: see once.
@@ -129,18 +131,16 @@ struct compiled_pipeline : chosen_options<Options> {
       for (chunk_holder const& h : m.holders.items) read[h.rank] |= reads[h.chunk];
       for (int r = 0; r < ranks; ++r) {
         rank_description& rank = m.rank[r];
-        rank.training = std::data(table().row(r));
-        rank.training_count = table().size(r);
+        rank.training = view<action>{std::data(table().row(r)), table().size(r)};
         if constexpr (chosen::is_free) {
           using flow = flow_schedule<work>;
-          rank.flow = std::data(flow::period().row(r));
-          rank.flow_count = flow::period().size(r);
+          rank.flow = view<action>{std::data(flow::period().row(r)), flow::period().size(r)};
           rank.predicts = predicts_weights;
         }
-        rank.evaluation = std::data(work::evaluation().row(r));
-        rank.evaluation_count = work::evaluation().size(r);
+        rank.evaluation =
+            view<action>{std::data(work::evaluation().row(r)), work::evaluation().size(r)};
         lay_out_rank(m, r, scratch, threads, workspace);
-        step::take(m, r, read[r], {g, passes::stream_count, {ties.items, tie_count}});
+        step::take(m, r, read[r], {g, passes::stream_count, all_ties()});
       }
       return m;
     }
@@ -172,14 +172,14 @@ struct compiled_pipeline : chosen_options<Options> {
     d.chunks = stages;
     d.micro_batches = micro_batches;
     d.samples = samples;
-    d.leaves = sum::leaves;
-    d.leaf_room = sum::room;
+    d.accumulations = sum::accumulations;
+    d.accumulation_room = sum::room;
     d.zero = chosen::zero::level;
     d.divides_gradients = chosen::divides_gradients;
     d.threads = threads;
     for (int s = 0; s + 1 < stages; ++s)
-      if (int const n = turns_of(replicas(where, s), replicas(where, s + 1)); n > d.turns)
-        d.turns = n;
+      if (int const n = pairs_of(replicas(where, s), replicas(where, s + 1)); n > d.pairs)
+        d.pairs = n;
     for (chunk_description const& c : map->chunks)
       if (c.has_copies() && c.holders > d.copied_holders) d.copied_holders = c.holders;
     d.report_slots = step::report_slots;
@@ -192,10 +192,8 @@ struct compiled_pipeline : chosen_options<Options> {
     d.holder = map->holders.items;
     d.rank = map->rank.items;
     d.parameter_count = g.parameters.count;
-    d.streams = passes::streams.items;
-    d.stream_count = passes::stream_count;
-    d.ties = ties.items;
-    d.tie_count = tie_count;
+    d.streams = view<int>{passes::streams.items, passes::stream_count};
+    d.ties = all_ties();
     d.inputs = g.inputs.count;
     for (int i = 0; i < d.inputs; ++i) {
       d.input_is_converted[i] = !g.inputs[i].is_ids && !g.inputs[i].of_loss;
@@ -230,8 +228,8 @@ struct compiled_pipeline : chosen_options<Options> {
         forward.push(r, work::evaluation().at(r, i));
     return forward;
   }
-  /// The compute, send and receive steps of every rank for a transport that copies, made when the
-  /// first trainer is constructed. Only the header of such a transport includes
+  /// The compute, send and receive instructions of every rank for a transport that copies, made
+  /// when the first trainer is constructed. Only the header of such a transport includes
   /// schedule/communication.hpp, to keep it out of pipe.hpp.
   struct order_training {
     static auto make() { return communicate(times(), table(), slots_of_boundaries()); }
@@ -239,19 +237,20 @@ struct compiled_pipeline : chosen_options<Options> {
   struct order_evaluation {
     static auto make() { return communicate(times(), evaluation_table(), slots_of_boundaries()); }
   };
-  struct make_steps {
+  struct make_instructions {
     static auto make() {
       auto const& training = once<false, order_training>::get();
       auto const& evaluation = once<false, order_evaluation>::get();
-      list<rank_steps, ranks> steps;
+      list<rank_instructions, ranks> all;
       for (int r = 0; r < ranks; ++r)
-        steps[r] = {std::data(training.row(r)), training.size(r), std::data(evaluation.row(r)),
-                    evaluation.size(r)};
-      return steps;
+        all[r] = rank_instructions{{std::data(training.row(r)), training.size(r)},
+                                   {std::data(evaluation.row(r)), evaluation.size(r)}};
+      return all;
     }
   };
-  /// By rank: the steps of training and of evaluation; views of tables that live until the end.
-  static auto const& steps() { return once<false, make_steps>::get(); }
+  /// By rank: the instructions of training and of evaluation; views of tables that live until the
+  /// end.
+  static auto const& instructions() { return once<false, make_instructions>::get(); }
 
   // ---- the plan ----
 
@@ -259,7 +258,7 @@ struct compiled_pipeline : chosen_options<Options> {
     static constexpr auto make() {
       link_list<most_links(where, stages, tie_count)> all;
       sink<link_plan> found{all.items};
-      find_links<compiled_pipeline>(memory().chunks.items, view<tie>{ties.items, tie_count},
+      find_links<compiled_pipeline>(memory().chunks.items, all_ties(),
                                     slowest_rank<stages, ranks>(times(), memory().chunks), found);
       all.count = found.count;
       return all;

@@ -104,8 +104,7 @@ struct compiled_stage {
     } else {
       set.programs[int(program::backward)] = view_of<Programs, program::backward>();
     }
-    set.passed_gradients = Programs::passed_gradients.items;
-    set.passed_gradient_count = Programs::passed_gradients.count;
+    set.passed_gradients = Programs::passed_gradients;
     if constexpr (S == Work::stages - 1)
       set.output = Programs::template resolve<program::forward>(value_operand(passes::logits));
     return set;
@@ -137,14 +136,11 @@ struct compiled_stage {
   /// Programs and memory layout, with offsets from the start of the chunk.
   static constexpr chunk_description describe() {
     chunk_description c;
-    c.parameters = places.items;
-    c.parameter_count = places.size();
-    c.updates = update_ranges.items;
-    c.update_count = update_ranges.count;
+    c.parameters = view<parameter_place>{places.items, places.size()};
+    c.updates = update_ranges;
     if constexpr (Work::some_keep) c.keeping = describe_set<programs<false>>();
     if constexpr (Work::some_drop) c.dropping = describe_set<programs<true>>();
-    c.passed_values = any_programs::passed_values.items;
-    c.passed_value_count = any_programs::passed_values.count;
+    c.passed_values = any_programs::passed_values;
     describe_chunk<Work>(S, facts(), c);
     return c;
   }

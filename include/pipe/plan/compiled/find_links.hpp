@@ -18,7 +18,7 @@ template <class Where>
 constexpr int most_links(Where const& where, int stages, int ties) {
   int most = 2 * ties;
   for (int s = 0; s < stages; ++s) {
-    if (s + 1 < stages) most += 2 * turns_of(replicas(where, s), replicas(where, s + 1));
+    if (s + 1 < stages) most += 2 * pairs_of(replicas(where, s), replicas(where, s + 1));
     if (replicas(where, s) > 1) most += 3 * replicas(where, s);
   }
   return most;
@@ -45,13 +45,14 @@ constexpr void find_links(chunk_description const* chunks, view<tie> ties, long 
     return links.items[i];
   };
   for (int s = 0; s + 1 < stages; ++s) {
-    long const values = chunks[s].boundary.stride, gradients = chunks[s + 1].gradient.stride;
-    int const turns = turns_of(replicas(where, s), replicas(where, s + 1));
-    for (int mb = 0; mb < turns; ++mb) {
+    long const values = chunks[s].rings.boundary.stride,
+               gradients = chunks[s + 1].rings.gradient.stride;
+    int const pairs = pairs_of(replicas(where, s), replicas(where, s + 1));
+    for (int mb = 0; mb < pairs; ++mb) {
       int const before = rank_of(where, ranks, s, mb), after = rank_of(where, ranks, s + 1, mb);
       if (before == after) continue;
-      if (values > 0) find(before, after, mb, turns).values += values;
-      if (gradients > 0) find(after, before, mb, turns).gradients += gradients;
+      if (values > 0) find(before, after, mb, pairs).values += values;
+      if (gradients > 0) find(after, before, mb, pairs).gradients += gradients;
     }
   }
   for (tie const& t : ties) {
@@ -68,8 +69,8 @@ constexpr void find_links(chunk_description const* chunks, view<tie> ties, long 
       return find(rank_of(where, ranks, s, n), rank_of(where, ranks, s, next), n, c.holders);
     };
     long hop = 0;  // from a micro-batch to the next
-    for (int i = 0; i < c.parameter_count; ++i)
-      if (c.parameters[i].has_sum()) hop += c.parameters[i].elements() * element_bytes;
+    for (parameter_place const& p : c.parameters)
+      if (p.has_sum()) hop += p.elements() * element_bytes;
     for (int n = 0; n < c.holders; ++n) {
       link_plan& on = between(n, (n + 1) % c.holders);
       on.sums += hop * ((micro_batches - 1 - n + c.holders - 1) / c.holders);

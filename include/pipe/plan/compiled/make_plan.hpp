@@ -45,11 +45,11 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
                 micro_batches = P::micro_batches;
   int const* const cuts = P::work::cuts();
   plan_of<stages, ranks> p;
-  p.leaves = P::sum::leaves;
+  p.accumulations = P::sum::accumulations;
   p.zero = P::zero::level;
   p.arenas = {map.chunks.items,
               stages,
-              p.leaves,
+              p.accumulations,
               p.zero,
               long(sizeof(typename P::element)),
               P::sum::room,
@@ -85,8 +85,7 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     q.end_layer = cuts[s + 1];
     q.in = s == 0 ? g.inputs.items[0].form : g.units.items[cuts[s] - 1].out;
     q.out = g.units.items[cuts[s + 1] - 1].out;
-    for (int i = 0; i < c.parameter_count; ++i) {
-      parameter_place const& place = c.parameters[i];
+    for (parameter_place const& place : c.parameters) {
       if (place.shared || is_table(g.parameters.items[place.index].initial.kind)) continue;
       if (place.is_buffer) {
         q.buffers += place.elements();
@@ -105,36 +104,37 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     q.share = double(time_of(problem.cost(s), c)) / double(total);
     // As norms_of() and loss_of() have them.
     p.norm_bytes[c.rank] +=
-        (2 * c.parameter_count + (s + 1 == stages ? P::step::losses : 0)) * long(sizeof(double));
+        (2 * c.parameters.count + (s + 1 == stages ? P::step::losses : 0)) * long(sizeof(double));
     q.ranks = c.holders;
     if (c.holders > 1) q.apart = map.holders[c.first_holder + 1].rank - c.rank;
     q.in_flight = P::work::in_flight(s);
     program_set const& set = c.first_kept > 0 ? c.dropping : c.keeping;
     q.forward_kernels = set.programs[int(program::forward)].count;
     for (int k = 1; k < program_count; ++k) q.backward_kernels += set.programs[k].count;
-    q.parameter_bytes = c.parameter_bytes + align_up(c.copy_bytes);
-    q.gradient_bytes = c.trained_bytes;
+    q.parameter_bytes = c.sizes.parameters + align_up(c.sizes.copies);
+    q.gradient_bytes = c.sizes.trained;
     // With ZeRO some of this is no part of the chunk: a replica has what it owns at the arena's
     // end.
-    long const apart = (p.zero > 0 ? c.state_bytes - c.host_bytes : 0) +
-                       (p.arenas.divides_gradients ? c.divided_bytes : 0) +
-                       (p.zero > 2 ? c.divided_bytes : 0);
-    q.host_bytes = c.host_bytes;
-    q.optimizer_bytes = c.copies - c.state + (p.zero > 0 ? c.state_bytes - c.host_bytes : 0);
+    long const apart = (p.zero > 0 ? c.sizes.state - c.sizes.host_state : 0) +
+                       (p.arenas.divides_gradients ? c.sizes.divided : 0) +
+                       (p.zero > 2 ? c.sizes.divided : 0);
+    q.host_bytes = c.sizes.host_state;
+    q.optimizer_bytes = c.copies - c.state + (p.zero > 0 ? c.sizes.state - c.sizes.host_state : 0);
     q.transposed_bytes =
-        align_up(c.transposed_bytes) - (p.zero > 2 ? c.divided_transposed_bytes : 0);
-    q.saved_bytes = c.keeping.records.bytes() + c.dropping.records.bytes() + c.pending.bytes();
-    q.boundary_bytes =
-        c.boundary.bytes() + c.gradient.bytes() + c.received.bytes() + c.received_gradient.bytes();
-    q.buffer_bytes = align_up(c.buffer_bytes) + c.state - c.sums;
-    q.versions = c.version_slots;
-    q.version_bytes = c.version_slots > 1 ? c.weight_bytes - (c.versions - c.values) : 0;
+        align_up(c.sizes.transposed) - (p.zero > 2 ? c.sizes.divided_transposed : 0);
+    q.saved_bytes =
+        c.keeping.records.bytes() + c.dropping.records.bytes() + c.rings.pending.bytes();
+    q.boundary_bytes = c.rings.boundary.bytes() + c.rings.gradient.bytes() +
+                       c.rings.received.bytes() + c.rings.received_gradient.bytes();
+    q.buffer_bytes = align_up(c.sizes.buffers) + c.state - c.sums;
+    q.versions = c.versions.slots;
+    q.version_bytes = c.versions.slots > 1 ? c.sizes.weights - (c.versions.begin - c.values) : 0;
     q.bytes = c.bytes() + apart;
-    q.copied_bytes = c.copy_size;
+    q.copied_bytes = c.sizes.copy;
     p.buffers += q.buffers;
     p.parameters += q.parameters;
     p.trained += q.trained;
-    p.step_flops += p.leaves * micro_batches * (q.forward_flops + q.backward_flops);
+    p.step_flops += p.accumulations * micro_batches * (q.forward_flops + q.backward_flops);
     if (q.in_flight > p.peak_in_flight) p.peak_in_flight = q.in_flight;
   }
   for (int r = 0; r < ranks; ++r) {
@@ -143,7 +143,7 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     p.staging_bytes[r] = map.rank[r].staging_bytes;
     p.bookkeeping_bytes[r] = map.rank[r].bookkeeping_bytes;
     p.summed_bytes[r] = map.rank[r].level_bytes;
-    p.gradient_sum_bytes[r] = levels_of(p.leaves) * map.rank[r].level_bytes;
+    p.gradient_sum_bytes[r] = levels_of(p.accumulations) * map.rank[r].level_bytes;
     p.bytes += map.rank[r].bytes;
   }
   return p;

@@ -33,7 +33,7 @@ struct memory_map {
 /// Rebases a chunk's offsets from the start of the chunk to the start of its rank's arena.
 constexpr void shift(chunk_description& c, long bytes) {
   for (long* offset : {&c.values, &c.gradients, &c.state, &c.average, &c.copies, &c.transposed,
-                       &c.buffers, &c.sums, &c.versions})
+                       &c.buffers, &c.sums, &c.versions.begin})
     *offset += bytes;
 }
 
@@ -52,18 +52,18 @@ constexpr void lay_out_rank(memory_map<Stages, Ranks, Holders>& m, int r,
     if (c.rank == r) {
       shift(c, rank.bytes);
       m.holders[c.first_holder].weights = rank.bytes;
-      rank.bytes += c.weight_bytes;
+      rank.bytes += c.sizes.weights;
       c.host_state = rank.host_bytes;
-      rank.host_bytes += c.host_bytes;
+      rank.host_bytes += c.sizes.host_state;
     }
     for (int n = c.first_holder; n < c.first_holder + c.holders; ++n) {
       if (m.holders[n].rank != r) continue;
       if (n > c.first_holder && c.has_copies()) {
         m.holders[n].weights = rank.bytes;
-        rank.bytes += c.copy_size;
+        rank.bytes += c.sizes.copy;
       }
       m.holders[n].values = rank.bytes;
-      rank.bytes += c.value_bytes;
+      rank.bytes += c.sizes.values;
       if (scratch_bytes[s] > scratch) scratch = scratch_bytes[s];
     }
   }

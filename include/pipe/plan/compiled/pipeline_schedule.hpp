@@ -62,7 +62,7 @@ struct pipeline_schedule : proved_schedule<Options, pipeline_schedule<M, Options
     else
       return is_backward_next_everywhere(
           make_table<flushed, ranks, micro_batches>(
-              pp::problem<>{ranks, stages, micro_batches, 0, same_cost{}}, where),
+              pp::schedules::problem<>{ranks, stages, micro_batches, 0, same_cost{}}, where),
           stages - 1);
   }
   /// The programs of stage S. Drops: backward recomputes the values that forward drops.
@@ -121,7 +121,7 @@ struct pipeline_schedule : proved_schedule<Options, pipeline_schedule<M, Options
       return std::type_identity<nothing_wrong>{};
     } else if constexpr (!proved::fills_in_a_constant()) {
       return diagnosis_of<wrong::function_must_be_constexpr, flushed,
-                          wrong::Function<member::fill>>();
+                          wrong::Function<wrong::member::fill>>();
     } else if constexpr (constexpr verdict v = proved::judgement(); v.ok()) {
       return std::type_identity<nothing_wrong>{};
     } else {

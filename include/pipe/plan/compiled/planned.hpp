@@ -175,10 +175,8 @@ struct planned_pipeline : proved_schedule<Options, planned_pipeline<M, Options>>
     for (int s = 0; s < stages; ++s) {
       stage const& one = stage_of()[std::size_t(s)];
       chunk_description& c = e.map.chunks[s];
-      c.parameters = places[s] = one.places.begin();
-      c.parameter_count = int(one.places.size());
-      c.updates = one.updates.begin();
-      c.update_count = one.update_count;
+      c.parameters = view<parameter_place>{places[s] = one.places.begin(), int(one.places.size())};
+      c.updates = view<update_range>{one.updates.begin(), one.update_count};
       chunk_facts f;
       if (one.keeping) f.keeping = one.keeping->totals();
       if (one.dropping) f.dropping = one.dropping->totals();
@@ -192,8 +190,7 @@ struct planned_pipeline : proved_schedule<Options, planned_pipeline<M, Options>>
       for (heap_stage const* of : {one.keeping.get(), one.dropping.get()})
         if (of != nullptr && of->totals().bytes.scratch > scratch[s])
           scratch[s] = of->totals().bytes.scratch;
-      long const n = most_workspace_elements<optimizer, backend, element>(
-          view<update_range>{one.updates.begin(), one.update_count});
+      long const n = most_workspace_elements<optimizer, backend, element>(c.updates);
       if (n > of_updates) of_updates = n;
     }
     of_updates = align_up(of_updates * long(sizeof(element)));
@@ -209,12 +206,12 @@ struct planned_pipeline : proved_schedule<Options, planned_pipeline<M, Options>>
       read[h.rank] |= step::inputs_read(stage_of()[std::size_t(h.chunk)].any().totals(), g);
     for (int r = 0; r < ranks; ++r) {
       rank_description& of = e.map.rank[r];
-      of.training_count = proved::table().size(r);
+      of.training.count = proved::table().size(r);
       if constexpr (chosen::is_free)
         schedule::for_each_in_period(ranks, r, chosen::mini_batch,
-                                     [&](action const&) { ++of.flow_count; });
+                                     [&](action const&) { ++of.flow.count; });
       for (action const& a : proved::table().row(r))
-        of.evaluation_count += a.kind == action_kind::forward;
+        of.evaluation.count += a.kind == action_kind::forward;
       lay_out_rank(e.map, r, scratch, threads, of_updates > of_groups ? of_updates : of_groups);
       step::take(e.map, r, read[r], {g, streams, {ties.begin(), tie_count}});
     }

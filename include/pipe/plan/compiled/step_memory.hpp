@@ -12,9 +12,9 @@
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/device_blocks.hpp>
 #include <pipe/runtime/job.hpp>
-#include <pipe/runtime/leaves.hpp>
 #include <pipe/runtime/runtime_of.hpp>
 #include <pipe/runtime/shards.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 
 namespace pp::detail {
 
@@ -66,9 +66,9 @@ struct step_memory {
   /// Micro-batches of an input that are staged at a time. The host stages only a partly filled
   /// micro-batch, so none if a micro-batch is a single sample.
   static constexpr int staged = on_device ? Work::micro_batches : samples > 1;
-  /// Of those that are prefetched: of all leaves.
+  /// Of those that are prefetched: of all accumulations.
   static constexpr int prefetched =
-      prefetch_rooms(Work::sum::leaves) * Work::sum::leaves * Work::micro_batches;
+      prefetch_rooms(Work::sum::accumulations) * Work::sum::accumulations * Work::micro_batches;
 
   /// Size of the largest gradient of a shared parameter that rank r receives.
   static constexpr long received_tie(int r, chunk_description const* chunks, view<tie> ties) {
@@ -83,7 +83,8 @@ struct step_memory {
   /// Records of executed actions: of a run, or of steps that overlap, with their updates.
   static constexpr long records(rank_description const& rank) {
     if constexpr (Work::overlap == step_overlap::none) return rank.most_actions();
-    long const runs = Work::is_free ? 1 : Work::sum::leaves;  // a period has all leaves
+    long const runs =
+        Work::is_free ? 1 : Work::sum::accumulations;  // a period has all accumulations
     int const ahead = Work::is_free ? steps_ahead_of_flow(Work::ranks, Work::mini_batch) : 0;
     return (recorded_steps + ahead) * (runs * rank.most_actions() + 1);
   }
@@ -129,7 +130,7 @@ struct step_memory {
     int const sums = last.holders * losses_of_holder(Work::micro_batches, last.holders);
     // Of every micro-batch, and partial sums. A transport that copies gives every rank that of the
     // mini-batch, not only the rank of the last stage. On devices rank 0 judges the step.
-    constexpr int levels = levels_of(Work::sum::leaves);
+    constexpr int levels = levels_of(Work::sum::accumulations);
     bool const judges = on_device && r == 0 && is_copied<Work>(chunks[stages - 1].rank, r);
     if (is_last || judges || Work::transport::copies)
       rank.losses = take((is_last  ? sums + levels
@@ -150,15 +151,15 @@ struct step_memory {
       for (int s = 0; s < stages; ++s) {
         chunk_description& c = chunks[s];
         if (c.rank != r) continue;
-        c.norms = take(2 * c.parameter_count * long(sizeof(double)));
-        for (int i = 0; i < c.parameter_count; ++i) rank.block_count += blocks_of(c.parameters[i]);
+        c.norms = take(2 * c.parameters.count * long(sizeof(double)));
+        for (parameter_place const& p : c.parameters) rank.block_count += blocks_of(p);
       }
       rank.blocks = take(rank.block_count * long(sizeof(gradient_block)));
       if constexpr (Work::transport::copies) {
         long norms = 0;
         for (int s = 0; s < stages; ++s) {
           chunks[s].norms_before = norms;
-          norms += 2 * chunks[s].parameter_count * long(sizeof(double));
+          norms += 2 * chunks[s].parameters.count * long(sizeof(double));
         }
         rank.norms = take(norms);
         rank.report_stride = norms + losses * long(sizeof(double));
@@ -176,14 +177,19 @@ struct step_memory {
     }
     constexpr int zero = Work::zero::level;
     if constexpr (connects_replicas<typename Work::transport> && (on_device || zero == 0)) {
-      rank.received_leaf_bytes = room_for_replicas(summed);
-      rank.received_leaves = take(rank.received_leaf_bytes);
+      rank.replica_room_bytes = room_for_replicas(summed);
+      rank.replica_room = take(rank.replica_room_bytes);
     }
     rank.bookkeeping_bytes = rank.bytes - from;
     rank.fixed_bytes = rank.bytes;
     rank.level_bytes = level;
-    arena_facts const arena{
-        chunks, stages, Work::sum::leaves, zero, long(sizeof(element)), 1, Work::divides_gradients};
+    arena_facts const arena{chunks,
+                            stages,
+                            Work::sum::accumulations,
+                            zero,
+                            long(sizeof(element)),
+                            1,
+                            Work::divides_gradients};
     rank.bytes = end_of_arena(arena, rank, r, 1, 0).end;
   }
 };

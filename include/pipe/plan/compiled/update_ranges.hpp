@@ -17,7 +17,7 @@ namespace pp::detail {
 ///
 /// shape: by_offset[parameters.count]; at most as many ranges
 /// law:   the ranges cover the trained parameters in memory order; each is one parameter for an
-///        optimizer of whole tensors, or a maximal run of neighbours with the same scale factors
+///        optimizer of whole tensors, or a maximal range of neighbours with the same scale factors
 template <class Optimizer, class Element>
 constexpr long find_update_ranges(view<parameter> parameters, int const* by_offset,
                                   sink<update_range>& ranges) {
@@ -34,8 +34,9 @@ constexpr long find_update_ranges(view<parameter> parameters, int const* by_offs
       last->shape.columns += n;
     } else {
       long const begin = last == nullptr ? 0 : last->end;
-      tensor_shape const shape = whole ? tensor_shape{p.kind, p.rows(), p.columns()}
-                                       : tensor_shape{tensor_kind::vector, 1, n};
+      custom::tensor_shape const shape =
+          whole ? custom::tensor_shape{p.kind, p.rows(), p.columns()}
+                : custom::tensor_shape{custom::tensor_kind::vector, 1, n};
       ranges.push_back(
           update_range{begin, begin + n, 0, whole, shape, p.rate_scale, p.decay_scale});
       last = ranges.items + ranges.count - 1;

@@ -49,6 +49,8 @@ struct option_family::averaging : detail::any_family {
   }
 };
 
+namespace detail {
+
 /// The diagnosis of a use of averages in a pipeline with this option.
 template <class Averages>
 constexpr auto diagnose_use_of_averages() {
@@ -57,5 +59,7 @@ constexpr auto diagnose_use_of_averages() {
   else
     return detail::diagnosis_of<wrong::pipeline_keeps_no_averages, Averages>();
 }
+
+}  // namespace detail
 
 }  // namespace pp

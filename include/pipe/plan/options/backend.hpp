@@ -9,11 +9,11 @@
 #include <pipe/backend/cuda/backend.hpp>
 #include <pipe/backend/host/backend.hpp>
 #include <pipe/base/constant.hpp>
+#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/optimizer.hpp>
 #include <pipe/plan/options/overlap.hpp>
 #include <pipe/plan/options/precision.hpp>
 #include <pipe/plan/options/products.hpp>
-#include <pipe/plan/options/sum_in.hpp>
 #include <pipe/plan/options/transport.hpp>
 
 namespace pp {
@@ -59,7 +59,7 @@ struct backend : detail::any_family {
     else if constexpr (!detail::is_constant<detail::workspace_call<
                            update, option, typename beside::precision::element>>)
       return detail::diagnosis_of<wrong::function_must_be_constexpr, update,
-                                  wrong::Function<member::workspace_elements>>();
+                                  wrong::Function<wrong::member::workspace_elements>>();
     else
       return std::type_identity<detail::nothing_wrong>{};
   }

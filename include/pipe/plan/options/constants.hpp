@@ -12,7 +12,7 @@ namespace pp::detail {
 
 /// Access to a member of O as a call: a value is read, a function is called with some valid
 /// argument.
-template <class O, member Which>
+template <class O, wrong::member Which>
 struct fact_of {
   /// Optional, and not the last that is looked at.
   static constexpr bool has_updates() {
@@ -22,7 +22,7 @@ struct fact_of {
       return false;
   }
   static constexpr auto call() {
-    using enum member;
+    using enum wrong::member;
     if constexpr (Which == name) return O::name;
     if constexpr (Which == where) return O::where;
     if constexpr (Which == chunks_per_rank) return O::chunks_per_rank;
@@ -31,7 +31,7 @@ struct fact_of {
     if constexpr (Which == updates) return has_updates();
     if constexpr (Which == recomputes_ahead) return O::recomputes_ahead;
     if constexpr (Which == states) return O::states;
-    if constexpr (Which == takes) return O::takes(tensor_kind::matrix);
+    if constexpr (Which == takes) return O::takes(custom::tensor_kind::matrix);
     if constexpr (Which == state_elements) return O::state_elements(detail::smallest_tensor);
     if constexpr (Which == keeps_last) return O::keeps_last;
     if constexpr (Which == recomputes) return O::recomputes;
@@ -43,8 +43,8 @@ struct fact_of {
 
 /// The first of these members that is not a constant expression; the last one if all others are,
 /// since the caller knows that one fails.
-template <class O, member First, member... Rest>
-constexpr member first_not_constant() {
+template <class O, wrong::member First, wrong::member... Rest>
+constexpr wrong::member first_not_constant() {
   if constexpr (sizeof...(Rest) == 0)
     return First;
   else if constexpr (!is_constant<fact_of<O, First>>)
@@ -54,10 +54,10 @@ constexpr member first_not_constant() {
 }
 
 /// The diagnosis of an O that has all of its members, one of which is not a constant expression.
-template <class O, member... Facts>
+template <class O, wrong::member... Facts>
 constexpr auto diagnose_facts() {
-  using enum member;
-  constexpr member found = first_not_constant<O, Facts...>();
+  using enum wrong::member;
+  constexpr wrong::member found = first_not_constant<O, Facts...>();
   if constexpr (found == takes || found == state_elements || found == drops)
     return diagnosis_of<wrong::function_must_be_constexpr, O, wrong::Function<found>>();
   else

@@ -26,8 +26,7 @@ struct model_check {
   static constexpr auto diagnose() { return Family::template diagnose_for<M, Options>(); }
 };
 
-/// The diagnosis of a type that belongs to no family: a known spelling elsewhere, an incomplete
-/// option, or an unknown type, in this order.
+/// The diagnosis of a type that belongs to no family: an incomplete option, or an unknown type.
 template <class O>
 struct unknown_option_check {
   static constexpr auto diagnose() { return diagnosis_of<wrong::option_is_unknown, O>(); }
@@ -35,10 +34,7 @@ struct unknown_option_check {
 /// The diagnosis of O: see unknown_option_check.
 template <class O, class... Family>
 constexpr auto diagnose_unknown(layers<Family...>) {
-  if constexpr (requires { typename O::use_instead; })
-    return say<wrong::there_is_no_such_option>(word<O>{}, spell_instead(word<O>{}));
-  else
-    return first_finding<type_check<Family, O>..., unknown_option_check<O>>();
+  return first_finding<type_check<Family, O>..., unknown_option_check<O>>();
 }
 
 /// The first finding of all families, in their order, each about its own option.

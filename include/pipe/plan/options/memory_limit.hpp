@@ -54,6 +54,8 @@ struct option_family::memory_limit : detail::any_family {
   }
 };
 
+namespace detail {
+
 /// The first rank whose memory exceeds the limit, or -1. A limit of 0 is none.
 template <class Ranks>
 constexpr int first_over(Ranks const& ranks, long limit) {
@@ -73,9 +75,9 @@ void require_memory(Ranks const& ranks, long limit) {
 }
 
 /// Number of uses of memory with at least one byte.
-constexpr int used(detail::list<detail::memory_share, detail::memory_uses> const& shares) {
+constexpr int used(list<memory_share, memory_uses> const& shares) {
   int n = 0;
-  for (detail::memory_share const& s : shares) n += s.bytes > 0;
+  for (memory_share const& s : shares) n += s.bytes > 0;
   return n;
 }
 
@@ -96,5 +98,7 @@ constexpr auto diagnose_memory_limit() {
     }(std::make_integer_sequence<int, used(P::plan().memory_of(rank))>{});
   }
 }
+
+}  // namespace detail
 
 }  // namespace pp

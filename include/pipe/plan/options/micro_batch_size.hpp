@@ -20,11 +20,11 @@ struct MicroBatchSize {
   static constexpr int value = N;
 };
 
+namespace detail {
+
 /// Upper bounds: samples in a mini-batch (indices fit an int), and elements of a value for one
 /// micro-batch (byte offsets stay far from 2^63).
 inline constexpr long most_samples = (1L << 31) - 1, most_numbers_of_value = 1L << 36;
-
-namespace detail {
 
 /// Largest micro-batch that a model supports: the rows of every op and the elements of every value
 /// are bounded, and statistics of groups have numbers that fit an int.
@@ -89,9 +89,9 @@ struct option_family::micro_batch_size : detail::any_family {
     using count = typename Options::template get<micro_batches>;
     if constexpr (option::value < 1)
       return detail::diagnosis_of<wrong::number_must_be_positive, option>();
-    else if constexpr (long(count::value) * option::value > most_samples)
+    else if constexpr (long(count::value) * option::value > detail::most_samples)
       return detail::diagnosis_of<wrong::number_is_too_large, count, option,
-                                  wrong::AtMost<most_samples>>();
+                                  wrong::AtMost<detail::most_samples>>();
     else
       return std::type_identity<detail::nothing_wrong>{};
   }

@@ -19,7 +19,7 @@ struct OffloadState {
   static constexpr bool is_on = true;
 };
 /// All memory of a rank is on its device (default).
-struct OffloadNothing {
+struct NoOffload {
   static constexpr bool is_on = false;
 };
 
@@ -27,7 +27,7 @@ namespace detail {
 
 /// The option that takes effect: none if the backend has no memory of its own.
 template <class Option, class Backend>
-using offload_of = std::conditional_t<Backend::has_own_memory, Option, OffloadNothing>;
+using offload_of = std::conditional_t<Backend::has_own_memory, Option, NoOffload>;
 
 }  // namespace detail
 
@@ -35,10 +35,10 @@ namespace option_family {
 
 /// The family of offloading: the optimizer's state, or nothing.
 struct offload : detail::any_family {
-  using fallback = OffloadNothing;
+  using fallback = NoOffload;
   template <class O>
   static constexpr bool holds() {
-    return std::is_same_v<O, OffloadState> || std::is_same_v<O, OffloadNothing>;
+    return std::is_same_v<O, OffloadState> || std::is_same_v<O, NoOffload>;
   }
 };
 

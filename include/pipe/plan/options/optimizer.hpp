@@ -17,10 +17,10 @@ namespace detail {
 
 /// The first missing member of a type that resembles an optimizer; `none` for one that does not.
 template <class O>
-constexpr member missing_of_optimizer() {
-  using enum member;
+constexpr wrong::member missing_of_optimizer() {
+  using enum wrong::member;
   constexpr bool has_rate = requires(O const& o) { o.learning_rate; };
-  if constexpr (!element_optimizer<O> && !tensor_optimizer<O>)
+  if constexpr (!custom::element_optimizer<O> && !custom::tensor_optimizer<O>)
     return has_rate ? states_and_prepare : none;
   else if constexpr (!requires {
                        { O::name } -> std::convertible_to<char const*>;
@@ -45,17 +45,17 @@ struct optimizer : detail::any_family {
 
   template <class O>
   static constexpr auto diagnose_type() {
-    using enum member;
-    constexpr member lacks = detail::missing_of_optimizer<O>();
+    using enum wrong::member;
+    constexpr wrong::member lacks = detail::missing_of_optimizer<O>();
     if constexpr (requires { typename O::diagnosis; })
       return typename O::diagnosis{};
     else if constexpr (lacks != none)
       return detail::diagnosis_of<wrong::optimizer_is_incomplete, O, wrong::Missing<lacks>>();
     else if constexpr (!detail::has_parts_of_optimizer<O>)
       return std::type_identity<detail::nothing_wrong>{};
-    else if constexpr (!tensor_optimizer<O>)
+    else if constexpr (!custom::tensor_optimizer<O>)
       return detail::diagnose_facts<O, name, states>();
-    else if constexpr (!element_optimizer<O>)
+    else if constexpr (!custom::element_optimizer<O>)
       return detail::diagnose_facts<O, name, takes, state_elements>();
     else
       return detail::diagnose_facts<O, name, takes, state_elements, states>();

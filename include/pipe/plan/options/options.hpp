@@ -8,11 +8,12 @@
 
 #include <pipe/base/list.hpp>
 #include <pipe/graph/layers.hpp>
-#include <pipe/plan/options/family.hpp>
 #include <pipe/plan/options/attentions.hpp>
 #include <pipe/plan/options/averaging.hpp>
 #include <pipe/plan/options/backend.hpp>
 #include <pipe/plan/options/devices.hpp>
+#include <pipe/plan/options/family.hpp>
+#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/graphs.hpp>
 #include <pipe/plan/options/memory_limit.hpp>
 #include <pipe/plan/options/micro_batch_size.hpp>
@@ -27,7 +28,6 @@
 #include <pipe/plan/options/schedule.hpp>
 #include <pipe/plan/options/sorts.hpp>
 #include <pipe/plan/options/stages.hpp>
-#include <pipe/plan/options/sum_in.hpp>
 #include <pipe/plan/options/threads.hpp>
 #include <pipe/plan/options/transport.hpp>
 #include <pipe/plan/options/zero.hpp>
@@ -48,13 +48,11 @@ using option_families =
            option_family::backend, option_family::transport, option_family::devices,
            option_family::memory_limit>;
 
-}  // namespace detail
-
 /// Index of an option's family; the number of families if it belongs to none.
 template <class O, class... Family>
-constexpr int find_family(detail::layers<Family...> all) {
+constexpr int find_family(layers<Family...> all) {
   if constexpr (requires { typename O::family; }) {
-    return detail::leaf_index<typename O::family>(all);
+    return leaf_index<typename O::family>(all);
   } else {
     // The last entry ends the search: no family holds O.
     bool const holds[] = {Family::template holds<O>()..., true};
@@ -63,8 +61,6 @@ constexpr int find_family(detail::layers<Family...> all) {
     return i;
   }
 }
-
-namespace detail {
 
 /// The options of a pipeline, with the default of each family that is not given.
 template <class... O>
@@ -103,7 +99,8 @@ struct option_set {
   static constexpr int unknown() { return find(families); }
   static constexpr int doubled() {
     for (int f = 0; f < families; ++f)
-      if (int const i = find(f), second = i < 0 ? -1 : find(f, i + 1); second >= 0) return second;
+      if (int const second = places[f] < given ? find(f, places[f] + 1) : -1; second >= 0)
+        return second;
     return -1;
   }
 };
@@ -156,8 +153,8 @@ struct chosen_options {
   using cutter = partition_of<partition, option<option_family::stages>>;
 
   static constexpr int micro_batches = option<option_family::micro_batches>::value;
-  /// Micro-batches of a step: those of all leaves.
-  static constexpr int mini_batch = micro_batches * sum::leaves;
+  /// Micro-batches of a step: those of all accumulations.
+  static constexpr int mini_batch = micro_batches * sum::accumulations;
   /// Samples of a micro-batch.
   static constexpr int samples = option<option_family::micro_batch_size>::value;
   /// Whether replicas have parts of gradients only, also while a run adds to them: those of several

@@ -81,7 +81,8 @@ constexpr auto diagnose_cuts() {
   if constexpr (is_of_this_library<P>)
     return std::type_identity<nothing_wrong>{};
   else if constexpr (!is_constant<cut_call<M, P, Count::value>>)
-    return diagnosis_of<wrong::function_must_be_constexpr, P, wrong::Function<member::cut>>();
+    return diagnosis_of<wrong::function_must_be_constexpr, P,
+                        wrong::Function<wrong::member::cut>>();
   else if constexpr (!are_cuts(cut_call<M, P, Count::value>::call(), layers, Count::value))
     return diagnosis_of<wrong::cuts_must_ascend_and_make_as_many_stages, P, Count,
                         wrong::Layers<layers>>();
@@ -107,7 +108,8 @@ struct partition : detail::any_family {
   template <class O>
   static constexpr auto diagnose_type() {
     if constexpr (detail::has_member_cut<O> && !detail::partition_policy<O>)
-      return detail::diagnosis_of<wrong::partition_is_incomplete, O, wrong::Missing<member::cut>>();
+      return detail::diagnosis_of<wrong::partition_is_incomplete, O,
+                                  wrong::Missing<wrong::member::cut>>();
     else
       return std::type_identity<detail::nothing_wrong>{};
   }

@@ -14,8 +14,8 @@ namespace detail {
 
 /// The first missing member of a type that resembles a precision; `none` for one that does not.
 template <class O>
-constexpr member missing_of_precision() {
-  using enum member;
+constexpr wrong::member missing_of_precision() {
+  using enum wrong::member;
   constexpr bool looks_like_one = requires { O::scales_loss; } || requires {
     { O::product } -> std::convertible_to<dtype>;
   };
@@ -49,13 +49,13 @@ struct precision : detail::any_family {
   using fallback = FP32;
   template <class O>
   static constexpr bool holds() {
-    return precision_policy<O>;
+    return custom::precision_policy<O>;
   }
 
   template <class O>
   static constexpr auto diagnose_type() {
-    using enum member;
-    constexpr member lacks = detail::missing_of_precision<O>();
+    using enum wrong::member;
+    constexpr wrong::member lacks = detail::missing_of_precision<O>();
     if constexpr (lacks != none)
       return detail::diagnosis_of<wrong::precision_is_incomplete, O, wrong::Missing<lacks>>();
     else if constexpr (detail::has_facts_of_precision<O>)

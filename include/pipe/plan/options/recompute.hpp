@@ -15,7 +15,7 @@ namespace pp {
 namespace option_family {
 /// The family of recompute policies: every recompute_policy.
 struct recompute : detail::any_family {
-  using fallback = RecomputeNothing;
+  using fallback = NoRecompute;
   template <class O>
   static constexpr bool holds() {
     return detail::recompute_policy<O>;
@@ -23,8 +23,8 @@ struct recompute : detail::any_family {
 
   template <class O>
   static constexpr auto diagnose_type() {
-    using enum member;
-    constexpr member lacks = detail::missing_of_recompute<O>();
+    using enum wrong::member;
+    constexpr wrong::member lacks = detail::missing_of_recompute<O>();
     if constexpr (lacks != none)
       return detail::diagnosis_of<wrong::recompute_is_incomplete, O, wrong::Missing<lacks>>();
     else if constexpr (detail::has_facts_of_recompute<O>)

@@ -5,9 +5,9 @@
 
 #include <pipe/base/constant.hpp>
 #include <pipe/plan/options/constants.hpp>
+#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/micro_batches.hpp>
 #include <pipe/plan/options/stages.hpp>
-#include <pipe/plan/options/sum_in.hpp>
 #include <pipe/schedule/families/one_f_one_b.hpp>
 #include <pipe/schedule/policy.hpp>
 #include <pipe/schedule/proved.hpp>
@@ -18,8 +18,8 @@ namespace detail {
 
 /// The first missing member of a type that resembles a schedule; `none` for one that does not.
 template <class O>
-constexpr member missing_of_schedule() {
-  using enum member;
+constexpr wrong::member missing_of_schedule() {
+  using enum wrong::member;
   if constexpr (!requires(problem<> const& question, static_table<1, 8>& answer) {
                   O::fill(question, answer);
                 }) {
@@ -68,13 +68,13 @@ struct schedule : detail::any_family {
   using fallback = OneFOneB;
   template <class O>
   static constexpr bool holds() {
-    return schedule_policy<O>;
+    return schedules::schedule_policy<O>;
   }
 
   template <class O>
   static constexpr auto diagnose_type() {
-    using enum member;
-    constexpr member lacks = detail::missing_of_schedule<O>();
+    using enum wrong::member;
+    constexpr wrong::member lacks = detail::missing_of_schedule<O>();
     if constexpr (lacks != none)
       return detail::diagnosis_of<wrong::schedule_is_incomplete, O, wrong::Missing<lacks>>();
     else if constexpr (detail::has_facts_of_schedule<O>)
@@ -89,7 +89,7 @@ struct schedule : detail::any_family {
     using option = typename Options::template get<schedule>;
     using cut = typename Options::template get<stages>;
     using parts = typename Options::template get<micro_batches>;
-    using leaves = typename Options::template get<sum>;
+    using sums = typename Options::template get<sum>;
     constexpr int chunks = option::chunks_per_rank, ranks = detail::ranks_of<cut, option>();
     if constexpr (detail::has_faulty_text<option>)
       return typename option::diagnosis_of_text{};
@@ -110,12 +110,14 @@ struct schedule : detail::any_family {
                                   option>();
     else if constexpr (!detail::is_constant<detail::refusal_call<option, ranks, parts::value>>)
       return detail::diagnosis_of<wrong::function_must_be_constexpr, option,
-                                  wrong::Function<member::refuses>>();
+                                  wrong::Function<wrong::member::refuses>>();
     else if constexpr (!detail::is_constant<detail::fit_call<option, ranks, parts::value>>)
       return detail::diagnosis_of<wrong::function_must_be_constexpr, option,
-                                  wrong::Function<member::fits_a_constant>>();
-    else if constexpr (why_refused<detail::flushed_of<option>>(ranks, parts::value) != nullptr ||
-                       detail::refuses_mini_batch<option>(ranks, parts::value * leaves::leaves))
+                                  wrong::Function<wrong::member::fits_a_constant>>();
+    else if constexpr (schedules::why_refused<detail::flushed_of<option>>(ranks, parts::value) !=
+                           nullptr ||
+                       detail::refuses_mini_batch<option>(ranks,
+                                                          parts::value * sums::accumulations))
       return detail::diagnosis_of<wrong::schedule_refuses_these_numbers, option, cut, parts>();
     else
       return std::type_identity<detail::nothing_wrong>{};

@@ -34,7 +34,7 @@ template <int First, int... Others>
 struct StageReplicas {
   using family = option_family::stages;
   static constexpr int value = 1 + sizeof...(Others);
-  static constexpr stage_ranks<value> where{{First, Others...}};
+  static constexpr schedules::stage_ranks<value> where{{First, Others...}};
 };
 
 namespace detail {

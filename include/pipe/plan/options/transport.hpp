@@ -21,7 +21,8 @@ struct InProcess {
 
 namespace detail {
 
-/// An option with a member type `transport` that satisfies concept transport, or device_transport.
+/// An option with a member type `transport` that satisfies concept transport, or
+/// device_transport.
 template <class O>
 concept transport_option =
     transport<typename O::transport> || device_transport<typename O::transport>;
@@ -33,8 +34,8 @@ concept connects_replicas = replica_transport<T> || device_transport<T>;
 /// The first member that T lacks, or has with another type, to be a transport; `none` if all are
 /// present (a value that is not constant is reported separately).
 template <class T>
-constexpr member missing_of_transport() {
-  using enum member;
+constexpr wrong::member missing_of_transport() {
+  using enum wrong::member;
   using status = failure_flag const&;
   if constexpr (!requires { bool(T::copies); }) return copies;
   if constexpr (!requires(patience const& p) { T(1, 1, p); }) return constructor;
@@ -87,12 +88,12 @@ struct transport : detail::any_family {
   template <class O>
   static constexpr auto diagnose_type() {
     if constexpr (requires { typename O::transport; }) {
-      constexpr member lacks = detail::missing_of_transport<typename O::transport>();
-      if constexpr (lacks != member::none)
+      constexpr wrong::member lacks = detail::missing_of_transport<typename O::transport>();
+      if constexpr (lacks != wrong::member::none)
         return detail::diagnosis_of<wrong::transport_is_incomplete, O, wrong::Missing<lacks>>();
       else
         return detail::diagnosis_of<wrong::value_must_be_constexpr, O,
-                                    wrong::Value<member::copies>>();
+                                    wrong::Value<wrong::member::copies>>();
     } else {
       return std::type_identity<detail::nothing_wrong>{};
     }
@@ -104,7 +105,8 @@ struct transport : detail::any_family {
     using by = detail::replicated_by<typename Options::template get<stages>,
                                      typename Options::template get<schedule>>;
     using connection = typename option::transport;
-    if constexpr (!std::is_void_v<by> && connection::copies && !stream_transport<connection> &&
+    if constexpr (!std::is_void_v<by> && connection::copies &&
+                  !transports::stream_transport<connection> &&
                   !detail::device_transport<connection>)
       return detail::diagnosis_of<wrong::replicas_of_a_stage_need_shared_memory_or_streams, by,
                                   option>();

@@ -7,11 +7,11 @@
 
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/plan/options/averaging.hpp>
+#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/micro_batches.hpp>
 #include <pipe/plan/options/optimizer.hpp>
 #include <pipe/plan/options/schedule.hpp>
 #include <pipe/plan/options/stages.hpp>
-#include <pipe/plan/options/sum_in.hpp>
 #include <pipe/plan/options/transport.hpp>
 
 namespace pp {
@@ -29,14 +29,14 @@ struct zero;
 /// 2: Gradients, too, of parameters of more than 32,768 elements that are not shared by layers: a
 ///    replica keeps its part of the sum. The same is sent.
 /// 3: Parameters, too: they are brought together for the launches that read them, layer by layer,
-///    in forward and again in backward of each micro-batch: a leaf of M sends 1 + 2 M times the
-///    parameters, in place of twice.
+///    in forward and again in backward of each micro-batch: an accumulation of M sends 1 + 2 M
+///    times the parameters, in place of twice.
 ///
-/// With several micro-batches in a leaf (see SumIn) a replica adds up their gradients where they
-/// are whole, and gives the others their parts after the last backward of each stage: they cannot
-/// be divided sooner, since each replica's sum is another one until the leaf ends, and the order of
-/// additions is that of ZeRO<0>. So level 2 then has the memory of level 1, and level 3 that of
-/// level 2. From level 2 on the optimizer works by element.
+/// With several micro-batches in an accumulation (see GradientAccumulation) a replica adds up their
+/// gradients where they are whole, and gives the others their parts after the last backward of each
+/// stage: they cannot be divided sooner, since each replica's sum is another one until the
+/// accumulation ends, and the order of additions is that of ZeRO<0>. So level 2 then has the memory
+/// of level 1, and level 3 that of level 2. From level 2 on the optimizer works by element.
 ///
 /// law: loss, gradient norm and parameters have the bits of ZeRO<0>
 template <int Level>
@@ -74,13 +74,13 @@ struct option_family::zero : detail::any_family {
     else if constexpr (option::level > 1 && !std::is_void_v<by> &&
                        detail::connects_replicas<typename connection::transport>)
       return detail::diagnosis_of<wrong::divided_gradients_are_of_one_rank, option, by>();
-    else if constexpr (option::level > 1 && tensor_optimizer<optimizer>)
+    else if constexpr (option::level > 1 && custom::tensor_optimizer<optimizer>)
       return detail::diagnosis_of<wrong::divided_gradients_are_updated_by_element, option,
                                   optimizer>();
     else if constexpr (sum::room > 1 && detail::device_transport<typename connection::transport>)
-      return detail::diagnosis_of<wrong::leaves_are_divided_evenly, sum, connection>();
+      return detail::diagnosis_of<wrong::replicas_share_evenly, sum, connection>();
     else if constexpr (sum::room > 1 && option::level > 2)
-      return detail::diagnosis_of<wrong::leaves_are_divided_evenly, sum, option>();
+      return detail::diagnosis_of<wrong::replicas_share_evenly, sum, option>();
     else if constexpr (option::level > 2 && averages::averages)
       return detail::diagnosis_of<wrong::divided_parameters_have_no_averages, option, averages>();
     else
@@ -88,16 +88,20 @@ struct option_family::zero : detail::any_family {
   }
 };
 
+namespace detail {
+
 /// The diagnosis of a call that accumulates mini-batches in a pipeline with these options.
 template <class Sum, class Zero, class MicroBatches>
 constexpr auto diagnose_accumulation_of() {
-  if constexpr (Sum::leaves > 1)
-    return detail::diagnosis_of<wrong::mini_batch_of_leaves_is_not_accumulated, Sum>();
+  if constexpr (Sum::accumulations > 1)
+    return detail::diagnosis_of<wrong::mini_batch_is_accumulated_already, Sum>();
   else if constexpr (Zero::level > 1 && MicroBatches::value == 1)
     return detail::diagnosis_of<wrong::divided_gradients_are_of_one_micro_batch, Zero,
                                 MicroBatches>();
   else
     return std::type_identity<detail::nothing_wrong>{};
 }
+
+}  // namespace detail
 
 }  // namespace pp

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The attentions of a pipeline that a library computes. Chosen once, at construction, by the
+// The attentions of a pipeline that a library computes, chosen once, at construction, by the
 // pipeline's attention option.
 #pragma once
 
@@ -16,10 +16,11 @@
 
 namespace pp::detail {
 
-/// Library: an option's attention_library, which has
+/// The calls of a library for the attentions of a pipeline. Library: an option's attention_library,
+/// which has
 ///
 ///     static constexpr char const* name;
-///     static std::string missing();  // why it cannot be used; empty if it can
+///     static std::string missing();  // why the library cannot be used; empty if it can
 ///     struct session;                // one for all calls of an engine
 ///     static owner<Library> make(session const&, cuda::attention_call const&);
 ///     void enqueue(cuda::arguments const&, cudaStream_t) const;
@@ -41,14 +42,15 @@ class attention_calls {
         cuda::prepare_kernels(cuda::before_attention<P, G>());
         cuda::prepare_kernels(cuda::after_attention<P, G>());
         launch = {&enqueue<P, G>, made.get(),
-                  2 * cuda::count_of(cuda::before_attention<P, G>()) +
-                      2};  // the call: a kernel, and what clears its workspace
+                  cuda::count_of(cuda::before_attention<P, G>()) +
+                      cuda::count_of(cuda::after_attention<P, G>()) +
+                      2};  // the call: a kernel, and the clearing of its workspace
         made_.push_back(std::move(made));
       }
     }
   }
-  /// For reports: ", cuDNN for 12 of 12 attentions", or why it is not used; empty where there is no
-  /// attention.
+  /// For reports: ", cuDNN for 12 of 12 attentions", or why the library is not used; empty for a
+  /// pipeline without attention.
   std::string text() const {
     if (attentions_ == 0) return "";
     if (std::string const why = Library::missing(); !why.empty())
@@ -73,7 +75,7 @@ class attention_calls {
   int attentions_ = 0;
 };
 
-/// Our own kernels compute them.
+/// Without a library the pipeline's own kernels compute all attentions.
 template <>
 class attention_calls<void> {
  public:

@@ -11,13 +11,13 @@
 
 namespace pp::cuda {
 
-/// Operands for one launch of a group. They are filled with the byte 0x3c, a normal number in every
-/// floating-point format: denormals and NaN could distort the times.
+/// Operands for one launch of a group. They are filled with the byte 0x3c, which makes a normal
+/// number in every floating-point format: denormals and NaN could distort the times.
 class autotuner {
  public:
   /// bytes: size of each operand by slot, 0 for none
   ///
-  /// throws: pp::error if the device has no memory for them
+  /// throws: pp::error if the device has no memory for the operands
   autotuner(detail::list<long, detail::group::max_slots> const& bytes, long workspace_bytes) {
     auto const give = [&](long size, int filling = 0x3c) -> void* {
       if (size == 0) return nullptr;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The check that a program can run on a GPU of this machine, as functions of what the CUDA runtime
-// reports. They make no CUDA calls, so decisions and messages are tested on machines without a GPU.
+// reports. These functions make no CUDA calls, so decisions and messages are tested on machines
+// without a GPU.
 #pragma once
 
 #include <pipe/base/error.hpp>
@@ -35,7 +36,7 @@ inline void check_there_is_device(int index, int count, char const* why) {
 /// Checks that the program has code for the device.
 ///
 /// throws: pp::error that names the device and the code, if the device is older than the code, or
-///         newer and the code is for one model only, such as sm_90a
+///         if it is newer and the code is for one model only, such as sm_90a
 inline void check_there_is_code(device_and_code const& d) {
   if (d.capability < d.least)
     detail::throw_error<error>({"CUDA device ", d.index, " (", d.name, ") is sm_", d.capability,
@@ -46,8 +47,8 @@ inline void check_there_is_code(device_and_code const& d) {
                                 d.capability, " compiles it for this one"});
 }
 
-/// Checks that the devices of one trainer are alike: with others a library may compute a product in
-/// another order.
+/// Checks that the devices of one trainer are alike: on different devices a library may compute a
+/// product in different orders.
 ///
 /// throws: pp::error that names both devices
 inline void check_are_alike(device_and_code const& a, device_and_code const& b) {

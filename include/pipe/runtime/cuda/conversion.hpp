@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Conversion between the caller's arrays, which are float, and those of a device, which may be
+// Conversion between the caller's arrays, which are float, and the arrays of a device, which may be
 // 16-bit.
 #pragma once
 

@@ -23,8 +23,7 @@ inline int least_compiled() {
 #endif
 }
 
-/// Empty kernel. A query of its attributes shows whether the current device can run this file's
-/// code.
+/// An empty kernel, whose attributes show whether the current device can run the code of this file.
 ///
 /// shape: no operands; never launched
 static __global__ void any_kernel() {}
@@ -34,7 +33,7 @@ inline bool has_code_for_current_device() {
   cudaFuncAttributes unused{};
   cudaError_t const status = cudaFuncGetAttributes(&unused, any_kernel);
   if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction) {
-    cudaGetLastError();  // clears it, so that no later check reports it
+    cudaGetLastError();  // clears the error, so that no later check reports it
     return false;
   }
   check(status, "code for the device");
@@ -47,7 +46,7 @@ inline device_and_code description_of(cudaDeviceProp const& of, int index) {
 
 /// Makes device `index` current and returns its properties.
 ///
-/// throws: pp::error "no CUDA device", or that the program has no code for the device, naming both
+/// throws: pp::error "no CUDA device", or if the program has no code for the device, naming both
 [[gnu::cold]] inline cudaDeviceProp use_device(int index) {
   int count = 0;
   cudaError_t const status = cudaGetDeviceCount(&count);
@@ -66,8 +65,8 @@ inline device_and_code description_of(cudaDeviceProp const& of, int index) {
   return of;
 }
 
-/// Makes the calling thread's current device again, at the end of a scope, what it was at the
-/// start. Where there is no device it does nothing.
+/// A scope that restores the calling thread's current device at its end. Without a device it does
+/// nothing.
 class device_scope {
  public:
   device_scope() {
@@ -75,7 +74,7 @@ class device_scope {
     cudaGetLastError();
     before_ = -1;
   }
-  /// A device that is current meanwhile.
+  /// A scope in which `device` is current.
   explicit device_scope(int device) : device_scope() {
     check(cudaSetDevice(device), "choice of the device");
   }
@@ -91,20 +90,20 @@ class device_scope {
 
 /// The GPUs of a trainer.
 struct device_list {
-  std::vector<int> numbers;  ///< of the CUDA runtime; the first is current
+  std::vector<int> numbers;  ///< for the CUDA runtime; the first is current
   cudaDeviceProp properties{};
-  bool are_peers = true;  ///< each reaches the memory of the others
+  bool are_peers = true;  ///< each device reaches the memory of the others
 };
 
-/// Whether copies between two devices need not go through the host: lets the current device `to`
-/// reach the memory of device `from` if the hardware can.
+/// Lets the current device `to` reach the memory of device `from`, if the hardware can; returns
+/// whether it can. Copies between the two then need not go through the host.
 [[gnu::cold]] inline bool reach(int to, int from) {
   int can = 0;
   check(cudaDeviceCanAccessPeer(&can, to, from), "query of a peer");
   if (can == 0) return false;
   cudaError_t const status = cudaDeviceEnablePeerAccess(from, 0);
   if (status == cudaErrorPeerAccessAlreadyEnabled)
-    cudaGetLastError();  // clears it
+    cudaGetLastError();  // clears the error
   else
     check(status, "access to a peer");
   return true;
@@ -112,8 +111,8 @@ struct device_list {
 
 /// Prepares devices first to first + count - 1 for one trainer.
 ///
-/// law:    they are alike, so that no bit depends on which of them computes
-/// throws: pp::error as use_device does, or that two devices differ, naming both
+/// law:    the devices are alike, so that no bit depends on which of them computes
+/// throws: pp::error as use_device does, or if two devices differ, naming both
 [[gnu::cold]] inline device_list use_devices(int first, int count) {
   device_list all;
   for (int k = first + count - 1; k >= first; --k) {

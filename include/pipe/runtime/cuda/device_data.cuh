@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A program's arrays in device memory: their checks before a run, and the kernels that convert
-// them. Only programs that have such arrays instantiate the members of this class, and so compile
+// them. Only programs that have such arrays instantiate the members of device_data, and so compile
 // the kernels.
 #pragma once
 
@@ -15,7 +15,8 @@
 
 namespace pp::cuda {
 
-/// Value: the type of values that kernels read and write.
+/// The checks and conversions of arrays in device memory. Value: the type of values that kernels
+/// read and write.
 ///
 /// needs: the executor outlives this object; no run is in progress
 template <class Value>
@@ -23,8 +24,7 @@ class device_data {
  public:
   explicit device_data(detail::cuda_executor& executor) : executor_(executor) {}
 
-  /// Loads the kernels that convert. Must be called before a job with data or outputs in device
-  /// memory.
+  /// Prepares the kernels. Must be called before a job with data or outputs in device memory.
   void prepare() {
     if (is_prepared_) return;
     prepare_kernels(kernels{});
@@ -40,7 +40,7 @@ class device_data {
     return of.type != cudaMemoryTypeUnregistered;
   }
 
-  /// Checks arrays behind what has been put on a stream, and waits for the results.
+  /// Checks arrays behind the work that has been put on a stream, and waits for the results.
   ///
   /// shape: checks[count] -> results[count]
   void look(detail::value_check const* checks, int count, detail::checked_values* results,
@@ -64,7 +64,7 @@ class device_data {
 
   /// The sum of the weights of a loss's terms: see sum_weights_kernel.
   ///
-  /// needs: look() has returned, for labels and weights that passed
+  /// needs: look() has found no fault in the labels and the weights
   template <class Loss>
   double sum_weights(int const* labels, float const* weights, long rows, double columns) {
     using kernel = sum_weights_kernel<Loss::labels_are_ids, typename Loss::class_weights>;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The CUDA engine of a pipeline: the launches of its kernels, the executor that enqueues them, the
-// end-of-step operations, and a mirror of the parameters in host memory, through which the caller
-// reads and writes them.
+// end-of-step operations, and a mirror in host memory, through which the caller reads and writes
+// parameters.
 #pragma once
 
 #include <cstring>
@@ -18,22 +18,24 @@
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/cuda/device.cuh>
 #include <pipe/runtime/cuda/device_data.cuh>
-#include <pipe/runtime/cuda/launches.cuh>
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/graph.cuh>
-#include <pipe/runtime/cuda/mirrored_ranges.cuh>
+#include <pipe/runtime/cuda/launches.cuh>
 #include <pipe/runtime/cuda/parameters.cuh>
 #include <pipe/runtime/cuda/process_order.hpp>
 #include <pipe/runtime/cuda/processes.cuh>
+#include <pipe/runtime/cuda/value_mirror.cuh>
 #include <pipe/runtime/runtime_of.hpp>
+#include <pipe/runtime/update_guard.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
 
 namespace pp {
 
 namespace detail {
 
-/// Executes compiled pipeline P on CUDA devices 0 to P::devices - 1, or its part in this process on
-/// the device that the transport says. The interface of every engine: see runtime_of.
+/// Executes compiled pipeline P on CUDA devices 0 to P::devices - 1 or, if there are several
+/// processes, this process's part of P on the device that the transport chooses. Every engine has
+/// this interface: see runtime_of.
 ///
 /// law: calls leave the calling thread's current device as it was
 template <class P>
@@ -43,7 +45,7 @@ class cuda_engine {
   using optimizer = typename P::optimizer;
   using process_set = cuda_processes<P>;
 
-  /// The last argument lives until the engine is made.
+  /// The last argument restores the current device once the engine is made.
   [[gnu::cold]] cuda_engine(optimizer const& o, executor_settings const& settings,
                             cuda::device_scope const& = {})
       : optimizer_(o), processes_(settings),
@@ -54,17 +56,13 @@ class cuda_engine {
     synchronize();
   }
 
-  /// Throws if a run has left the parameters half updated.
+  /// throws: error if a run has left the parameters half updated, or a load was cut short
   void check() const {
     if (failed_update_ != 0)
-      throw_error<error>({"this trainer is broken: the update of step ", failed_update_,
-                          " failed, and some parameters are updated, others are not"});
-    if (is_spoiled_)
-      throw_error<error>(
-          {"this trainer is broken: a load was cut short, and some parameters are those of a "
-           "file, others are not"});
+      update_guard::refuse("a failure cut short the update of", failed_update_);
+    loads_.check();
   }
-  /// False: the engine has no threads, runs are on the caller's thread.
+  /// False: the engine has no threads, and runs on the caller's thread.
   bool is_own_thread() const { return false; }
 
   /// Runs a job. An exception (from a user-defined layer's launch, a watcher or the CUDA runtime)
@@ -103,7 +101,7 @@ class cuda_engine {
   int process_of(int chunk)
     requires(process_set::are_several)
   {
-    // Its device, in the first replica.
+    // The number of the chunk's device, in the first replica.
     return executor_.description().devices.of(P::memory().chunks[chunk].rank);
   }
   long least(long here)
@@ -111,16 +109,17 @@ class cuda_engine {
   {
     return processes_.world().least(here);
   }
-  /// The host mirror of a chunk's parameters, gradients and averages, and of the optimizer's state
-  /// if it is on the device, at the offsets of its rank's arena, or with ZeRO behind all of that.
-  /// Valid until the next run.
+  /// The host mirror of a chunk's parameters, gradients and averages, at the offsets of the rank's
+  /// arena, and of the optimizer's state if it is on the device: at its offset in the arena or,
+  /// with ZeRO, behind everything else. Valid until the next run.
   char* memory(int chunk) {
     cuda::device_scope const at(devices_.numbers[0]);
     if (!mirror_is_current_) download();
     return mirror_[std::size_t(chunk)].data();
   }
-  /// The optimizer's state of a chunk, with ZeRO of what this replica updates: in the mirror, or
-  /// where kernels have it. Valid until the next run.
+  /// The optimizer's state of a chunk, with ZeRO of the ranges that this replica updates: in the
+  /// mirror or, with OffloadState, in the host's memory where kernels read and write it. Valid
+  /// until the next run.
   char* state(int chunk) {
     chunk_description const& c = P::memory().chunks[chunk];
     if constexpr (P::offload::is_on)
@@ -130,12 +129,13 @@ class cuda_engine {
   }
   /// Must be called after parameters were written through memory(): the next run uploads them.
   void parameters_changed() { mirror_is_newer_ = true; }
-  /// The same of gradients, optimizer state and averages: the next run uploads all of memory().
+  /// Must be called after gradients, optimizer state or averages were written: the next run uploads
+  /// all of memory().
   void states_changed() { mirror_is_newer_ = states_are_newer_ = true; }
-  /// From now on check() throws: some states are those of a file, others are not.
-  void spoil(long) { is_spoiled_ = true; }
-  /// The factor of the loss in the next step, and the steps since it changed; zeros in a process
-  /// without rank 0, or if the loss is not scaled.
+  /// Makes check() throw from now on: some states are those of a file, others are not.
+  void spoil(long step) { loads_.spoil(step); }
+  /// The factor of the loss in the next step, and the number of steps since it changed; zeros in a
+  /// process without rank 0, or if the loss is not scaled.
   list<double, 2> loss_scaling() const {
     cuda::device_scope const at(devices_.numbers[0]);
     cuda::loss_scaling now{0, 0};
@@ -153,14 +153,15 @@ class cuda_engine {
   }
   long bytes(int rank) const { return executor_.bytes(rank); }
 
-  /// Uploads a mini-batch: at once, or while the next run on a prefetched one is in progress.
+  /// Uploads a mini-batch: at once, or while the next run on a prefetched mini-batch is in
+  /// progress.
   void prefetch(job const& j, bool at_once = true) {
     cuda::device_scope const at(devices_.numbers[0]);
     if (at_once) return load(j);
     next_ = j;
     has_next_ = true;
   }
-  /// An input or the labels as the last run has read them, for messages.
+  /// An input or the labels as the last run has read them. For messages.
   [[gnu::cold]] std::vector<float> staged(int input, int samples) const {
     cuda::device_scope const at(devices_.numbers[0]);
     std::vector<float> values;
@@ -183,10 +184,11 @@ class cuda_engine {
 
   executed_action const* executed(int rank) const { return executor_.times().executed(rank); }
   int executed_count(int rank) const { return executor_.times().executed_count(rank); }
-  /// When that run began here: see run_times.
+  /// The time when the last run began in this process: see run_times.
   std::chrono::steady_clock::time_point began() const { return executor_.times().began(); }
 
-  /// What decides the bits of steps: the device, by its name; neither how many nor graphs do.
+  /// What decides the bits of steps: the name of the device. Neither the number of devices nor
+  /// graphs change a bit.
   [[gnu::cold]] std::string arithmetic() const { return devices_.properties.name; }
   /// The devices' name, the number of products that use cuBLASLt, and whether steps are graphs.
   [[gnu::cold]] std::string runs_on() const {
@@ -204,10 +206,10 @@ class cuda_engine {
     if (mirror_is_newer_) upload();
     parameters_.prepare(j);
     executor_.begin(j);
-    parameters_.leaves().begin();
+    parameters_.sums().begin();
     enqueue(j);
     // The device has work while the host converts the next mini-batch.
-    if (is_last_leaf(j)) load_next(j);
+    if (is_last_accumulation(j)) load_next(j);
     step_result result;
     if (j.what == job::kind::infer) {
       executor_.deliver();
@@ -215,24 +217,25 @@ class cuda_engine {
       result.seconds = executor_.times().seconds();
       return result;
     }
-    if (is_last_leaf(j) || is_waited_for())
+    if (is_last_accumulation(j) || is_waited_for())
       executor_.streams().wait();
     else
-      parameters_.leaves().run_ahead();
+      parameters_.sums().run_ahead();
     // Evaluation changes no parameter.
     mirror_is_current_ = mirror_is_current_ && j.what != job::kind::train;
     result.seconds = executor_.times().seconds();
     result.bubble = executor_.times().bubble();
-    if (is_last_leaf(j)) report(parameters_.outcome(), j, result);
+    if (is_last_accumulation(j)) report(parameters_.outcome(), j, result);
     // The step is complete: enqueue() had set its number.
     failed_update_ = 0;
     if (is_replayed(j)) graphs_.remember(cuda::shape_of(j));
     return result;
   }
 
-  /// Whether the host waits for each leaf: its times are read, or other processes may be lost.
+  /// Whether the host waits for each accumulation, because the accumulation's times are read or
+  /// other processes may be lost.
   bool is_waited_for() const { return executor_.is_observed() || process_set::are_several; }
-  /// Enters what the device has decided about a step in its result.
+  /// Writes the outcome of a step to its result.
   void report(cuda::step_outcome const& outcome, job const& j, step_result& result) {
     result.loss = outcome.loss;
     result.losses = {outcome.losses, executor_.description().losses};
@@ -243,9 +246,9 @@ class cuda_engine {
     result.skipped = P::precision::scales_loss && overflows && outcome.loss_scale > 1;
   }
 
-  /// Uploads the next mini-batch, if job j is a run on the one before.
+  /// Uploads the next mini-batch, if job j is a run on the prefetched mini-batch before it.
   ///
-  /// post: if CUDA fails, there is no next one, which the run on it finds
+  /// post: if CUDA fails, the next mini-batch is discarded, and the run on it throws
   void load_next(job const& j) noexcept {
     if (!has_next_ || j.batch.place != data_place::loaded) return;
     try {
@@ -256,13 +259,13 @@ class cuda_engine {
     has_next_ = false;
   }
 
-  /// After a failure: no work is in progress, on any device of this process.
+  /// Waits after a failure until no work is in progress on any device of this process.
   void end_failed(job const& j, char const* why) noexcept {
     processes_.abort(why);
     executor_.drain();
     load_next(j);
   }
-  /// Uploads a mini-batch that is prefetched.
+  /// Uploads a prefetched mini-batch to all devices of this process.
   void load(job const& j) {
     executor_.for_each_device([&](int first) { executor_.uploads(first).load(j); });
   }
@@ -287,17 +290,17 @@ class cuda_engine {
         enqueue(unused);
         executor_.streams().join();
       });
-      executor_.streams().begin();  // what is captured has put work on none of them
+      executor_.streams().begin();  // a capture puts no work on the streams
     }
     if (j.what == job::kind::train && j.update.applies) failed_update_ = j.step;
     g->launch(stream);
   }
-  /// Whether a run is replayed when it comes again. Of an inference the host waits for the outputs
-  /// one by one.
+  /// Whether a run is replayed as a graph when it comes again. An inference is not, as the host
+  /// waits for its outputs one by one.
   bool is_replayed(job const& j) const {
     return has_graphs_ && !executor_.is_observed() && j.what != job::kind::infer;
   }
-  /// Why steps are no graphs although the option says so; empty if they are.
+  /// The reason why steps are no graphs although the option asks for graphs; empty if they are.
   [[gnu::cold]] std::string by_streams() const {
     // Earlier drivers cannot say which edges a graph has.
     if (driver_ < 12040) return "the driver is older than CUDA 12.4";
@@ -308,29 +311,29 @@ class cuda_engine {
            std::to_string(P::graphs::most_kernels);
   }
 
-  /// The orders in which the host enqueues training and evaluation. Computed once: every run of a
-  /// trainer has the same.
+  /// The orders in which the host enqueues training and evaluation. Computed once, as they are the
+  /// same in every run of a trainer.
   [[gnu::cold]] cuda_order order() const {
     if constexpr (process_set::are_several) return processes_.order();
     std::vector<detail::slot_count> slots;
     auto const* const map = &P::memory();
     for (int c = 0; c + 1 < P::stages; ++c)
-      slots.push_back({map->chunks[c].boundary.slots, map->chunks[c + 1].gradient.slots});
+      slots.push_back(
+          {map->chunks[c].rings.boundary.slots, map->chunks[c + 1].rings.gradient.slots});
     auto forward = dynamic_table(P::ranks, P::schedule::where, false);
     for (int r = 0; r < P::ranks; ++r)
-      for (int i = 0; i < map->rank[r].evaluation_count; ++i)
-        forward.push(r, map->rank[r].evaluation[i]);
+      for (action const& a : map->rank[r].evaluation) forward.push(r, a);
     return {cuda::order_of(P::times(), P::table(), slots),
             cuda::order_of(P::times(), forward, slots)};
   }
 
-  /// Waits for the device. Copies and memsets on the default stream are not ordered with the
+  /// Waits for the devices. Copies and memsets on the default stream are not ordered with the
   /// executor's non-blocking streams, and may still be in progress when their calls return.
   void synchronize() const {
     executor_.for_each_device(
         [](int) { cuda::check(cudaDeviceSynchronize(), "copies to the device"); });
   }
-  /// The launches of each device, whose kernels are prepared there.
+  /// The launches of each device. Their kernels are prepared on the device.
   [[gnu::cold]] std::vector<cuda_group const*> groups() {
     std::vector<cuda_group const*> all;
     for (int const number : devices_.numbers) {
@@ -346,10 +349,11 @@ class cuda_engine {
     chunk_description const& chunk = P::memory().chunks[c];
     float* const gradients =
         reinterpret_cast<float*>(mirror_[std::size_t(c)].data() + chunk.gradients);
-    for (long i = 0; factor != 1 && i < chunk.trained_bytes / long(sizeof(float)); ++i)
+    for (long i = 0; factor != 1 && i < chunk.sizes.trained / long(sizeof(float)); ++i)
       gradients[i] *= factor;
   }
-  /// Fills the mirror. Gradients are divided by the loss scale, so that the caller sees true ones.
+  /// Fills the mirror. Gradients are divided by the loss scale, so that the caller sees gradients
+  /// of the loss itself.
   ///
   /// cost: a copy of all parameters, gradients, states and averages to the host
   [[gnu::cold]] void download() {
@@ -358,7 +362,7 @@ class cuda_engine {
     for (int c = 0; c < P::stages; ++c) {
       if (!executor_.is_local(c)) continue;
       copy_to_host(mirrored_ranges(executor_, parameters_, c, true), mirror_[std::size_t(c)]);
-      // Gradients keep the scale of the loss in device memory.
+      // In device memory gradients keep the factor of the loss.
       scale_gradients(c, 1 / loss_scale_);
     }
     mirror_is_current_ = true;
@@ -380,26 +384,26 @@ class cuda_engine {
     mirror_is_newer_ = false;
   }
 
-  /// Members are used by those after them, which are destroyed first.
+  /// Later members use earlier members, and are destroyed first.
   optimizer const optimizer_;
   process_set processes_;
   cuda::device_list devices_;
   std::vector<owner<cuda_launches<P>>> launches_;  // by device
   mutable cuda_executor executor_;
-  cuda_parameters<P> parameters_;
+  cuda_parameter_operations<P> parameters_;
   int const driver_ = cuda::driver_version();
   long const kernels_of_step_ =
       kernels_of_step(executor_.description(), launches_[0]->groups(), executor_.streams().local());
   bool const has_graphs_ = P::graphs::is_on && by_streams().empty();
-  cuda::graph_table graphs_{P::sum::leaves};
+  cuda::graph_table graphs_{P::sum::accumulations};
   cuda::device_data<typename P::value> device_data_{executor_};
   std::vector<std::vector<char>> mirror_;  // by chunk, at the offsets of its rank's arena
   bool mirror_is_current_ = false, mirror_is_newer_ = false, states_are_newer_ = false;
-  job next_;  // to be uploaded while the next run is in progress, if has_next_
+  job next_;  // if has_next_: to be uploaded while the next run is in progress
   bool has_next_ = false;
   float loss_scale_ = 1;    // factor of the gradients on the device
   long failed_update_ = 0;  // the step whose update failed half-way; 0: none
-  bool is_spoiled_ = false;
+  update_guard loads_;      // of states from a file
 };
 
 template <>

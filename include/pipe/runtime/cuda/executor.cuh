@@ -4,7 +4,7 @@
 // topological order and enqueues each on its rank's stream, behind the events of the other ranks'
 // actions that it depends on; events play the role of a shared-memory transport's tokens. Boundary
 // values are read where they were written, or copied to a rank on another device. The host waits
-// once, at the end of a run, of which what is between fork() and join() can be captured as a graph.
+// once, at the end of a run. The work between fork() and join() can be captured as a graph.
 #pragma once
 
 #include <climits>
@@ -45,8 +45,8 @@ namespace pp::detail {
 /// The part of an executor that does not depend on the optimizer.
 class cuda_executor {
  public:
-  /// groups: the launches, by device. coefficient_bytes: of the optimizer's coefficients for one
-  /// range of parameters
+  /// groups: the launches, by device. coefficient_bytes: bytes of the optimizer's coefficients for
+  /// one range of parameters
   [[gnu::cold]] cuda_executor(pipeline_description const& d, cuda_place place,
                               std::vector<cuda_group const*> groups, cuda_order order,
                               long coefficient_bytes, bool wants_timeline)
@@ -75,16 +75,16 @@ class cuda_executor {
   // ---- a run, in three steps ----
 
   /// Uploads the mini-batch and the numbers of the run. The coefficients of a training run have
-  /// been written to coefficients_to_send().
+  /// been written to coefficients_to_send() before.
   void begin(job const& j) {
     job_ = j;
     times_.begin(j.watch.see != nullptr);
     streams_.begin();
     upload();
   }
-  /// Enqueues every action of the job. add_up(chunk, drops, launch): of the gradients of a chunk,
-  /// those are complete that launches up to this one write last, in its weight program that drops
-  /// values or keeps them; INT_MAX: all.
+  /// Enqueues every action of the job. add_up(chunk, drops, launch) is called when gradients of a
+  /// chunk are complete: those that launches up to number `launch` write last, in the weight
+  /// program that drops values or keeps them; INT_MAX: all gradients of the chunk.
   template <class AddUp>
   void enqueue(AddUp const& add_up) {
     if (times_.is_on()) times_.start();
@@ -92,21 +92,21 @@ class cuda_executor {
     add_up_ = {&add_up, [](void const* use, int chunk, bool drops, int launch) {
                  (*static_cast<AddUp const*>(use))(chunk, drops, launch);
                }};
-    for (cuda_turn const& turn : trains ? order_.training : order_.evaluation) {
-      if (turn.kind != cuda_turn::kinds::exchange) exchange();
-      is_added_up_ = turn.adds_up;
-      if (turn.kind == cuda_turn::kinds::sum)
-        add_up(turn.of.chunk, false, INT_MAX);
-      else if (samples_in(d_, job_, turn.of.micro_batch) > 0)
-        turn.kind == cuda_turn::kinds::run ? execute(turn.rank, turn.of)
-                                           : prepare_exchange(turn.of);
+    for (cuda_entry const& entry : trains ? order_.training : order_.evaluation) {
+      if (entry.kind != cuda_entry::kinds::exchange) exchange();
+      is_added_up_ = entry.adds_up;
+      if (entry.kind == cuda_entry::kinds::sum)
+        add_up(entry.of.chunk, false, INT_MAX);
+      else if (samples_in(d_, job_, entry.of.micro_batch) > 0)
+        entry.kind == cuda_entry::kinds::run ? execute(entry.rank, entry.of)
+                                             : prepare_exchange(entry.of);
     }
     exchange();
     copies_.join();
   }
 
-  /// Whether the last run keeps times, or is watched: what comes between kernels is no part of a
-  /// graph.
+  /// Whether the run keeps times or is watched. Such a run is no graph, as it has other work
+  /// between kernels.
   bool is_observed() const { return times_.is_on(); }
 
   pipeline_description const& description() const { return d_; }
@@ -117,7 +117,7 @@ class cuda_executor {
   bool is_local(int chunk) const { return streams_.local().has(d_.chunk[chunk].rank); }
   /// The first rank of this process.
   int root() const { return streams_.root(); }
-  /// use(first rank) for each device of this process, which is the current one meanwhile.
+  /// use(first rank) for each device of this process, which is current meanwhile.
   template <class Use>
   void for_each_device(Use const& use) const {
     local_devices const& local = streams_.local();
@@ -130,7 +130,7 @@ class cuda_executor {
   cuda::batch_upload& uploads(int rank) const { return part_of(rank).upload; }
   /// Memory for the results of searches, `cuda::search_bytes` on the first device.
   char* found() const { return part_of(root()).found; }
-  /// The stream for the rank's next work, whose device is the current one from now on.
+  /// The stream for the rank's next work. The rank's device is current from now on.
   cudaStream_t stream_of(int rank) const { return streams_.of(rank); }
   /// After a failure: see rank_streams::drain.
   void drain() const noexcept {
@@ -141,7 +141,7 @@ class cuda_executor {
   char* memory_of(int rank) const { return arenas_[rank].data(); }
   char* memory(int chunk) const { return memory_of(d_.chunk[chunk].rank); }
   long bytes(int rank) const { return arenas_[rank].bytes(); }
-  /// Memory for `count` items in the rank's bookkeeping: copies of `items`, or zeros if null.
+  /// Memory for `count` items in the rank's bookkeeping: copies of `items`, or zeros if it is null.
   template <class T>
   T* kept(int rank, T const* items, long count) {
     T* const p = bookkeeping_[rank].template take<T>(count);
@@ -153,7 +153,7 @@ class cuda_executor {
   /// Each loss by micro-batch, in device memory; null in a process without the last chunk.
   double* losses() const { return at<double>(last_rank(), d_.rank[last_rank()].losses); }
 
-  /// The losses in the memory of the device that judges the step: that of rank 0.
+  /// The losses in the memory of rank 0's device, which judges the step.
   double* judged_losses() const {
     return d_.devices.share(last_rank(), 0) ? losses() : at<double>(0, d_.rank[0].losses);
   }
@@ -167,7 +167,8 @@ class cuda_executor {
   cuda::run_state const* run(int rank) const {
     return reinterpret_cast<cuda::run_state const*>(part_of(rank).run);
   }
-  /// The optimizer's coefficients there, and where the host writes them before a run.
+  /// The optimizer's coefficients in the memory of a rank's device; coefficients_to_send: the
+  /// memory to which the host writes them before a run.
   template <class T>
   T const* coefficients(int rank) const {
     return reinterpret_cast<T const*>(part_of(rank).run + cuda::bytes_for<cuda::run_state>(1));
@@ -177,20 +178,20 @@ class cuda_executor {
     return reinterpret_cast<T*>(run_to_send_.data() + cuda::bytes_for<cuda::run_state>(1));
   }
 
-  /// The state of loss scaling there; null if the precision does not scale the loss, or in another
-  /// process.
+  /// The state of loss scaling in the memory of a rank's device; null if the precision does not
+  /// scale the loss, or for a rank of another process.
   cuda::loss_scaling* scaling(int rank) const {
     return d_.scales_loss && streams_.local().has(rank) ? part_of(rank).scaling : nullptr;
   }
-  /// The outcome of the last step there; null in another process.
+  /// The outcome of the last step in the memory of a rank's device; null in another process.
   cuda::step_outcome* outcome(int rank) const {
     return streams_.local().has(rank) ? part_of(rank).outcome : nullptr;
   }
 
   /// Copies the outputs of an inference to the caller, each micro-batch as soon as it is complete,
-  /// and waits for the end. Only the process of the last chunk has them.
+  /// and waits for the end of the run. Only the process of the last chunk has outputs.
   void deliver() {
-    // Of a wait for one event a lost process would make one for ever.
+    // A wait for one event would never end if a process were lost.
     if (copies_.processes() != nullptr) streams_.wait();
     if (job_.batch.output_is_on_device || !is_local(d_.chunks - 1)) return streams_.wait();
     long const each = d_.output_bytes / size_of(d_.value_type);
@@ -205,7 +206,7 @@ class cuda_executor {
 
   // ---- after a run ----
 
-  /// When what was executed in the last run.
+  /// The times of the actions in the last run.
   cuda::run_times& times() { return times_; }
 
  private:
@@ -228,20 +229,20 @@ class cuda_executor {
                           d_.bytes(), " that the plan needs in all: ", e.what()});
     }
   }
-  /// Prepares the device of rank `first`, its first, which is current.
+  /// Prepares the current device, whose first rank is `first`.
   [[gnu::cold]] void make_part(int first, long run_bytes) {
     cuda::prepare_kernels(kernels{});
     parts_.push_back(owner<cuda::device_part>(new cuda::device_part{
         first, cuda::batch_upload(d_, d_.devices.of(first), arenas_, streams_)}));
     cuda::device_part& part = *parts_.back();
-    part.streams_of_bits = kept<int>(first, d_.streams, d_.stream_count);
+    part.streams_of_bits = kept<int>(first, d_.streams.items, d_.streams.count);
     cuda::loss_scaling const start{};
     part.scaling = kept(first, &start, 1);
     part.outcome = kept<cuda::step_outcome>(first, nullptr, 1);
     part.found = kept<char>(first, nullptr, cuda::search_bytes);
     part.run = kept<char>(first, nullptr, run_bytes);
   }
-  /// That of a rank's device.
+  /// The resources of a rank's device.
   cuda::device_part& part_of(int rank) const {
     return *parts_[std::size_t(streams_.local().number(rank))];
   }
@@ -280,16 +281,17 @@ class cuda_executor {
     int const other = d_.chunk[chunk].rank;
     if (micro_batch < 0 || other == r) return;
     cuda::event const& awaited = d_.devices.share(other, r) ? reached(chunk, m, micro_batch)
-                                 // The copy, not its reader, is the last to read the slot.
+                                 // The copy reads the slot last, not the reader of the copy.
                                  : m == milestone::release
                                      ? copies_.arrived(pp::detail::stream_of(a), micro_batch)
                                      : received(a, chunk, m, micro_batch);
     cuda::check(cudaStreamWaitEvent(stream_of(r), awaited, 0), "a wait for an event");
   }
-  /// Enqueues the copy of what an action reads from a chunk on another device. The rank has
-  /// enqueued the last reader of the slot before: a rank has as many slots as its order needs.
+  /// Enqueues the copy of a value that an action reads from a chunk on another device; returns the
+  /// event of its arrival. The rank has already enqueued the reader of the slot's value before,
+  /// since it has as many slots as its order needs.
   ///
-  /// What comes from another process has been exchanged when its turn was.
+  /// A value from another process has been exchanged in its own entry.
   cuda::event const& received(action const& a, int chunk, milestone m, int micro_batch) {
     int const number = m == milestone::forward ? values_stream(a.chunk) : gradients_stream(a.chunk);
     if (is_local(chunk))
@@ -297,11 +299,11 @@ class cuda_executor {
                    released(a.chunk, micro_batch - copies_.slots(number)));
     return copies_.arrived(number, micro_batch);
   }
-  /// The release of a slot by the micro-batch that had it; null if none had.
+  /// The release of a slot by micro-batch `micro_batch`; null if it is negative.
   cuda::event const* released(int chunk, int micro_batch) const {
     return micro_batch < 0 ? nullptr : &reached(chunk, milestone::release, micro_batch);
   }
-  /// The exchange of an action's result joins the next group.
+  /// Adds the exchange of an action's result to the next group.
   void prepare_exchange(action const& made) {
     int const number = pp::detail::stream_of(made), mb = made.micro_batch;
     bool const is_forward = made.kind == action_kind::forward;
@@ -312,7 +314,7 @@ class cuda_executor {
              ? &reached(made.chunk, is_forward ? milestone::forward : milestone::input_gradient, mb)
              : released(reader, mb - copies_.slots(number))});
   }
-  /// The group of the exchanges between two actions: none needs another one's result.
+  /// Makes all exchanges since the last action at once: none needs another's result.
   void exchange() {
     if (!group_.empty()) copies_.exchange_all(group_);
     group_.clear();
@@ -327,12 +329,11 @@ class cuda_executor {
           streams_.enter(r, p);
           run_program(d_.chunk[c], set, p, at, r, mb);
         },
-        [&](copied const* what, int count) {
-          for (int i = 0; i < count; ++i)
-            cuda::check(
-                cudaMemcpyAsync(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes),
-                                cudaMemcpyDeviceToDevice, stream_of(r)),
-                "copy of a value that is handed on");
+        [&](view<copied> const& all) {
+          for (copied const& what : all)
+            cuda::check(cudaMemcpyAsync(at.at(what.to), at.at(what.from), std::size_t(what.bytes),
+                                        cudaMemcpyDeviceToDevice, stream_of(r)),
+                        "copy of a value that is handed on");
         },
         [&](address const& output) {
           if (job_.batch.output_is_on_device)
@@ -406,7 +407,7 @@ class cuda_executor {
     return job_.what == job::kind::train && forward.trained < forward.count ? program::backward
                                                                             : program::forward;
   }
-  /// Waits for the launch and calls the watcher. No other rank is enqueued meanwhile.
+  /// Waits for the launch and calls the watcher. No work of other ranks is enqueued meanwhile.
   [[gnu::cold]] void show(void* const* slots, launch_seen seen, cudaStream_t on) {
     cuda::device_part const& part = part_of(seen.rank);
     cuda::check(cudaEventRecord(part.watched_until, on), "record of an event");
@@ -426,14 +427,15 @@ class cuda_executor {
   cuda::rank_streams streams_;
   heap_array<cuda::device_buffer> arenas_{d_.ranks};
   cuda::rank_copies copies_;
-  std::vector<cuda::rank_copies::exchange> group_;          // since the last action
+  std::vector<cuda::rank_copies::exchange> group_;          // exchanges since the last action
   std::vector<owner<cuda::device_part>> parts_;             // by device
   heap_array<cuda::bump_allocator> bookkeeping_{d_.ranks};  // by rank: bookkeeping in its arena
   heap_array<unsigned*> tickets_{d_.ranks};                 // by rank, in device memory
   cuda::pinned_buffer run_to_send_;                         // device_part::run, of the next run
   cuda::pinned_buffer outputs_;                   // outputs of all micro-batches of an inference
   std::vector<heap_array<cuda::event>> reached_;  // by chunk; then milestone and micro-batch
-  /// The function that enqueue() is given, and whether it is told of the current action's launches.
+  /// The function add_up of enqueue(). is_added_up_: whether it is called after launches of the
+  /// current action.
   struct {
     void const* use = nullptr;
     void (*call)(void const*, int, bool, int) = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// CUDA graphs of whole runs. A run is captured once from the streams that it is enqueued on, and
-// replayed whenever a run of the same shape comes; what else differs between runs is in their
+// CUDA graphs of whole runs. A run is captured once from the streams on which it is enqueued, and
+// replayed for every later run of the same shape; everything else that differs between runs is in
 // run_state.
 #pragma once
 
@@ -17,7 +17,7 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/runtime/cuda/redundant_edges.hpp>
 #include <pipe/runtime/job.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 
 namespace pp::cuda {
 
@@ -34,14 +34,15 @@ class graph {
     if (made_ != nullptr) cudaGraphExecDestroy(made_);
   }
 
-  /// What enqueue() puts on `origin`, and on the streams that wait for its events: it ends with
-  /// waits of `origin` for all of them. Nothing of it is executed.
+  /// The graph of the work that enqueue() puts on `origin` and on streams that wait for events of
+  /// `origin`. enqueue() ends with waits of `origin` for all these streams. None of the work is
+  /// executed.
   ///
-  /// law:    an edge wherever streams and events order two nodes and no path of others does; nodes
-  ///         have the priority of their stream
+  /// law:    there is an edge where streams and events order two nodes and no path of other edges
+  ///         does; nodes have the priority of their stream
   /// needs:  all kernels are loaded; enqueue() does not wait, allocate or launch elsewhere
   /// throws: what enqueue() throws, or pp::error if CUDA refuses the capture; `origin` and the
-  ///         others are then as before
+  ///         other streams are then as before
   template <class Enqueue>
   [[gnu::cold]] static graph capture(cudaStream_t origin, Enqueue const& enqueue) {
     try {
@@ -55,7 +56,7 @@ class graph {
       return g;
     } catch (error const& e) {
       detail::throw_error<error>(
-          {"a step cannot be captured as a CUDA graph, which Graphs<false> "
+          {"a step cannot be captured as a CUDA graph, which NoGraphs "
            "turns off: ",
            e.what()});
     }
@@ -66,7 +67,7 @@ class graph {
   }
 
  private:
-  /// The capture and its graph, from which one to launch is made.
+  /// A capture and its graph, from which an executable graph is made.
   struct captured {
     [[gnu::cold]] explicit captured(cudaStream_t stream) : origin(stream) {
       check(cudaStreamBeginCapture(origin, cudaStreamCaptureModeThreadLocal), what);
@@ -85,7 +86,7 @@ class graph {
       is_open = false;
       check(cudaStreamEndCapture(origin, &of), what);
     }
-    /// Streams order more than one path: a wait for an event may be implied by others.
+    /// Removes redundant edges: a wait for an event may be implied by other waits.
     [[gnu::cold]] void reduce() {
       std::size_t nodes = 0, count = 0;
       check(cudaGraphGetNodes(of, nullptr, &nodes), what);
@@ -105,8 +106,8 @@ class graph {
       for (std::size_t const e : redundant_edges(nodes, edges))
         check(remove(&from[e], &to[e], &data[e]), what);
     }
-    /// The order of addresses, for std::qsort. <algorithm> and <functional> would be a tenth of
-    /// what nvcc reads with this library.
+    /// The order of addresses, for std::qsort. <algorithm> and <functional> would add a tenth to
+    /// the source that nvcc reads with this library.
     static int compare_nodes(void const* a, void const* b) {
       auto const address = [](void const* node) {
         return reinterpret_cast<std::uintptr_t>(*static_cast<cudaGraphNode_t const*>(node));
@@ -141,12 +142,12 @@ class graph {
   cudaGraphExec_t made_ = nullptr;
 };
 
-/// What the launches of a run depend on.
+/// The facts of a run on which its launches depend.
 struct run_shape {
   detail::job::kind what = detail::job::kind::evaluate;
   int samples = 0;
   bool updates = false, continues = false, is_continued = false, clips = false;
-  int levels = 0;  ///< partial sums that the leaf is joined with
+  int levels = 0;  ///< partial sums that the accumulation is joined with
   bool is_last = true;
   friend bool operator==(run_shape const&, run_shape const&) = default;
 };
@@ -157,29 +158,31 @@ inline run_shape shape_of(detail::job const& j) {
           j.part.continues,
           j.part.is_continued,
           j.update.clip_value > 0,
-          detail::levels_before(j.part.leaf),
-          detail::is_last_leaf(j)};
+          detail::levels_before(j.part.accumulation),
+          detail::is_last_accumulation(j)};
 }
 
-/// The graphs of an engine, by the shape of the run. A shape has one after it has run without: that
-/// loads what kernels of other libraries load at their first launch, and a run that does not come
-/// again needs no graph.
+/// The graphs of an engine, by the shape of the run. The first run of a shape is without a graph:
+/// it loads what kernels of other libraries load at their first launch, and a run that does not
+/// come again needs no graph.
 class graph_table {
  public:
-  /// leaves: of a mini-batch, whose runs have as many shapes as there are levels, and one more
-  [[gnu::cold]] explicit graph_table(int leaves) : known_(8 * (detail::levels_of(leaves) + 1)) {}
+  /// accumulations: the accumulations of a mini-batch, whose runs have a shape for each level of
+  /// the tree, and one more
+  [[gnu::cold]] explicit graph_table(int accumulations)
+      : known_(8 * (detail::levels_of(accumulations) + 1)) {}
 
-  /// The graph of a shape that has run, empty if it is yet to be captured; else null. Valid until
-  /// the next call.
+  /// The graph of a shape that has run, empty if the graph is yet to be captured; null for a shape
+  /// that has not run. Valid until the next call.
   graph* find(run_shape const& shape) {
     for (long i = 0; i < count_; ++i)
       if (known_[i].shape == shape) return &known_[i].of;
     return nullptr;
   }
-  /// A run of this shape has ended.
+  /// Notes that a run of this shape has ended.
   ///
-  /// law: shapes that come only once take no place from those with a graph, of which there are 8,
-  ///      or as many for each shape of a leaf
+  /// law: shapes that come only once take no place from shapes with a graph; there are 8 places for
+  ///      each shape of an accumulation
   [[gnu::cold]] void remember(run_shape const& shape) {
     if (find(shape) != nullptr) return;
     if (count_ == known_.size()) {

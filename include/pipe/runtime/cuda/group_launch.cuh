@@ -18,24 +18,24 @@ namespace pp::detail {
 /// Launches the kernels of a group or a chain. `made`: state created at construction, such as a
 /// cuBLASLt product; the owner keeps it alive.
 struct cuda_group {
-  /// Enqueues on the stream and returns; slots: the operands, by slot of the group or, one group
-  /// after the other, of the chain.
+  /// Enqueues on the stream and returns. slots: the operands by slot of the group; for a chain the
+  /// operands of its groups, one group after the other
   void (*launch)(void const* made, cuda::arguments const&, void* const* slots,
                  cudaStream_t) = nullptr;
   void const* made = nullptr;
-  int kernels = 0;  ///< that it launches; one for a call of a user-defined layer
+  int kernels = 0;  ///< launched by a call; 1 for a user-defined layer
   void operator()(cuda::arguments const& a, void* const* slots, cudaStream_t on) const {
     launch(made, a, slots, on);
   }
 };
 
-/// The order in which the host enqueues a run.
+/// The orders in which the host enqueues training and evaluation.
 struct cuda_order {
-  std::vector<cuda_turn> training, evaluation;
+  std::vector<cuda_entry> training, evaluation;
 };
 
-/// Where an executor's ranks are: the devices of this process, their numbers for the CUDA runtime,
-/// and the link to other processes, null if there are none.
+/// The place of an executor's ranks: the devices of this process, their numbers for the CUDA
+/// runtime, and the link to other processes, null if there are none.
 struct cuda_place {
   local_devices local{};
   std::vector<int> numbers;

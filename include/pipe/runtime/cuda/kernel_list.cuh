@@ -6,7 +6,7 @@
 #include <pipe/backend/cuda/core/kernel_list.hpp>
 #include <pipe/backend/cuda/core/launch.cuh>
 
-#ifdef __CUDACC__  // where a test takes the place of nvcc, kernels with roles have one of their own
+#ifdef __CUDACC__  // a test without nvcc has its own launch of kernels with roles
 #include <pipe/backend/cuda/hopper/launch_roles.cuh>
 #endif
 

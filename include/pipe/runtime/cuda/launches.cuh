@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The launch of each kernel group of a pipeline: by the library's kernels, or, for a matrix
-// product, by cuBLASLt with the library's kernels before and after the call, and so for the sort of
-// a table's gradient. Chosen once, at construction, by the pipeline's options.
+// The launch of each kernel group of a pipeline, chosen once, at construction, by the pipeline's
+// options: by this library's kernels or, for a matrix product, by cuBLASLt with this library's
+// kernels before and after the call. A table's gradient may be sorted by another library in the
+// same way.
 #pragma once
 
 #include <string>
@@ -23,12 +24,13 @@ namespace pp {
 
 namespace cuda {
 
-/// Launch arguments with a group's operands. One copy for all groups: it would be unrolled in each.
+/// Launch arguments with a group's operands. Not inlined, as the loop would be unrolled for each
+/// group.
 [[gnu::noinline]] inline arguments with_slots(arguments a, void* const* slots, int count) {
   for (int k = 0; k < count; ++k) a.slot[k] = slots[k];
   return a;
 }
-/// cuda_group::launch by the library's kernels.
+/// cuda_group::launch by this library's kernels.
 template <class P, int G, class Kernels = lowered<P, G>>
 void launch_group(void const*, arguments const& a, void* const* slots, cudaStream_t stream) {
   launch_kernels(Kernels{}, with_slots(a, slots, group_of<P, G>::value.slots), stream);
@@ -52,7 +54,8 @@ void launch_group_by_cublaslt(void const* made, arguments const& shared, void* c
   launch_kernels(typename lowering::after{}, a, stream);
 }
 
-/// cuda_group::launch of a table's gradient whose rows a library sorts. Sort: an option's row_sort.
+/// cuda_group::launch of a table's gradient whose rows another library sorts. Sort: an option's
+/// row_sort.
 template <class P, int G, class Sort>
 void launch_group_by_sort(void const*, arguments const& shared, void* const* slots,
                           cudaStream_t stream) {
@@ -83,9 +86,9 @@ class cuda_launches {
   /// By launch number: groups first, then chains.
   cuda_group const* groups() const { return groups_.items; }
 
-  /// Summary for reports: ", cuBLASLt for 5 of 9 products", or the reason why it is not available,
-  /// then the same of attentions, and ", CUB for 1 of 1 sorts"; empty if the pipeline uses no
-  /// library.
+  /// Summary for reports: ", cuBLASLt for 5 of 9 products", or the reason why cuBLASLt is not
+  /// available, then the same for attentions, and ", CUB for 1 of 1 sorts"; empty if the pipeline
+  /// uses no other library.
   [[gnu::cold]] std::string text() const {
     return products_text() + attentions_.text() + sorts_text();
   }
@@ -111,8 +114,9 @@ class cuda_launches {
                        " of " + std::to_string(sorts_) + " sorts";
   }
 
-  /// Prepares the kernel of chain C. Throws pp::error if the device has too little shared memory
-  /// for it, which depends on the device and so cannot be a static_assert.
+  /// Prepares the kernels of chain C.
+  ///
+  /// throws: pp::error if the device has too little shared memory, which is known at run time only
   template <int C>
   [[gnu::cold]] void prepare_chain(cudaDeviceProp const& device) {
     using kernels = cuda::chain_kernels<P, C>;
@@ -127,16 +131,17 @@ class cuda_launches {
                               cuda::count_of(kernels::kernels())};
   }
 
-  /// Chooses the launch of group G. cuBLASLt is used if the option asks for it, it is installed, it
-  /// supports the product and, for `timed`, it is faster; otherwise the library's kernels are. A
-  /// group that only chains run has none.
+  /// Chooses the launch of group G. cuBLASLt is used if the option asks for it and it is installed,
+  /// supports the product and, for `timed`, is faster; otherwise this library's kernels are used. A
+  /// group that only chains run has no launch.
   template <int G, bool IsLaunched>
   [[gnu::cold]] void decide() {
     products_ += is_contraction(cuda::group_of<source, G>::value.anchor);
     if constexpr (IsLaunched) prepare_group<G>();
   }
-  /// The kernels of group G, and of a library if one takes it. What a library takes depends on its
-  /// version and the device, so our own kernels are always there.
+  /// Prepares this library's kernels of group G, and the call of another library if that takes the
+  /// group. What another library takes depends on its version and on the device, so this library's
+  /// kernels are always prepared.
   template <int G>
   [[gnu::cold]] void prepare_group() {
     constexpr product_policy policy = cuda::policy_of<source, G, P::products>();
@@ -150,7 +155,7 @@ class cuda_launches {
     if constexpr (may_call_cublaslt(policy)) {
       if (handle_ == nullptr) handle_ = owner<cuda::cublaslt_handle>(new cuda::cublaslt_handle);
       bool const takes_all = use_cublaslt<G, true>();
-      // Perhaps the library has, or is faster at, the bare product.
+      // cuBLASLt may support only the bare product, or be faster at it.
       constexpr cuda::blas_product product = cuda::blas_lowering<source, G>::product;
       if constexpr (product.activation != cuda::blas_activation::none)
         if (!takes_all || policy == product_policy::timed) use_cublaslt<G, false>();
@@ -163,7 +168,8 @@ class cuda_launches {
     if constexpr (cuda::is_for_library_sort<source, G, typename P::row_sort>()) decide_sort<G>();
   }
 
-  /// A library sorts the rows of group G if the plan has the memory that it asks for.
+  /// Lets another library sort the rows of group G, if the plan has the memory that this library
+  /// asks for.
   template <int G>
   void decide_sort() {
     using sort = typename P::row_sort;
@@ -178,7 +184,8 @@ class cuda_launches {
                       cuda::count_of(typename lowering::after{})};
     ++by_library_;
   }
-  /// Takes cuBLASLt for group G. False if it has no such product: then the launch remains as it is.
+  /// Takes cuBLASLt for group G. False if cuBLASLt has no such product; then the launch stays as it
+  /// is.
   template <int G, bool TakesAll>
   bool use_cublaslt() {
     using lowering = cuda::blas_lowering<source, G, TakesAll>;
@@ -203,12 +210,12 @@ class cuda_launches {
 
   list<cuda_group, P::groups + chains> groups_;
   owner<cuda::cublaslt_handle> handle_;  // null: no product may use cuBLASLt
-  /// Owners of cuda_group::made; destroyed before handle_, with which they were made.
+  /// Owners of cuda_group::made; destroyed before handle_, with which the products were made.
   std::vector<owner<cuda::cublaslt_product>> made_;
   /// Groups that are matrix products, and how many of them cuBLASLt computes.
   int products_ = 0, by_cublaslt_ = 0;
   attention_calls<typename P::attention_library> attentions_;
-  /// The same of sorts and the library that an option names.
+  /// Groups with a sort, and how many of them the library of an option sorts.
   int sorts_ = 0, by_library_ = 0;
 };
 

@@ -14,16 +14,18 @@
 
 namespace pp::detail {
 
-/// Enqueues zeros for the losses of all micro-batches: those without samples keep them.
+/// Enqueues zeros for the losses of all micro-batches, which stay 0 for micro-batches without
+/// samples.
 ///
 /// shape: sums: doubles [losses, micro-batches]
 inline void clear_losses(pipeline_description const& d, double* sums, cudaStream_t stream) {
   std::size_t const count = std::size_t(d.losses) * std::size_t(d.micro_batches);
   cuda::check(cudaMemsetAsync(sums, 0, count * sizeof(double), stream), "clearing of the losses");
 }
-/// Enqueues the sums of a micro-batch: each loss is the sum of its rows, which are used up.
+/// Enqueues the sums of a micro-batch: each loss is the sum of its rows.
 ///
-/// shape: rows: doubles [loss_rows] -> sums: doubles [losses, micro-batches], of this micro-batch
+/// shape: rows: doubles [loss_rows], overwritten -> sums: doubles [losses, micro-batches], of this
+///        micro-batch
 /// needs: a ticket for the launches on the stream: see sum_rows_kernel
 inline void sum_losses(pipeline_description const& d, job const& j, int micro_batch, double* rows,
                        double* sums, unsigned* ticket, cudaStream_t stream) {

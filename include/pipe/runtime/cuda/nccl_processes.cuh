@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The processes of a trainer on GPUs that NCCL connects: small data goes over TCP, the memory of
-// devices by one communicator.
+// The processes of a trainer on GPUs that NCCL connects: small data goes over TCP, device memory
+// through one communicator.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -24,29 +24,31 @@
 
 namespace pp::detail {
 
-/// See cuda_processes. A communicator for each trainer: all its groups are on one stream.
+/// The transport between GPUs of several processes, as cuda_processes needs it. Each trainer has a
+/// communicator, all of whose groups are on one stream.
 class nccl_processes final : public cuda::process_link {
  public:
   static constexpr bool copies = true, is_between_devices = true;
 
-  /// The processes of the launcher, made at the first call.
+  /// The processes that the launcher has started; connected at the first call.
   [[gnu::cold]] static tcp_world& world() { return tcp_world::of_process(0); }
-  /// See place_in_world.
+  /// The ranks and the replica of this process: see place_in_world.
   static process_place place(int ranks) { return place_in_world(world(), ranks, "the launcher"); }
 
-  /// Must be called by all processes, in the same order for several trainers.
+  /// Must be called by all processes; for several trainers in the same order.
   [[gnu::cold]] explicit nccl_processes(executor_settings const& settings)
       : world_(world()), deadline_(settings.waiting.deadline) {}
 
   int process() const { return world_.process(); }
   int processes() const { return world_.processes(); }
-  /// The number of this process's device: its number among those of the machine, by the launcher
-  /// (LOCAL_RANK) if it says so, of as many devices as it sees.
+  /// The number of this process's device: the number of the process among the processes of its
+  /// machine, from the launcher (LOCAL_RANK) if it is set, modulo the number of devices that the
+  /// process sees.
   [[gnu::cold]] int device() const {
     int count = 0;
     if (cudaGetDeviceCount(&count) != cudaSuccess) cudaGetLastError();
     int const by_launcher = process_launch::from().local;
-    // No device is use_device's to tell.
+    // If there is no device, use_device throws.
     return count > 0 ? (by_launcher >= 0 ? by_launcher : world_.neighbour()) % count : 0;
   }
   /// Compares the plans of all processes, and connects their devices.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The place of the optimizer's state: the arenas of the ranks, or page-locked memory of the host,
-// whose addresses are valid in kernels of every device. An update kernel reads and writes it there,
-// so that both directions of the link are busy at once.
+// whose addresses are valid in kernels of every device. An update kernel reads and writes the state
+// in place, so that both directions of the link to the host are busy at once.
 #pragma once
 
 #include <cstring>
@@ -17,7 +17,7 @@
 
 namespace pp::detail {
 
-/// The optimizer's state in compiled pipeline P: a part of the arenas.
+/// The optimizer's state of compiled pipeline P, in the arenas of the ranks.
 ///
 /// needs: the executor and the updates outlive this object
 template <class P, bool = P::offload::is_on>
@@ -27,7 +27,7 @@ class cuda_optimizer_states {
       : executor_(executor), own_(own) {}
   /// The state of a chunk of this process, as a kernel on its rank's device sees it.
   float* of(chunk_description const& c) const {
-    return reinterpret_cast<float*>(executor_.memory_of(c.rank) + own_.state_of(c));
+    return executor_.at<float>(c.rank, own_.state_of(c));
   }
 
  private:
@@ -35,9 +35,10 @@ class cuda_optimizer_states {
   cuda_rank_updates<P> const& own_;
 };
 
-/// In the host's memory: one allocation for each rank, zero at first.
+/// The optimizer's state in the host's memory (OffloadState): one allocation for each rank, zero at
+/// first.
 ///
-/// throws: pp::error if as much memory cannot be page-locked, with the rank and the bytes
+/// throws: pp::error with the rank and the bytes, if that much memory cannot be page-locked
 template <class P>
 class cuda_optimizer_states<P, true> {
  public:

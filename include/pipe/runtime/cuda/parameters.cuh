@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The operations of runtime/step_end.hpp on GPUs. Each rank's stream works on its own chunks. One
-// kernel, on the device of rank 0, decides whether the step is sound; later kernels read its
+// kernel, on the device of rank 0, decides whether the step is sound. Later kernels read the
 // decision in the memory of their own device, and the host reads it once all work is done.
 #pragma once
 
@@ -9,12 +9,12 @@
 #include <type_traits>
 #include <vector>
 
-#include <pipe/backend/cuda/update/update.hpp>
 #include <pipe/backend/cuda/update/step_outcome.hpp>
+#include <pipe/backend/cuda/update/update.hpp>
 #include <pipe/optim/optimizer.hpp>
-#include <pipe/runtime/cuda/kernel_list.cuh>
+#include <pipe/runtime/cuda/accumulation_sums.cuh>
 #include <pipe/runtime/cuda/executor.cuh>
-#include <pipe/runtime/cuda/leaf_sums.cuh>
+#include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/optimizer_states.cuh>
 #include <pipe/runtime/cuda/rank_updates.cuh>
 #include <pipe/runtime/cuda/replica_work.cuh>
@@ -26,18 +26,18 @@ namespace pp::detail {
 
 /// The end-of-step operations of compiled pipeline P.
 ///
-/// law:   work is enqueued only; renew_copies() waits for it
+/// law:   work is enqueued only; the public renew_copies() also waits for it
 /// needs: the executor and the optimizer outlive this object
 template <class P>
-class cuda_parameters {
+class cuda_parameter_operations {
  public:
   using optimizer = typename P::optimizer;
   using value = typename P::value;
 
-  /// Takes the memory of its lists from the bookkeeping of the ranks, and uploads them.
-  [[gnu::cold]] cuda_parameters(cuda_executor& executor, optimizer const& o)
+  /// Makes the work lists, in memory from the bookkeeping of the ranks, and uploads them.
+  [[gnu::cold]] cuda_parameter_operations(cuda_executor& executor, optimizer const& o)
       : executor_(executor), d_(executor.description()), optimizer_(o),
-        read_(long(sizeof(cuda::step_outcome))), leaves_(executor), replicas_(executor),
+        read_(long(sizeof(cuda::step_outcome))), sums_(executor), replicas_(executor),
         whole_(executor, optimizer_, own_, states_) {
     executor_.for_each_device([&](int first) {
       cuda::prepare_kernels(kernels{});
@@ -49,49 +49,49 @@ class cuda_parameters {
     for (int c = 0; c < d_.chunks; ++c) {
       lists_.push_back(executor_.is_local(c) ? lists_of(d_.chunk[c]) : lists{});
       lists_.back().first_update = ranges;
-      ranges += d_.chunk[c].update_count;
+      ranges += d_.chunk[c].updates.count;
     }
   }
 
   cuda_rank_updates<P> const& own() const { return own_; }
   cuda_optimizer_states<P> const& states() const { return states_; }
-  /// Writes the optimizer's coefficients for job j where the executor uploads them from.
+  /// Writes the optimizer's coefficients for job j to coefficients_to_send().
   void prepare(job const& j) {
     if (j.what != job::kind::train || !j.update.applies) return;
     long number = 0;
     for (int c = 0; c < d_.chunks; ++c)
-      for (int i = 0; i < d_.chunk[c].update_count; ++i, ++number) {
-        update_range const& u = d_.chunk[c].updates[i];
-        // The kernel multiplies gradients by the factor of the outcome: the context has none.
-        update_context const context{j.step, j.update.learning_rate * u.rate_scale, 1,
-                                     u.decay_scale};
-        if constexpr (two_pass_optimizer<optimizer>)
+      for (update_range const& u : d_.chunk[c].updates) {
+        // Factor 1: the kernel multiplies gradients by the factor of the outcome.
+        custom::update_context const context{j.step, j.update.learning_rate * u.rate_scale, 1,
+                                             u.decay_scale};
+        if constexpr (custom::two_pass_optimizer<optimizer>)
           if (u.whole) send(number, optimizer_.template prepare_tensor<float>(context));
         if constexpr (spectral_optimizer<optimizer>)
           if (u.whole) send(number, optimizer_.template prepare_matrix<float>(context, u.shape));
-        if constexpr (element_optimizer<optimizer>)
+        if constexpr (custom::element_optimizer<optimizer>)
           if (!u.whole) send(number, optimizer_.template prepare<float>(context));
+        ++number;
       }
   }
 
-  /// Adds the gradients of a chunk that are complete here (see cuda_executor::enqueue) to those of
-  /// the other replicas, if job j is the last run of a step.
+  /// Adds gradients of a chunk that are complete in this process (see cuda_executor::enqueue) to
+  /// those of the other replicas, if job j is the last run of a step.
   void complete(int chunk, bool drops, int launch, job const& j) {
     if (!exchanges(j)) return;
-    replicas_.add_up(chunk, drops, launch, [&](leaf_piece const& p) {
-      leaves_.join(d_.chunk[chunk], p.begin, p.end, j);
+    replicas_.add_up(chunk, drops, launch, [&](gradient_bucket const& p) {
+      sums_.join(d_.chunk[chunk], p.begin, p.end, j);
     });
   }
-  /// Enqueues the end of job j. To be called after all actions were enqueued. A step that is not
-  /// sound changes no parameter. Sets `failed_update` to the step's number before the first launch
-  /// that writes state of the next step.
+  /// Enqueues the end of job j, after all actions of the job. A step that is not sound changes no
+  /// parameter. Sets `failed_update` to the step's number before the first launch that writes state
+  /// of the next step.
   void enqueue_end(job const& j, long& failed_update) {
     bool const clamps = j.what == job::kind::train && j.update.applies && j.update.clip_value > 0;
     unsigned const known = run_lines(step_end, facts_of(d_, j), [&](step_op op, unsigned facts) {
-      // The judgement counts the step, and may change the loss scale of the next.
+      // step_op::judge counts the step, and may change the loss scale of the next step.
       if (op == step_op::judge && (facts & run_fact::updates)) failed_update = j.step;
       execute(op, j, clamps);
-      // Soundness is known on the device only; every update kernel checks it there.
+      // Only the device knows whether the step is sound: every update kernel checks this there.
       return op == step_op::judge ? facts | run_fact::is_sound : facts;
     });
     if (known & run_fact::updates) renew_copies(known, j);
@@ -101,11 +101,11 @@ class cuda_parameters {
                                 cudaMemcpyDeviceToHost, streams_.of(root)),
                 "download of the outcome");
   }
-  cuda_leaf_sums<P>& leaves() { return leaves_; }
-  /// The outcome of a step. needs: its last run has ended
+  cuda_accumulation_sums<P>& sums() { return sums_; }
+  /// The outcome of a step whose last run has ended.
   cuda::step_outcome const& outcome() const { return *read_.as<cuda::step_outcome>(); }
 
-  /// Renews all copies of parameters after they were written from outside. Waits for the end.
+  /// Renews all copies of parameters after a write from outside, and waits for the end.
   void renew_copies() {
     shorten();
     renew_copies(facts_of(d_, job{}) | run_fact::was_written, job{});
@@ -115,25 +115,26 @@ class cuda_parameters {
  private:
   using whole_updates = std::conditional_t<spectral_optimizer<optimizer>, cuda_spectral_updates<P>,
                                            cuda_whole_updates<P>>;
-  /// Where the optimizer has a formula for single elements.
+  /// The update of an optimizer that has a formula for single elements.
   using step_type =
       cuda::optimizer_step<optimizer, std::conditional_t<P::passes::has_copies, value, void>>;
   template <class F>
   using over_flat = cuda::flat_kernel<F>;
-  /// The kernels of every pipeline. Those of 16-bit copies and of buffers are added if needed.
+  /// The kernels of every pipeline. Kernels of 16-bit copies and of buffers are added if needed.
   using always =
       cuda::kernel_list<cuda::judge_kernel, cuda::sum_squares_kernel, cuda::add_up_kernel,
                         over_flat<cuda::clamp_elements>, over_flat<cuda::add_elements<float>>,
                         over_flat<cuda::approach_elements>>;
-  /// The kernels that pipeline P launches here: those of every pipeline, and what its optimizer,
-  /// buffers and 16-bit copies need. Those of whole tensors are in whole_updates.
+  /// The kernels that pipeline P launches here: the kernels of every pipeline, and those that its
+  /// optimizer, buffers and 16-bit copies need. The kernels of whole tensors are in whole_updates.
   static constexpr auto all_kernels() {
     constexpr auto with_buffers =
         cuda::maybe_before<P::has_buffers, over_flat<cuda::commit_elements>>(always{});
     constexpr auto with_copies =
         cuda::maybe_before<P::passes::has_copies, over_flat<cuda::convert_elements<value>>>(
             with_buffers);
-    return cuda::maybe_before<element_optimizer<optimizer>, over_flat<step_type>>(with_copies);
+    return cuda::maybe_before<custom::element_optimizer<optimizer>, over_flat<step_type>>(
+        with_copies);
   }
   using kernels = decltype(all_kernels());
   static_assert(cuda::fit_every_device(kernels{}));
@@ -144,15 +145,15 @@ class cuda_parameters {
   /// units: elements from the start of the rank's arena
   struct lists {
     cuda::flat_range const* ranges = nullptr;
-    /// By parameter: its first range in `ranges`; one item more, the end.
+    /// By parameter, the number of its first range in `ranges`; one item more, the end.
     cuda::extent const* first_ranges = nullptr;
-    /// By range: its sum of squares, written in every step.
+    /// By range, the sum of its squares, written in every step.
     double* sums = nullptr;
-    cuda::flat_range const* buffers = nullptr;  // elements count from the start of the region
-    /// By number of the buffer in the chunk, which is the group of its ranges.
+    cuda::flat_range const* buffers = nullptr;  // counted from the start of the region of buffers
+    /// By number of the committed buffer in the chunk, which is the group of the buffer's ranges.
     cuda::buffer_rule const* rules = nullptr;
     long range_count = 0, buffer_count = 0;
-    long first_update = 0;  // number of its first range among those of all chunks
+    long first_update = 0;  // number of the chunk's first update range among all chunks
   };
 
   /// `count` zeros in the rank's bookkeeping.
@@ -160,32 +161,31 @@ class cuda_parameters {
   T* kept(int rank, long count) {
     return executor_.kept<T>(rank, nullptr, count);
   }
-  /// Writes the coefficients of range `number` of all chunks where they are uploaded from.
+  /// Writes the coefficients of update range `number` of all chunks to coefficients_to_send().
   template <class Set>
   void send(long number, Set const& set) {
     cuda::coefficients_at<optimizer, Set>(executor_.coefficients_to_send<unsigned char>(), number) =
         set;
   }
-  /// Bytes as a number of floats, the type of parameters.
+  /// A number of bytes as a number of floats, the type of parameters.
   static long element(long bytes) { return bytes / long(sizeof(float)); }
   /// Whether the norm counts a parameter: trained, at its first place.
   static bool is_measured(parameter_place const& p) { return p.trained && !p.shared; }
-  float* floats(int rank) const { return reinterpret_cast<float*>(executor_.memory_of(rank)); }
+  float* floats(int rank) const { return executor_.at<float>(rank, 0); }
   /// Start of the values that kernels read as parameters: the 16-bit copies, or the parameters
   /// themselves. In elements of `value`, from the start of the arena.
   static long read_at(chunk_description const& c) {
     return P::passes::has_copies ? c.copies / long(sizeof(value)) : element(c.values);
   }
-  value* values(int rank) const { return reinterpret_cast<value*>(executor_.memory_of(rank)); }
+  value* values(int rank) const { return executor_.at<value>(rank, 0); }
   value* copies(chunk_description const& c) const { return values(c.rank) + read_at(c); }
 
-  /// Builds the work lists of a chunk and uploads them, once, at construction.
+  /// Makes the work lists of a chunk and uploads them, once, at construction.
   [[gnu::cold]] lists lists_of(chunk_description const& c) {
     std::vector<cuda::flat_range> ranges, buffers;
     std::vector<cuda::buffer_rule> rules;
     std::vector<cuda::extent> first;
-    for (int i = 0; i < c.parameter_count; ++i) {
-      parameter_place const& p = c.parameters[i];
+    for (parameter_place const& p : c.parameters) {
       first.push_back(cuda::extent(ranges.size()));
       if (is_measured(p))
         cuda::cut_into_ranges(element(c.gradients + p.offset), p.elements(), 0,
@@ -218,11 +218,11 @@ class cuda_parameters {
         if (executor_.is_local(c)) use(c);
     };
     switch (op) {
-      case step_op::add_leaves: return leaves_.add(j), replicas_.finish(j);
+      case step_op::accumulate: return sums_.add(j), replicas_.finish(j);
       case step_op::share:
         if constexpr (P::zero::level > 0) own_.share(), shorten();
         return;
-      // All ranks before rank 0, then rank 0 before all: the barrier.
+      // A barrier: the root after all ranks, then all ranks after the root.
       case step_op::barrier: return streams_.join(), streams_.fork();
       case step_op::sum_ties: return sum_ties();
       case step_op::measure: return each([&](int c) { measure(c, clamps); });
@@ -242,10 +242,10 @@ class cuda_parameters {
         if (!streams_.local().has(c.rank)) continue;
         cuda::convert_elements<value> const shorten{copies(c), floats(c.rank) + element(c.values)};
         cuda::launch_body<cuda::flat_kernel<cuda::convert_elements<value>>>(
-            {cuda::flat_ranges::over(element(c.parameter_bytes)), shorten}, streams_.of(c.rank));
+            {cuda::flat_ranges::over(element(c.sizes.parameters)), shorten}, streams_.of(c.rank));
       }
   }
-  /// Enqueues what follows a change of parameters.
+  /// Enqueues the operations of copies_follow, after a change of parameters.
   void renew_copies(unsigned facts, job const& j) {
     run_lines(copies_follow, facts, [&](step_op op, unsigned known) {
       execute(op, j, false);
@@ -253,11 +253,11 @@ class cuda_parameters {
     });
   }
 
-  /// Number of values of a loss that are judged: of micro-batches, or that of leaves that have been
-  /// added up.
-  long losses_of(job const& j) const { return has_leaves(j) ? 1 : d_.micro_batches; }
-  /// Copies what is judged to rank 0, in the order of the model: losses and squared norms of chunks
-  /// on other devices.
+  /// The number of values of a loss that are judged: one for each micro-batch, or one if
+  /// accumulations have been added up.
+  long losses_of(job const& j) const { return has_accumulations(j) ? 1 : d_.micro_batches; }
+  /// Copies what rank 0 judges to its device, in the order of the model: losses and squared norms
+  /// of chunks on other devices.
   void gather(job const& j, bool clamps) {
     int const last = d_.chunk[d_.chunks - 1].rank;
     if (!d_.devices.share(last, 0))
@@ -266,15 +266,15 @@ class cuda_parameters {
     if (j.what != job::kind::train) return;
     for (int c = 0; c < d_.chunks; ++c) {
       chunk_description const& chunk = d_.chunk[c];
-      if (d_.devices.share(chunk.rank, 0) || chunk.parameter_count == 0) continue;
-      int const first = chunk.parameters[0].index, count = chunk.parameter_count;
+      if (d_.devices.share(chunk.rank, 0) || chunk.parameters.count == 0) continue;
+      int const first = chunk.parameters[0].index, count = chunk.parameters.count;
       for (auto const* of : {&squares_, &clamped_})
         if (of == &squares_ || clamps)
           move(chunk.rank, squares_at(*of, chunk.rank, first), 0, squares_at(*of, 0, first), count,
                0);
     }
   }
-  /// Copies what rank 0 has judged to the other devices.
+  /// Copies the outcome, and the state of loss scaling, from rank 0's device to the other devices.
   void spread() {
     for (int k = 1; k < d_.devices.devices; ++k) {
       int const other = d_.devices.first_rank(k);
@@ -287,15 +287,15 @@ class cuda_parameters {
   void move(int from_rank, T const* from, int to_rank, T* to, long count, int on) {
     executor_.copies().move(from_rank, from, to_rank, to, count * long(sizeof(T)), on);
   }
-  /// The square of a parameter on the device of a rank; null in another process.
+  /// The squared norms on a rank's device, from a parameter on; null in another process.
   double* squares_at(std::vector<double*> const& of, int rank, int parameter) const {
     local_devices const& local = streams_.local();
     return local.has(rank) ? of[std::size_t(local.number(rank))] + parameter : nullptr;
   }
 
-  /// One kernel on rank 0 computes loss, norm and clipping factor, and decides whether the step is
-  /// sound. It takes the place of the host's decision, so that the host need not wait before it
-  /// enqueues the updates.
+  /// Enqueues the kernel on rank 0 that computes loss, norm and clipping factor, and decides
+  /// whether the step is sound. Since the host does not decide, it need not wait before it enqueues
+  /// the updates.
   void judge(job const& j, bool clamps) {
     if (!streams_.local().has(0)) return;
     bool const trains = j.what == job::kind::train;
@@ -306,8 +306,8 @@ class cuda_parameters {
         streams_.of(0));
   }
 
-  /// Enqueues the squared norms of all gradients and, with clipping by value, the clamping and the
-  /// norms after it.
+  /// Enqueues the squared norms of chunk c's gradients and, with clipping by value, the clipping
+  /// and the squared norms after it.
   void measure(int c, bool clamps) {
     add_squares(c, squares_);
     if (!clamps) return;
@@ -317,29 +317,29 @@ class cuda_parameters {
         streams_.of(rank));
     add_squares(c, clamped_);
   }
-  /// The ranges of a chunk's gradients, and of the sums of its buffers, which are group 1.
+  /// The ranges of a chunk's gradients (group 0), and of the sums of its buffers (group 1).
   cuda::flat_ranges where(int c) const {
     lists const& l = lists_[std::size_t(c)];
     return {l.ranges, l.range_count, 0};
   }
-  /// Enqueues the squared norms of chunk c's gradients: to[device][parameter index].
+  /// Enqueues the squared norms of chunk c's gradients: of[device][number of the parameter].
   void add_squares(int c, std::vector<double*> const& of) {
     chunk_description const& chunk = d_.chunk[c];
-    if (chunk.parameter_count == 0) return;
+    if (chunk.parameters.count == 0) return;
     lists const& l = lists_[std::size_t(c)];
     cudaStream_t const on = streams_.of(chunk.rank);
     cuda::launch_body<cuda::sum_squares_kernel>({where(c), floats(chunk.rank), l.sums}, on);
-    cuda::launch_body<cuda::add_up_kernel>({l.sums, 0, l.first_ranges, chunk.parameter_count,
+    cuda::launch_body<cuda::add_up_kernel>({l.sums, 0, l.first_ranges, chunk.parameters.count,
                                             squares_at(of, chunk.rank, chunk.parameters[0].index)},
                                            on);
   }
 
-  /// Optimizer step on a chunk's parameters, if the step is sound.
+  /// Enqueues the optimizer step on a chunk's parameters, which does nothing if it is not sound.
   void update(int chunk) {
-    if constexpr (element_optimizer<optimizer>) update_elements(chunk);
+    if constexpr (custom::element_optimizer<optimizer>) update_elements(chunk);
     whole_.update(chunk);
   }
-  /// Its ranges of single elements that are updated here.
+  /// Enqueues the update of the chunk's ranges of single elements that this replica updates.
   void update_elements(int chunk) {
     using coefficients = typename optimizer::template coefficients<float>;
     chunk_description const& c = d_.chunk[chunk];
@@ -353,7 +353,7 @@ class cuda_parameters {
           lists_[std::size_t(chunk)].first_update + i);
       step.weights = memory + element(c.values) + u.begin;
       step.gradients = memory + element(c.gradients) + u.begin;
-      // Its states, one after the other; the second is read only if the optimizer has two.
+      // The states of the range. The second is read only if the optimizer has two.
       step.first = states_.of(c) + u.state;
       step.second = step.first + (u.end - u.begin);
       step.judged = executor_.outcome(c.rank);
@@ -369,7 +369,7 @@ class cuda_parameters {
     cuda::approach_elements const average{memory + element(c.average), memory + element(c.values),
                                           executor_.run(c.rank), executor_.outcome(c.rank)};
     cuda::launch_body<cuda::flat_kernel<cuda::approach_elements>>(
-        {cuda::flat_ranges::over(element(c.trained_bytes)), average}, on);
+        {cuda::flat_ranges::over(element(c.sizes.trained)), average}, on);
   }
 
   /// Enqueues the update of a chunk's buffers from their sums over all samples since the last step.
@@ -391,8 +391,7 @@ class cuda_parameters {
   ///
   /// law: sums are in the order of the model
   void sum_ties() {
-    for (int i = 0; i < d_.tie_count; ++i) {
-      tie const& t = d_.ties[i];
+    for (tie const& t : d_.ties) {
       if (!t.place.trained) continue;
       chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
       float* added = executor_.at<float>(place.rank, place.gradients + t.place.offset);
@@ -410,8 +409,7 @@ class cuda_parameters {
   }
   /// Copies shared parameters from their first place to the later ones.
   void copy_ties() {
-    for (int i = 0; i < d_.tie_count; ++i) {
-      tie const& t = d_.ties[i];
+    for (tie const& t : d_.ties) {
       chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
       auto const copy = [&]<class T>(T const*, long to, long from) {
         move(owner.rank, executor_.at<T>(owner.rank, from), place.rank,
@@ -433,10 +431,11 @@ class cuda_parameters {
   cuda_rank_updates<P> own_{executor_};
   cuda_optimizer_states<P> states_{executor_, own_};
   std::vector<lists> lists_;  // by chunk
-  // By device, then parameter, in device memory; those of its chunks, and on the first of all.
+  // By device, then by parameter, in device memory: of the device's chunks and, on the first
+  // device, of all chunks.
   std::vector<double*> squares_, clamped_;
   cuda::pinned_buffer read_;
-  cuda_leaf_sums<P> leaves_;
+  cuda_accumulation_sums<P> sums_;
   cuda_replica_work<P> replicas_;
   whole_updates whole_;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // One order of all actions, transfers and sums over replicas of a pipeline, from which each process
-// takes its own. Every process derives the same one, so that the exchanges of any two are in the
-// same order.
+// takes its own. Every process derives the same order, so that the exchanges of any two processes
+// are in the same order.
 #pragma once
 
 #include <vector>
@@ -11,18 +11,20 @@
 #include <pipe/runtime/device_blocks.hpp>
 #include <pipe/schedule/action.hpp>
 #include <pipe/schedule/execution.hpp>
-#include <pipe/schedule/rank_step.hpp>
+#include <pipe/schedule/rank_instruction.hpp>
 
 namespace pp::detail {
 
-/// What the host enqueues next: an action of a rank of this process, the exchange of its result
-/// with another process, or the sum over replicas of the gradients that it has completed.
-struct cuda_turn {
+/// An entry of the order in which the host enqueues: it enqueues an action of a rank of this
+/// process, the exchange of an action's result with another process, or the sum over replicas of
+/// the gradients that an action has completed.
+struct cuda_entry {
   enum class kinds : unsigned char { run, exchange, sum };
   int rank = 0;
   action of{};
   kinds kind = kinds::run;
-  /// Of an action: the sum begins while it runs, piece by piece; what is left has the next turn.
+  /// If an action runs: the sum begins bucket by bucket during the action; the next entry sums what
+  /// is left.
   bool adds_up = false;
 };
 
@@ -30,36 +32,36 @@ struct cuda_turn {
 
 namespace pp::cuda {
 
-/// A compute step of a rank, or a transfer between two.
-struct ordered_step {
-  detail::rank_step step;
+/// A compute instruction of a rank, or a transfer between two ranks.
+struct ordered_instruction {
+  detail::rank_instruction instruction;
   int rank = 0;
 };
 
-/// Merges the steps of all ranks. The first rank that can go on does: its next step is to compute,
-/// or to send to a rank that receives next.
+/// Merges the instructions of all ranks. In turn each rank that can takes its next instruction: to
+/// compute, or to send to a rank whose next instruction is the receive.
 ///
-/// law:   each rank's steps are in their order; of a transfer there is its send only
-/// needs: steps of communicate(), by which every rank reaches its end
-[[gnu::cold]] inline std::vector<ordered_step> merge_steps(detail::rank_steps const* steps,
-                                                           int ranks, bool trains) {
-  std::vector<ordered_step> all;
+/// law:   each rank's instructions stay in their order; a transfer is in the result as its send
+///        only
+/// needs: instructions of communicate(), by which every rank reaches its end
+[[gnu::cold]] inline std::vector<ordered_instruction> merge_instructions(
+    detail::rank_instructions const* instructions, int ranks, bool trains) {
+  std::vector<ordered_instruction> all;
   std::vector<int> at(static_cast<std::size_t>(ranks));
-  auto const next = [&](int rank) -> detail::rank_step const* {
-    detail::rank_steps const& mine = steps[rank];
+  auto const next = [&](int rank) -> detail::rank_instruction const* {
+    auto const& mine = trains ? instructions[rank].training : instructions[rank].evaluation;
     int const i = at[std::size_t(rank)];
-    if (i == (trains ? mine.training_count : mine.evaluation_count)) return nullptr;
-    return (trains ? mine.training : mine.evaluation) + i;
+    return i == mine.count ? nullptr : &mine[i];
   };
   for (bool goes_on = true; goes_on;) {
     goes_on = false;
     for (int r = 0; r < ranks; ++r) {
-      detail::rank_step const* const mine = next(r);
-      if (mine == nullptr || mine->kind == detail::step_kind::receive) continue;
-      if (mine->kind == detail::step_kind::send) {
-        detail::rank_step const* const theirs = next(mine->peer);
-        if (theirs == nullptr || theirs->kind != detail::step_kind::receive || theirs->peer != r ||
-            theirs->of != mine->of)
+      detail::rank_instruction const* const mine = next(r);
+      if (mine == nullptr || mine->kind == detail::instruction_kind::receive) continue;
+      if (mine->kind == detail::instruction_kind::send) {
+        detail::rank_instruction const* const theirs = next(mine->peer);
+        if (theirs == nullptr || theirs->kind != detail::instruction_kind::receive ||
+            theirs->peer != r || theirs->of != mine->of)
           continue;
         ++at[std::size_t(mine->peer)];
       }
@@ -71,48 +73,49 @@ struct ordered_step {
   return all;
 }
 
-/// The part that a process enqueues, in the same order: the actions of its ranks, the transfers
-/// between one of them and a rank of another process and, if there are replicas, the sum of each
-/// chunk's gradients: with its last action, or behind the transfer of that one's result to another
-/// process, which waits for it.
+/// The part of the order that a process enqueues: the actions of its ranks, the transfers between
+/// its ranks and ranks of other processes and, if there are replicas, the sum of each chunk's
+/// gradients. The sum begins in the chunk's last action; if another process waits for the result of
+/// this action, the sum comes behind the transfer.
 ///
-/// law: the order is that of the table, whatever part of a mini-batch a replica has
-[[gnu::cold]] inline std::vector<detail::cuda_turn> turns_of(std::vector<ordered_step> const& all,
-                                                             detail::local_devices const& local) {
-  using turn = detail::cuda_turn;
-  std::vector<turn> turns;
+/// law: the order follows from the table alone, whatever part of a mini-batch a replica has
+[[gnu::cold]] inline std::vector<detail::cuda_entry> entries_of(
+    std::vector<ordered_instruction> const& all, detail::local_devices const& local) {
+  using entry = detail::cuda_entry;
+  std::vector<entry> entries;
   auto const completes = [&](std::size_t i, int chunk) {
-    action const& a = all[i].step.of;
+    schedules::action const& a = all[i].instruction.of;
     return a.chunk == chunk && detail::makes_weight_gradient(a.kind);
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
-    auto const& [step, rank] = all[i];
+    auto const& [instruction, rank] = all[i];
     bool const is_local = local.has(rank);
-    if (step.kind != detail::step_kind::compute) {
-      if (is_local != local.has(step.peer)) turns.push_back({rank, step.of, turn::kinds::exchange});
+    if (instruction.kind != detail::instruction_kind::compute) {
+      if (is_local != local.has(instruction.peer))
+        entries.push_back({rank, instruction.of, entry::kinds::exchange});
     } else if (is_local) {
-      turns.push_back({rank, step.of, turn::kinds::run});
+      entries.push_back({rank, instruction.of, entry::kinds::run});
     }
-    if (local.replicas == 1 || !is_local || !completes(i, step.of.chunk)) continue;
+    if (local.replicas == 1 || !is_local || !completes(i, instruction.of.chunk)) continue;
     std::size_t later = i + 1;
-    while (later < all.size() && !completes(later, step.of.chunk)) ++later;
+    while (later < all.size() && !completes(later, instruction.of.chunk)) ++later;
     if (later < all.size()) continue;
-    turn& made = turns.back();
-    made.adds_up = made.kind == turn::kinds::run && made.of == step.of;
-    turns.push_back({rank, step.of, turn::kinds::sum});
+    entry& made = entries.back();
+    made.adds_up = made.kind == entry::kinds::run && made.of == instruction.of;
+    entries.push_back({rank, instruction.of, entry::kinds::sum});
   }
-  return turns;
+  return entries;
 }
 
-/// A topological order of a table's actions: the ranks in the order in which they take their next
-/// action. `slots`: of each boundary, which bound how far a rank may run ahead.
+/// A topological order of a table's actions: an entry for each action, in the order in which ranks
+/// execute them. `slots`: the slots of each boundary, which bound how far a rank may run ahead.
 ///
-/// shape: rows: a table -> turns[actions of the table]
-/// needs: the table gets to its end with these slots
+/// shape: rows: a table -> entries[actions of the table]
+/// needs: the table has no deadlock with these slots
 template <class Problem, class Rows>
-[[gnu::cold]] std::vector<detail::cuda_turn> order_of(
+[[gnu::cold]] std::vector<detail::cuda_entry> order_of(
     Problem const& problem, Rows const& rows, std::vector<detail::slot_count> const& slots) {
-  std::vector<detail::cuda_turn> order;
+  std::vector<detail::cuda_entry> order;
   std::vector<int> next(std::size_t(problem.ranks));  // by rank
   auto walk =
       detail::execution<Problem, Rows, std::vector<detail::slot_count>>(problem, rows, slots);

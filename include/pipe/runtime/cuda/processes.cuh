@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The processes of a trainer on GPUs: this one alone, with several devices, or one of those that a
-// transport connects, with a device each.
+// The processes of a trainer on GPUs: one process alone, with one or several devices, or several
+// processes that a transport connects, with one device each.
 #pragma once
 
 #include <cstddef>
@@ -37,14 +37,14 @@ class cuda_processes {
   void abort(char const*) const noexcept {}
 };
 
-/// P::transport, a device_transport, connects the processes, of which each has consecutive ranks on
-/// one device:
+/// Several processes, each with consecutive ranks on one device. P::transport, a device_transport,
+/// connects them:
 ///
 ///     place(ranks)           the ranks and the replica of this process: see process_place
 ///     T(settings)            in all processes
 ///     process(), processes(), broadcast(), least()    see stream_transport
 ///     device()               the number of this process's device
-///     connect(plan)          once, after that has become current
+///     connect(plan)          once, after the device has become current
 ///     link()                 a cuda::process_link; null if the process is alone
 template <class P>
 class cuda_processes<P, true> {
@@ -66,14 +66,15 @@ class cuda_processes<P, true> {
     transport_.connect(fingerprint(P::description()));
     return {local(), std::move(numbers), transport_.link()};
   }
-  /// From the steps of all ranks: every process derives the same order.
+  /// This process's part of the order that every process derives from the steps of all ranks.
   [[gnu::cold]] cuda_order order() const {
     auto const of = [&](bool trains) {
-      return cuda::turns_of(cuda::merge_steps(P::steps().items, P::ranks, trains), local());
+      return cuda::entries_of(cuda::merge_instructions(P::instructions().items, P::ranks, trains),
+                              local());
     };
     return {of(true), of(false)};
   }
-  /// Gives the output of an inference to all processes, that of the first replica.
+  /// Gives the output of an inference, as the first replica has it, to all processes.
   ///
   /// needs: the run has ended
   void share_output(job const& j) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Names for profilers, by NVTX: a range for each run and in it one for each action, as
-// "F chunk 2 micro-batch 7", in the domain "pipe", and names of the ranks' streams. A range is
-// around the calls that enqueue an action; Nsight Systems projects it onto the kernels. A run that
-// is replayed as a graph enqueues no actions.
+// Names for profilers, by NVTX: a range for each run and in it one for each action, as "F chunk 2
+// micro-batch 7", in the domain "pipe", and names of the ranks' streams. A range is around the
+// calls that enqueue an action; Nsight Systems projects the range onto the kernels. A run that is
+// replayed as a graph enqueues no actions, so it has no ranges of actions.
 #pragma once
 
 #if __has_include(<nvtx3/nvToolsExtCudaRt.h>)
-// A program compiles all of NVTX, of which five functions are called, and these only where a tool
-// is attached. The host compiler need not spend its time on optimising them.
+// A program compiles all of NVTX, of which five functions are called, and only where a tool is
+// attached. So NVTX is not optimised, which saves time of the host compiler.
 #if defined(__CUDACC__) && defined(__GNUC__) && !defined(__clang__)
 #pragma nv_diagnostic push
 #pragma nv_diag_suppress 1675  // pragmas that nvcc hands on
@@ -33,11 +33,12 @@ namespace pp::cuda {
 
 #if __has_include(<nvtx3/nvToolsExtCudaRt.h>)
 
-/// The ranges of an executor, which makes one on the stack around what it enqueues:
+/// The ranges of an executor, which makes a range on the stack around the calls that enqueue an
+/// action:
 ///
 ///     auto const shown = ranges_.of(a);  // until the end of the scope
 ///
-/// law: ranges of a thread nest; one ends with its scope, also by an exception
+/// law: ranges of a thread nest; a range ends with its scope, also by an exception
 /// law: without a tool no name is made, and a range costs the test of a pointer; with one, names
 ///      are registered at construction, and a range allocates nothing
 class profiler_ranges {
@@ -50,8 +51,8 @@ class profiler_ranges {
         detail::heap_array<nvtxStringHandle_t>(long(action_kinds) * d.chunks * d.micro_batches);
     for (int r = 0; r < d.ranks; ++r) {
       detail::rank_description const& rank = d.rank[r];
-      name_actions(rank.training, rank.training_count);
-      name_actions(rank.evaluation, rank.evaluation_count);
+      name_actions(rank.training);
+      name_actions(rank.evaluation);
       if (streams.local().has(r)) name_streams(r, streams);
     }
     streams.begin();
@@ -80,7 +81,7 @@ class profiler_ranges {
     bool is_shown_;
   };
 
-  range of(action const& a) const {
+  range of(schedules::action const& a) const {
     return range(of_action_.size() > 0 ? of_action_[index_of(a)] : nullptr);
   }
   range of(detail::job::kind k) const { return range(of_job_[int(k)]); }
@@ -89,7 +90,7 @@ class profiler_ranges {
   static constexpr int action_kinds = detail::action_kinds,
                        jobs = int(detail::job::kind::infer) + 1;
 
-  /// One for all trainers; null without a tool.
+  /// The domain of all trainers; null without a tool.
   static nvtxDomainHandle_t domain() {
     static nvtxDomainHandle_t const pipe = nvtxDomainCreateA("pipe");
     return pipe;
@@ -102,17 +103,17 @@ class profiler_ranges {
            : k == detail::job::kind::evaluate ? "evaluate"
                                               : "infer";
   }
-  long index_of(action const& a) const {
+  long index_of(schedules::action const& a) const {
     return (long(a.micro_batch) * chunks_ + a.chunk) * action_kinds + int(a.kind);
   }
-  void name_actions(action const* actions, int count) {
-    for (action const* a = actions; a < actions + count; ++a)
-      if (nvtxStringHandle_t& name = of_action_[index_of(*a)]; name == nullptr)
-        name = registered(detail::sentence({short_name(a->kind), " chunk ", a->chunk,
-                                            " micro-batch ", a->micro_batch})
+  void name_actions(detail::view<schedules::action> const& actions) {
+    for (schedules::action const& a : actions)
+      if (nvtxStringHandle_t& name = of_action_[index_of(a)]; name == nullptr)
+        name = registered(detail::sentence({schedules::short_name(a.kind), " chunk ", a.chunk,
+                                            " micro-batch ", a.micro_batch})
                               .begin());
   }
-  /// A rank that is alone has one stream.
+  /// Names the streams of a rank. A rank that is alone on its device has one stream.
   static void name_streams(int rank, rank_streams& streams) {
     cudaStream_t const first = streams.of(rank);
     auto const name = [&](char const* what) {
@@ -134,14 +135,14 @@ class profiler_ranges {
 
 #else
 
-/// In an installation of CUDA without NVTX, which is a package of its own, there are no ranges.
+/// No ranges, for an installation of CUDA without NVTX, which is a package of its own.
 class profiler_ranges {
  public:
   profiler_ranges(detail::pipeline_description const&, rank_streams&) {}
   struct [[nodiscard]] range {
     ~range() {}
   };
-  range of(action const&) const { return {}; }
+  range of(schedules::action const&) const { return {}; }
   range of(detail::job::kind) const { return {}; }
 };
 

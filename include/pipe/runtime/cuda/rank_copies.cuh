@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The copies between ranks on different devices. Values of boundaries go to slots of the reader:
-// each stream of them between two devices of this process has a stream of the CUDA runtime of its
-// own, so that copy engines move them while both devices compute; those from and to other processes
+// The copies between ranks on different devices. Values of boundaries go to slots of the reader.
+// Each boundary stream between two devices of this process has its own stream of the CUDA runtime,
+// so that copy engines move values while both devices compute. Values from and to other processes
 // are exchanged by a process_link, in groups.
 #pragma once
 
@@ -19,7 +19,8 @@
 
 namespace pp::cuda {
 
-/// Streams of values have numbers: see for_each_stream. A process has that of its device.
+/// The copies from and to the devices of this process. Boundary streams are numbered: see
+/// for_each_stream.
 ///
 /// law: work is enqueued only
 class rank_copies {
@@ -31,7 +32,7 @@ class rank_copies {
                             detail::heap_array<device_buffer> const& arenas,
                             process_link* processes)
       : streams_(streams), arenas_(arenas), processes_(processes), links_(2 * d.chunks) {
-    detail::for_each_stream(d, [&](int number, boundary_stream const& s) {
+    detail::for_each_stream(d, [&](int number, transports::boundary_stream const& s) {
       int const maker = s.first.from_rank, reader = s.first.to_rank;
       bool const is_maker = local().has(maker), is_reader = local().has(reader);
       if (d.devices.share(maker, reader) || !(is_maker || is_reader)) return;
@@ -45,24 +46,24 @@ class rank_copies {
     hop_ = detail::heap_array<event>(processes != nullptr);
   }
 
-  /// That to the other processes; null if there are none.
+  /// The link to the other processes; null if there are none.
   process_link* processes() const { return processes_; }
 
-  /// Copies a micro-batch between two devices of this process once `made` has occurred, and
-  /// `released`: of micro-batch n - slots(number), which had the reader's slot before; null if
-  /// there was none.
+  /// Copies a micro-batch between two devices of this process once `made` and `released` have
+  /// occurred. released: the release of the reader's slot by micro-batch micro_batch -
+  /// slots(number), which had the slot before; null if there was none
   void copy(int number, int micro_batch, event const& made, event const* released) {
     link const& l = *links_[number];
     cudaStream_t const on = l.on[0];
-    transfer const x = l.of.of(micro_batch);
+    transports::transfer const x = l.of.of(micro_batch);
     check(cudaStreamWaitEvent(on, made, 0), "a wait for a value");
     if (released != nullptr) check(cudaStreamWaitEvent(on, *released, 0), "a wait for a slot");
     copy_on_devices(at(x.to_rank, x.to), at(x.from_rank, x.from), x.bytes, on);
     check(cudaEventRecord(arrived(number, micro_batch), on), "record of an event");
   }
 
-  /// A micro-batch that comes from another process or goes to it, once an event has occurred: it is
-  /// made or, at the reader, its slot is free; null if it has been from the start.
+  /// A micro-batch that comes from another process or goes to it, once event `after` has occurred:
+  /// the value is made or, at the reader, its slot is free. null: the slot is free from the start.
   struct exchange {
     int number, micro_batch;
     event const* after;
@@ -74,7 +75,7 @@ class rank_copies {
       if (e.after != nullptr) check(cudaStreamWaitEvent(on, *e.after, 0), "a wait for a value");
     messages_.clear();
     for (exchange const& e : group) {
-      transfer const x = links_[e.number]->of.of(e.micro_batch);
+      transports::transfer const x = links_[e.number]->of.of(e.micro_batch);
       if (local().has(x.from_rank))
         messages_.push_back(
             {local().process_of(x.to_rank), true, at(x.from_rank, x.from), x.bytes});
@@ -86,22 +87,24 @@ class rank_copies {
       check(cudaEventRecord(arrived(e.number, e.micro_batch), on), "record of an event");
   }
 
-  /// Orders all later work of the process's first rank after all exchanges: a run ends behind them,
-  /// as the next one writes the slots that they read.
+  /// Orders all later work of the process's first rank after all exchanges, so that the run ends
+  /// behind them: the next run writes the slots that the exchanges read.
   void join() {
     if (processes_ != nullptr) await(streams_.root());
   }
 
-  /// The copy of a micro-batch has ended: the reader may read it, and the maker write its slot.
+  /// The event that the copy of a micro-batch has ended: the reader may read its slot, and the
+  /// maker write its own.
   event const& arrived(int number, int micro_batch) const {
     return links_[number]->arrived[micro_batch];
   }
-  /// The slots of the reader.
+  /// The number of the reader's slots.
   int slots(int number) const { return links_[number]->of.to_slots; }
 
-  /// Copies `bytes` from one rank's device to another's, in the order of the work on both; within
-  /// this process on the stream of rank `on`, one of the two, which is ordered with the other. Each
-  /// process passes its own address, and has no part in a copy between others.
+  /// Copies `bytes` from one rank's device to another's, in the order of the work on both. Within
+  /// this process the copy is on the stream of rank `on`, one of the two ranks, and the caller has
+  /// ordered both streams. Each process passes its own address, and a copy between other processes
+  /// does nothing here.
   ///
   /// needs: all processes make the same calls in the same order
   void move(int from_rank, void const* from, int to_rank, void* to, long bytes, int on) {
@@ -114,7 +117,7 @@ class rank_copies {
     processes_->exchange(messages_, exchanges_behind(mine));
     await(mine);
   }
-  /// The stream of all exchanges, behind all work so far of a rank of this process.
+  /// The stream of all exchanges, ordered behind all work so far of a rank of this process.
   ///
   /// needs: there are other processes
   cudaStream_t exchanges_behind(int rank) {
@@ -137,15 +140,16 @@ class rank_copies {
 
  private:
   struct link {
-    boundary_stream of;
+    transports::boundary_stream of;
     detail::heap_array<event> arrived;  // by micro-batch
-    /// On the device of the maker; none where the copies are exchanges with another process.
+    /// The stream of the copies, on the device of the maker; none if values are exchanged with
+    /// another process.
     detail::heap_array<stream> on;
   };
 
   detail::local_devices const& local() const { return streams_.local(); }
   char* at(int rank, long offset) const { return arenas_[rank].data() + offset; }
-  /// By address, unlike cudaMemcpyPeerAsync, which no capture of a graph takes.
+  /// Copies by address: cudaMemcpyPeerAsync cannot be captured in a graph.
   static void copy_on_devices(void* to, void const* from, long bytes, cudaStream_t on) {
     check(cudaMemcpyAsync(to, from, std::size_t(bytes), cudaMemcpyDeviceToDevice, on),
           "copy between ranks");
@@ -155,10 +159,10 @@ class rank_copies {
   detail::heap_array<device_buffer> const& arenas_;
   process_link* processes_;
   detail::heap_array<detail::owner<link>>
-      links_;                             // by number; null: ranks of one device, or others'
-  detail::heap_array<stream> exchanges_;  // one, if there are other processes
+      links_;  // by number; null: between ranks of one device, or of other processes
+  detail::heap_array<stream> exchanges_;  // one stream, if there are other processes
   std::vector<message> messages_;         // of one exchange
-  detail::heap_array<event> hop_;         // the same
+  detail::heap_array<event> hop_;         // one event, if there are other processes
 };
 
 }  // namespace pp::cuda

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The streams of the ranks. A rank has a stream for each kind of program, and one of them in use:
-// its work is in order, and a device that ranks share prefers kernels that other ranks wait for.
+// The streams of the ranks. A rank has a stream for each kind of program, one of which is in use:
+// the rank's work stays in order, and a device that ranks share prefers kernels for which other
+// ranks wait.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +17,13 @@
 
 namespace pp::cuda {
 
-/// law: work that is enqueued on of(rank) is in the order in which it is enqueued
+/// The streams of the ranks of this process.
+///
+/// law: work on of(rank) runs in the order in which it is enqueued
 class rank_streams {
  public:
-  /// The streams of the process's ranks. A rank that is alone on its device has one. numbers: of
-  /// the devices. processes: null if there are no others
+  /// Creates the streams; a rank that is alone on its device has one. numbers: of the devices, for
+  /// the CUDA runtime. processes: null if there are no other processes
   [[gnu::cold]] rank_streams(detail::local_devices local, std::vector<int> numbers,
                              process_link* processes)
       : local_(local), numbers_(std::move(numbers)), processes_(processes) {
@@ -45,21 +48,23 @@ class rank_streams {
     if (local_.count > 1)
       check(cudaSetDevice(numbers_[std::size_t(local_.number(rank))]), "choice of the device");
   }
-  /// The stream for the rank's next work. Its device is the current one from now on.
+  /// The stream for the rank's next work. The rank's device is current from now on.
   cudaStream_t of(int rank) const {
     make_current(rank);
     queue const& mine = queue_of(rank);
     return mine.lanes[mine.lanes.size() == 1 ? 0 : std::size_t(mine.in_use)];
   }
-  /// Each rank's first stream is in use. Needs: no rank has work on another.
+  /// Puts each rank's first stream in use.
+  ///
+  /// needs: no rank has work on another stream
   void begin() {
     for (queue& mine : queues_) mine.in_use = lane::forward;
   }
   /// Chooses the rank's stream for a program.
   void enter(int rank, detail::program p) { enter(rank, lane_of(p)); }
 
-  /// Orders all later work of every rank after all work enqueued so far on the root, and on the
-  /// first rank of its device.
+  /// Orders all later work of every rank after all work enqueued so far on the root and on the
+  /// first rank of the rank's device.
   void fork() {
     for_each_rank([&](int r) {
       if (r != root() && local_.all.is_first(r)) order_after(r, root());
@@ -77,7 +82,7 @@ class rank_streams {
     });
   }
   /// Orders all later work of every rank, on its first stream, after all work enqueued so far on
-  /// any.
+  /// any rank.
   void meet() {
     for_each_rank([&](int r) { enter(r, lane::forward); });
     join();
@@ -88,17 +93,19 @@ class rank_streams {
     order_after(waiting, of(rank), queue_of(rank).hop);
   }
 
-  /// Waits until the ranks have finished their work. Throws if a kernel or copy failed.
+  /// Waits until the ranks have finished their work.
+  ///
+  /// throws: pp::error if a kernel or a copy has failed; rank_error if a process has
   void wait() const {
     for_each_rank([&](int r) { wait_for(of(r), "run of the pipeline"); });
   }
-  /// The same of one stream.
+  /// Waits until one stream has finished its work; throws as wait().
   void wait_for(cudaStream_t stream, char const* what) const {
     if (processes_ != nullptr) processes_->wait(stream);
     check(cudaStreamSynchronize(stream), what);
   }
   /// After a failure: waits until no work on a device accesses host memory, and clears the CUDA
-  /// runtime's last error, which the next launch check would report again.
+  /// runtime's last error, which the check of the next launch would report again.
   void drain() const noexcept {
     for (queue const& mine : queues_)
       for (stream const& s : mine.lanes) (void)cudaStreamSynchronize(s);
@@ -106,8 +113,8 @@ class rank_streams {
   }
 
  private:
-  /// Other ranks wait for gradients of inputs first, then for outputs; only the end of the step
-  /// waits for gradients of weights.
+  /// The streams of a rank. Other ranks wait for input gradients most urgently, then for outputs;
+  /// only the end of the step waits for weight gradients.
   enum class lane : unsigned char { forward, input_gradient, weight_gradient };
   static lane lane_of(detail::program p) {
     return p == detail::program::forward           ? lane::forward
@@ -117,7 +124,8 @@ class rank_streams {
   struct queue {
     std::vector<stream> lanes;
     lane in_use = lane::forward;
-    /// Waits take the state of an event when they are enqueued, so that it is reused.
+    /// A wait refers to the record of the event at the time when the wait is enqueued, so one event
+    /// is reused.
     event hop{};
   };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The updates of a process of a pipeline on GPUs: all ranges of its chunks or, where replicas
-// divide the update (see ZeRO), parts of them, whose results it then gives to the other replicas.
+// The updates of one process of a pipeline on GPUs: all ranges of its chunks or, where replicas
+// divide the update (see ZeRO), parts of these ranges, whose results the process gives to the other
+// replicas.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +12,12 @@
 #include <pipe/runtime/cuda/process_link.cuh>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/device_blocks.hpp>
-#include <pipe/runtime/leaves.hpp>
 #include <pipe/runtime/shards.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 
 namespace pp::detail {
 
-/// The updates of this process in compiled pipeline P. Without ZeRO: all of its chunks.
+/// The updates of this process in compiled pipeline P, without ZeRO: all ranges of its chunks.
 ///
 /// needs: the executor outlives this object
 template <class P, bool = (P::zero::level > 0)>
@@ -24,13 +25,13 @@ class cuda_rank_updates {
  public:
   explicit cuda_rank_updates(cuda_executor const& executor) : d_(executor.description()) {}
 
-  /// use(range, number) for what is updated here of a chunk of this process, in memory order.
-  /// number: that of the range, or of the one that it is a part of, among the chunk's. States count
-  /// from state_of(chunk).
+  /// use(range, number) for the ranges, or parts of ranges, that this process updates of one of its
+  /// chunks, in memory order. number: the number of the whole range in the chunk. The states of
+  /// ranges count from state_of(chunk).
   template <class Use>
   void for_each(int chunk, Use const& use) const {
     chunk_description const& c = d_.chunk[chunk];
-    for (int i = 0; i < c.update_count; ++i) use(c.updates[i], i);
+    for (int i = 0; i < c.updates.count; ++i) use(c.updates[i], i);
   }
   /// Start of the state of a chunk of this process: in the arena of its rank or, with OffloadState,
   /// in the rank's memory on the host.
@@ -46,8 +47,9 @@ class cuda_rank_updates {
   pipeline_description const& d_;
 };
 
-/// With ZeRO: the parts of this replica, as on the host (see for_each_owned), whose state is at the
-/// end of the rank's arena, or alone in the rank's memory on the host.
+/// The updates of this process with ZeRO: the parts of ranges that this replica owns, as on the
+/// host (see for_each_owned). Their state is at the end of the rank's arena or, with OffloadState,
+/// in the rank's memory on the host.
 template <class P>
 class cuda_rank_updates<P, true> {
  public:
@@ -70,17 +72,17 @@ class cuda_rank_updates<P, true> {
     for (part const& p : chunks_[std::size_t(chunk)].parts) use(p.of, p.number);
   }
   long state_of(chunk_description const& c) const { return own(c).state; }
-  /// Bytes of a chunk's state here.
+  /// Bytes of the state that this replica has of a chunk.
   long state_bytes(chunk_description const& c) const { return own(c).state_bytes; }
   long host_bytes(int rank) const { return host_bytes_[std::size_t(rank)]; }
 
-  /// Gives the other replicas the parameters that this one has updated, and takes theirs, in groups
-  /// of at most one part of each replica.
+  /// Gives the other replicas the parameters that this replica has updated, and takes theirs, in
+  /// groups of at most one part of each replica.
   ///
-  /// law:   work is enqueued only, on the stream of all exchanges, behind the ranks' work so far
-  ///        and before all later
-  /// needs: there are other replicas, which make the same calls at the same place in the order of
-  ///        their exchanges
+  /// law:   work is enqueued only, on the stream of all exchanges, behind all work of the ranks so
+  ///        far and before all later work
+  /// needs: there are other replicas, which call share() at the same place in the order of their
+  ///        exchanges
   void share() {
     cuda::rank_copies& copies = executor_.copies();
     cudaStream_t on{};
@@ -107,7 +109,7 @@ class cuda_rank_updates<P, true> {
     std::vector<part> parts;
     long state = 0, state_bytes = 0;
   };
-  /// Parameters that one replica updates.
+  /// A range of parameters that one replica updates.
   struct range {
     char* values = nullptr;
     long bytes = 0;
@@ -117,8 +119,8 @@ class cuda_rank_updates<P, true> {
   own_chunk const& own(chunk_description const& c) const {
     return chunks_[std::size_t(&c - d_.chunk)];
   }
-  /// Lists what each replica updates of a chunk. state: where that of this one begins; returns its
-  /// end.
+  /// Lists the ranges that each replica updates of a chunk. state: the offset of this replica's
+  /// state of the chunk; returns the end of that state
   long list_chunk(int number, long state) {
     chunk_description const& c = d_.chunk[number];
     shard_cuts const cuts{c, width, local().replicas};
@@ -136,7 +138,8 @@ class cuda_rank_updates<P, true> {
     mine.state = state;
     return state + mine.state_bytes;
   }
-  /// The message to or from another replica of range number k of a replica, if it has as many.
+  /// Adds a message to or from another replica with range number k of a replica, if the replica has
+  /// such a range.
   void add_message(int other, bool is_sent, std::vector<range> const& of, std::size_t k) {
     if (k < of.size())
       messages_.push_back({local().peer(other), is_sent, of[k].values, of[k].bytes});
@@ -144,10 +147,10 @@ class cuda_rank_updates<P, true> {
 
   cuda_executor& executor_;
   pipeline_description const& d_;
-  std::vector<own_chunk> chunks_;           // empty: of other processes
+  std::vector<own_chunk> chunks_;           // empty for chunks of other processes
   std::vector<long> host_bytes_;            // by rank
   std::vector<std::vector<range>> ranges_;  // by replica, of the ranks of this process
-  std::size_t rounds_ = 0;                  // as many as the most ranges of a replica
+  std::size_t rounds_ = 0;                  // the most ranges of a replica
   std::vector<cuda::message> messages_;
 };
 

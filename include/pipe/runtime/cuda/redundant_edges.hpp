@@ -13,13 +13,13 @@ struct graph_edge {
   std::size_t from = 0, to = 0;
 };
 
-/// The numbers of the edges of a graph of `nodes` nodes that can be left out: what they order, a
-/// path of others orders.
+/// The numbers of the edges of a graph of `nodes` nodes that can be left out, since a path of other
+/// edges orders the same two nodes.
 ///
-/// law:   the edges that remain are the fewest with the same order
+/// law:   the remaining edges are the fewest with the same order
 /// needs: no cycle, and no edge twice
-/// cost:  edges x chains. Chains are paths without a common node; a greedy search covers a graph
-///        of captured streams with hardly more of them than there are streams.
+/// cost:  edges x chains. Chains are paths without a common node; a greedy search covers a graph of
+///        captured streams with hardly more chains than there are streams.
 [[gnu::cold]] inline std::vector<std::size_t> redundant_edges(
     std::size_t nodes, std::vector<graph_edge> const& edges) {
   struct node {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Sums over the replicas of a pipeline on GPUs, bit for bit the same for any sizes and any network.
-// Every process owns a slice of a bucket: it receives that slice from the processes with the same
-// ranks in all other replicas, adds them in the tree's order, and sends the sum back, as replicas
-// on the host do: see replica_sum.
+// Every process owns a shard of a bucket: it receives this shard from the processes with the same
+// ranks in all other replicas, adds the shards in the order of the tree, and sends the sum back, as
+// replicas on the host do: see runtime/host/replicas/replica_sum.hpp.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/cuda/process_link.cuh>
 #include <pipe/runtime/device_blocks.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 
 namespace pp::cuda {
 
-/// Sums of this process with the same process of each other replica.
+/// The sums of this process with the processes that have the same ranks in the other replicas.
 ///
-/// law:   sum = that of join_leaves over the replicas, in all of them; each sends and receives
-///        2 (n - 1) / n times the data
+/// law:   in every replica, the sum is that of join_tree over the replicas; each of n replicas
+///        sends and receives 2 (n - 1) / n times the data
 /// law:   work is enqueued only
 /// needs: the replicas make the same calls, at the same places in the order of their exchanges
 class replica_sum {
@@ -31,12 +31,12 @@ class replica_sum {
   template <class T>
   using addition = void (*)(long n, T* to, T const* from, cudaStream_t on);
 
-  /// link: null if there are no other processes
+  /// link: to the processes of other replicas; null if there are none
   explicit replica_sum(process_link* link, detail::local_devices const& local)
       : link_(link), local_(local) {}
 
-  /// Adds data up over the replicas. room: for what others send, on the device as `data`; the
-  /// larger, the fewer messages.
+  /// Adds data up over the replicas. room: memory on the device of `data` for the shards that
+  /// others send; a larger room means fewer messages.
   ///
   /// shape:  data[elements], in place; room[room_bytes], at least `line` for each other replica
   /// throws: error if the room is too small; as process_link::exchange
@@ -46,15 +46,15 @@ class replica_sum {
     int const n = local_.replicas, me = local_.replica;
     if (n == 1) return;
     constexpr long unit = line / long(sizeof(T));
-    long const slice = room_bytes / (n - 1) / line * unit;
-    if (slice == 0)
+    long const shard = room_bytes / (n - 1) / line * unit;
+    if (shard == 0)
       detail::throw_error<error>(
           {n, " replicas are more than the ", room_bytes / line + 1, " that are planned for"});
-    // The sums of a bucket travel with the parts of the next one.
-    bucket<T> before{};
-    for (long from = 0; from < elements || before.elements > 0; from += n * slice) {
+    // The sums of a round travel together with the shards of the next round.
+    round<T> before{};
+    for (long from = 0; from < elements || before.elements > 0; from += n * shard) {
       long const begin = from < elements ? from : elements, left = elements - begin;
-      bucket<T> const now{data + begin, left < n * slice ? left : n * slice, unit, n};
+      round<T> const now{data + begin, left < n * shard ? left : n * shard, unit, n};
       messages_.clear();
       detail::for_others(me, n, [&](int r) {
         exchange(r, now.begin(r), now.size(r), room_of(room, now, r), now.size(me));
@@ -65,20 +65,20 @@ class replica_sum {
       link_->exchange(messages_, on);
       auto const part = [&](int r) { return r == me ? now.begin(me) : room_of(room, now, r); };
       if (now.size(me) > 0)
-        detail::join_leaves_into(
+        detail::join_tree_into(
             me, n, [&](int to, int added) { add(now.size(me), part(to), part(added), on); });
       before = now;
     }
   }
 
-  /// Bytes at whose multiples slices begin.
+  /// Bytes at whose multiples shards begin.
   static constexpr long line = 256;
 
  private:
-  /// Data that is exchanged at once: slice r is that of replica r. All but the last have as many
-  /// elements, or none.
+  /// The part of a bucket that is exchanged at once, with a shard for each replica. All shards have
+  /// stride() elements, except that the last ones may have fewer or none.
   template <class T>
-  struct bucket {
+  struct round {
     T* data = nullptr;
     long elements = 0, unit = 1;
     int replicas = 1;
@@ -90,10 +90,10 @@ class replica_sum {
     T* begin(int r) const { return data + at(r); }
     long size(int r) const { return at(r + 1) - at(r); }
   };
-  /// Where this process's slice of another replica is received.
+  /// The part of the room that receives this process's shard from another replica.
   template <class T>
-  T* room_of(char* room, bucket<T> const& b, int replica) const {
-    return reinterpret_cast<T*>(room) + (replica - (replica > local_.replica)) * b.stride();
+  T* room_of(char* room, round<T> const& of, int replica) const {
+    return reinterpret_cast<T*>(room) + (replica - (replica > local_.replica)) * of.stride();
   }
   template <class T>
   void exchange(int with, T* sent, long sent_count, T* received, long received_count) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The sums that the replicas of a pipeline on GPUs make in a run: of each chunk's gradients, piece
-// by piece behind the launches that complete them; and of the loss, at the end.
+// The sums over replicas in a run of a pipeline on GPUs: of each chunk's gradients, bucket by
+// bucket behind the launches that complete the buckets, and of the losses, at the end.
 #pragma once
 
 #include <climits>
@@ -13,12 +13,12 @@
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/processes.cuh>
 #include <pipe/runtime/cuda/replica_sum.cuh>
-#include <pipe/runtime/leaf_pieces.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/gradient_buckets.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 
 namespace pp::detail {
 
-/// Of compiled pipeline P. Where there is one process: nothing, and no kernel.
+/// The sums over replicas of compiled pipeline P. In one process there are no sums and no kernels.
 template <class P, bool MayHaveReplicas = cuda_processes<P>::are_several>
 class cuda_replica_work {
  public:
@@ -28,6 +28,8 @@ class cuda_replica_work {
   void finish(job const&) const {}
 };
 
+/// The sums over replicas of a pipeline whose processes may be several replicas.
+///
 /// law: work is enqueued only, on the stream of all exchanges
 template <class P>
 class cuda_replica_work<P, true> {
@@ -37,24 +39,24 @@ class cuda_replica_work<P, true> {
       : executor_(executor), d_(executor.description()),
         sums_(executor.copies().processes(), executor.streams().local()) {
     executor_.for_each_device([](int) { cuda::prepare_kernels(kernels{}); });
-    pieces_.resize(std::size_t(d_.chunks));
+    buckets_.resize(std::size_t(d_.chunks));
     local_devices const& local = executor.streams().local();
     for (int r = local.first_rank(); r < local.end_rank(); ++r)
-      for (leaf_piece const& p : pieces_of(d_, sizeof(float), r))
-        pieces_[std::size_t(p.chunk)].all.push_back(p);
+      for (gradient_bucket const& p : gradient_buckets(d_, sizeof(float), r))
+        buckets_[std::size_t(p.chunk)].all.push_back(p);
   }
 
-  /// Adds the pieces of a chunk that are complete now, and were not before, to those of the other
-  /// replicas, once all work so far on its rank is done: see cuda_executor::enqueue. join(piece)
-  /// joins one with those of earlier leaves.
+  /// Adds up the buckets of a chunk that have become complete (see cuda_executor::enqueue) over the
+  /// replicas, behind all work so far on the chunk's rank. join(bucket) joins a bucket with the
+  /// partial sums of earlier accumulations before.
   ///
-  /// law: the order of pieces depends on no run
+  /// law: the order of buckets is the same in every run
   template <class Join>
   void add_up(int chunk, bool drops, int launch, Join const& join) {
-    pieces& mine = pieces_[std::size_t(chunk)];
+    buckets& mine = buckets_[std::size_t(chunk)];
     chunk_description const& c = d_.chunk[chunk];
     for (; mine.next < mine.all.size(); ++mine.next) {
-      leaf_piece const& p = mine.all[mine.next];
+      gradient_bucket const& p = mine.all[mine.next];
       if (p.launch[drops] > launch) return;
       join(p);
       add_up(c.rank, executor_.at<float>(c.rank, c.gradients + p.begin),
@@ -62,8 +64,8 @@ class cuda_replica_work<P, true> {
     }
     if (launch == INT_MAX) mine.next = 0;
   }
-  /// The same of each loss of a run, the first of its losses, if replicas add up what it has
-  /// computed; then orders all later work after the sums.
+  /// Adds up each loss of a run, in place of the first of its values, if replicas add up the run;
+  /// then orders all later work after all sums.
   void finish(job const& j) {
     if (!exchanges(j)) return;
     if (double* const losses = executor_.losses())
@@ -79,18 +81,19 @@ class cuda_replica_work<P, true> {
   using kernels = cuda::kernel_list<adding<float>, adding<double>>;
   static_assert(cuda::fit_every_device(kernels{}));
 
-  /// Those of a chunk of this process, and the one that is added up next in this run.
-  struct pieces {
-    std::vector<leaf_piece> all;
+  /// The buckets of a chunk of this process, and the number of the next bucket to add up in this
+  /// run.
+  struct buckets {
+    std::vector<gradient_bucket> all;
     std::size_t next = 0;
   };
 
-  /// Adds data of a rank up.
+  /// Adds up data of a rank over the replicas.
   template <class T>
   void add_up(int rank, T* data, long elements) {
     rank_description const& r = d_.rank[rank];
-    sums_.add_up<T>(data, elements, executor_.memory_of(rank) + r.received_leaves,
-                    r.received_leaf_bytes, executor_.copies().exchanges_behind(rank),
+    sums_.add_up<T>(data, elements, executor_.memory_of(rank) + r.replica_room,
+                    r.replica_room_bytes, executor_.copies().exchanges_behind(rank),
                     [](long n, T* to, T const* from, cudaStream_t on) {
                       cuda::launch_body<adding<T>>({cuda::flat_ranges::over(n), {to, from}}, on);
                     });
@@ -99,7 +102,7 @@ class cuda_replica_work<P, true> {
   cuda_executor& executor_;
   pipeline_description const& d_;
   cuda::replica_sum sums_;
-  std::vector<pieces> pieces_;  // by chunk
+  std::vector<buckets> buckets_;  // by chunk
 };
 
 }  // namespace pp::detail

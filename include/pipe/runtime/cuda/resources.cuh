@@ -21,8 +21,9 @@ class bump_allocator {
  public:
   bump_allocator() = default;
   bump_allocator(char* begin, long bytes) : begin_(begin), next_(begin), end_(begin + bytes) {}
-  /// Memory for `count` items, aligned as the memory plan counts them. Throws pp::error if the part
-  /// is exhausted.
+  /// Memory for `count` items, aligned as the memory plan counts it.
+  ///
+  /// throws: pp::error if the part is exhausted
   template <class T>
   T* take(long count) {
     char* const p = next_;
@@ -78,7 +79,7 @@ class buffer {
   }
 
   char* data() const { return data_; }
-  /// The same address as a pointer to T.
+  /// The address as a pointer to T.
   template <class T>
   T* as() const {
     return reinterpret_cast<T*>(data_);
@@ -92,10 +93,10 @@ class buffer {
 using device_buffer = buffer<memory_place::device>;
 using pinned_buffer = buffer<memory_place::pinned>;
 
-/// Owner of a stream that does not synchronize with the default stream. Among kernels that could
-/// start, a device prefers those of streams of a lower number, the stream's priority; 0: none.
+/// Owner of a stream that does not synchronize with the default stream. priority: among kernels
+/// that could start, a device prefers those whose stream has a lower number; 0: the default
 ///
-/// throws: pp::error if the CUDA runtime refuses one
+/// throws: pp::error if the CUDA runtime refuses a stream
 class stream {
  public:
   explicit stream(int priority = 0) {
@@ -113,10 +114,10 @@ class stream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// Owner of an event. Only a timed one may be used for elapsed times; untimed ones are cheaper.
+/// Owner of an event. Only timed events may be used for elapsed times; untimed events are cheaper.
 class event {
  public:
-  /// throws: pp::error if the driver refuses one
+  /// throws: pp::error if the CUDA runtime refuses an event
   explicit event(bool is_timed = false) {
     check(cudaEventCreateWithFlags(&event_, is_timed ? cudaEventDefault : cudaEventDisableTiming),
           "an event");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Facts of a run that need no device: its numbers, and how many kernels a step has.
+// Facts of a run that need no device: the numbers of the run, and the number of kernels of a step.
 #pragma once
 
 #include <pipe/backend/cuda/core/run_state.hpp>
@@ -18,7 +18,7 @@ inline cuda::run_state run_state_of(pipeline_description const& d, job const& j)
   s.first_sample = j.part.first_sample;
   s.loss_scale = float(1 / j.loss.gradient_terms);
   s.clip_value = float(j.update.clip_value / j.update.gradient_scale);
-  // In the first step averages are the parameters.
+  // In the first step the averages become the parameters.
   s.average_amount = j.step == 1 ? 1.0f : float(1 - d.average_decay);
   s.loss_terms = j.loss.terms;
   s.gradient_scale = j.update.gradient_scale;
@@ -28,7 +28,7 @@ inline cuda::run_state run_state_of(pipeline_description const& d, job const& j)
   return s;
 }
 
-/// Number of kernels that the actions of a step launch on the ranks of this process.
+/// The number of kernels that the actions of a step launch on the ranks of this process.
 [[gnu::cold]] inline long kernels_of_step(pipeline_description const& d, cuda_group const* groups,
                                           local_devices const& local) {
   long sum = 0;
@@ -37,9 +37,9 @@ inline cuda::run_state run_state_of(pipeline_description const& d, job const& j)
   step.batch.samples = d.samples * d.micro_batches;
   auto const ignore = [](auto const&...) {};
   for (int r = local.first_rank(); r < local.end_rank(); ++r)
-    for (int i = 0; i < d.rank[r].training_count; ++i)
+    for (action const& a : d.rank[r].training)
       run_action(
-          d, step, d.rank[r].training[i],
+          d, step, a,
           [&](program_set const& set, program p) {
             program_view const& view = set.programs[int(p)];
             for (int l = 0; l < view.trained; ++l) sum += groups[view.launches[l].group].kernels;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The times of a run's actions by the clocks of the devices: pairs of events around each action,
-// read after the run. The host's clock relates those of several devices.
+// read after the run. The host's clock relates the clocks of several devices.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,12 @@
 
 namespace pp::cuda {
 
+/// The times of the actions of a run.
+///
 /// units: nanoseconds from the start of the run
 class run_times {
  public:
-  /// wants: whether runs record times that no watcher asks for
+  /// wants: whether runs without a watcher record times as well
   ///
   /// needs: the streams outlive this object
   [[gnu::cold]] run_times(detail::pipeline_description const& d, rank_streams const& streams,
@@ -50,9 +52,9 @@ class run_times {
   }
   /// Whether the run records times.
   bool is_on() const { return is_on_; }
-  /// The start of the run, behind what has been put on the streams of each device's first rank.
+  /// Records the start of the run, behind the work on the stream of each device's first rank.
   ///
-  /// law: with several devices the host waits for each of them, to relate their clocks
+  /// law: with several devices the host waits for each device, to relate their clocks
   void start() {
     detail::local_devices const& local = streams_.local();
     long first = 0;
@@ -69,9 +71,9 @@ class run_times {
       s.after_first = now - first;
     }
   }
-  /// Calls run(), with events before and after what it puts on the rank's stream.
+  /// Calls run(), with events before and after the work that run() puts on the rank's stream.
   template <class Run>
-  void record(int rank, action const& a, Run const& run) {
+  void record(int rank, schedules::action const& a, Run const& run) {
     rank_timeline& mine = timelines_[rank];
     std::size_t const at = mine.actions.size();
     cudaStream_t const on = streams_.of(rank);
@@ -85,14 +87,14 @@ class run_times {
 
   // ---- after the run ----
 
-  /// When the times of the run are 0, by the host's clock: to some ten microseconds, as the device
-  /// had nothing to do before.
+  /// The host's time at which the times of the run are 0, to some ten microseconds, as the device
+  /// had no work before.
   std::chrono::steady_clock::time_point began() const { return began_; }
-  /// Since begin(), by the host's clock.
+  /// Seconds since begin(), by the host's clock.
   double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   }
-  /// The actions that a rank executed; none of a rank of another process.
+  /// The actions that a rank executed; none for a rank of another process.
   ///
   /// throws: error if the run recorded no times
   executed_action const* executed(int rank) {
@@ -104,8 +106,8 @@ class run_times {
   }
   int executed_count(int rank) const { return int(timelines_[rank].actions.size()); }
 
-  /// Fraction of idle time of the ranks' streams, from the first action to the end of the last. NaN
-  /// without times.
+  /// The fraction of time in which the ranks' streams were idle, from the start of the run to the
+  /// end of the last action. NaN without times.
   double bubble() {
     if (!is_on_) return std::numeric_limits<double>::quiet_NaN();
     read();
@@ -131,7 +133,7 @@ class run_times {
   };
   struct device_start {
     event at{true};
-    long after_first = 0;  // since that of the first device, by the host's clock
+    long after_first = 0;  // nanoseconds after the first device's start, by the host's clock
   };
 
   [[gnu::cold]] void read() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The updates of matrices by a Newton-Schulz iteration on a GPU (Muon): batches of a stage's
-// matrices, the lists that the launches of each batch go through, made once, and the launches.
+// matrices, the work lists of each batch's launches, made once, and the launches.
 #pragma once
 
 #include <type_traits>
@@ -17,7 +17,7 @@
 
 namespace pp::detail {
 
-/// The format of products that are no ops, such as an optimizer's, of compiled pipeline P.
+/// The format of products that are no ops of compiled pipeline P, such as an optimizer's.
 template <class P>
 constexpr cuda::product_format product_format_of() {
   return !P::passes::has_copies &&
@@ -27,11 +27,11 @@ constexpr cuda::product_format product_format_of() {
 }
 
 /// The updates of matrices in compiled pipeline P. Products have the precision of the pipeline's
-/// own, and tf32 where these are of 16-bit numbers.
+/// own products, and tf32 where those are of 16-bit numbers.
 ///
 /// law:   work is enqueued only; at most as many bytes of bookkeeping are taken as
 ///        spectral_update_bytes and spectral_workspace_of_rank say
-/// needs: executor, optimizer, updates and states outlive this object
+/// needs: the arguments of the constructor outlive this object
 template <class P>
 class cuda_spectral_updates {
   using optimizer = typename P::optimizer;
@@ -46,7 +46,8 @@ class cuda_spectral_updates {
  public:
   using kernels = cuda::kernel_list<average, inner, last, move>;
 
-  /// Takes the workspace of each rank, which its chunks share, and makes the lists of all chunks.
+  /// Takes the workspace of each rank, which the rank's chunks share, and makes the lists of all
+  /// chunks.
   cuda_spectral_updates(cuda_executor& executor, optimizer const& o,
                         cuda_rank_updates<P> const& own, cuda_optimizer_states<P> const& states)
       : executor_(executor), own_(own), states_(states), d_(executor.description()), optimizer_(o),
@@ -58,19 +59,20 @@ class cuda_spectral_updates {
     int coefficients = 0;
     for (int c = 0; c < d_.chunks; ++c) {
       chunks_.push_back(executor.is_local(c) ? batches_of(c, coefficients) : std::vector<batch>{});
-      coefficients += d_.chunk[c].update_count;
+      coefficients += d_.chunk[c].updates.count;
     }
   }
 
-  /// Enqueues the step on a chunk's matrices: for each batch their momentum, the iterations of
-  /// three products each, and the move of the parameters.
+  /// Enqueues the step on a chunk's matrices: for each batch the momentum, the iterations of three
+  /// products each, and the move of the parameters.
   void update(int chunk) const {
     chunk_description const& c = d_.chunk[chunk];
     cudaStream_t const on = executor_.stream_of(c.rank);
     int const steps = optimizer_.newton_schulz_steps;
     for (batch const& b : chunks_[std::size_t(chunk)]) {
       cuda::launch_body<average>({b.tiles, b.of, b.sums, b.tickets}, on);
-      // x and its successor change places, so a launch is told which is which.
+      // x and its successor change places after each iteration: is_swapped tells a launch which is
+      // which.
       for (int i = 0; i < steps; ++i) {
         bool const is_first = i == 0, is_swapped = i % 2 == 1;
         for (auto what : {cuda::spectral_product::square_x, cuda::spectral_product::polynomial})
@@ -79,8 +81,7 @@ class cuda_spectral_updates {
                                 on);
       }
       typename move::arguments moves{b.tiles, b.of, steps > 0, steps % 2 == 1, nullptr};
-      if constexpr (P::passes::has_copies)
-        moves.copy = reinterpret_cast<value*>(executor_.memory_of(c.rank) + c.copies);
+      if constexpr (P::passes::has_copies) moves.copy = executor_.at<value>(c.rank, c.copies);
       cuda::launch_body<move>(moves, on);
     }
   }
@@ -90,22 +91,19 @@ class cuda_spectral_updates {
   struct batch {
     cuda::flat_ranges tiles, squares;  // of x, and of x^T x
     cuda::spectral_memory<optimizer> of;
-    // Squares of x by tile, and what the last block of a matrix adds them by.
+    // The sums of the squares of x, by tile, and the tickets by which the last block of a matrix
+    // knows that it adds them up.
     double* sums = nullptr;
     unsigned* tickets = nullptr;
   };
 
-  /// Start of a region of a chunk, all of which are of floats.
-  float* floats(chunk_description const& c, long region) const {
-    return reinterpret_cast<float*>(executor_.memory_of(c.rank) + region);
-  }
-  /// The batches of a chunk, whose lists lie one behind the other. They are divided as if all of
-  /// its matrices were updated here, so that the planned workspace is enough.
+  /// The batches of a chunk, whose lists lie one behind the other. Matrices are divided into
+  /// batches as if this replica updated all of them, so that the planned workspace is enough.
   std::vector<batch> batches_of(int chunk, int coefficients) {
     chunk_description const& c = d_.chunk[chunk];
     std::vector<cuda::spectral_matrix> matrices;
     std::vector<cuda::flat_range> tiles, squares;
-    // Where the tiles of each batch begin; one item more, the end.
+    // The numbers of the first tiles of each batch; one item more, the end.
     struct ends {
       long tiles, squares;
     };
@@ -116,7 +114,7 @@ class cuda_spectral_updates {
     own_.for_each(chunk, [&](update_range const& u, int i) {
       if (!u.whole) return;
       for (; next <= i; ++next)
-        if (tensor_shape const& s = c.updates[next].shape; c.updates[next].whole)
+        if (custom::tensor_shape const& s = c.updates[next].shape; c.updates[next].whole)
           begins = batches.next(s.rows, s.columns) || begins;
       if (begins) begin.push_back({long(tiles.size()), long(squares.size())});
       begins = false;
@@ -143,12 +141,12 @@ class cuda_spectral_updates {
     of.factors = executor_.kept<float>(c.rank, nullptr, count);
     auto* const tickets = executor_.kept<unsigned>(c.rank, nullptr, count);
     of.sets = executor_.coefficients<unsigned char>(c.rank);
-    of.weights = floats(c, c.values);
-    of.gradients = floats(c, c.gradients);
+    of.weights = executor_.at<float>(c.rank, c.values);
+    of.gradients = executor_.at<float>(c.rank, c.gradients);
     of.states = states_.of(c);
     of.workspace = workspace_[std::size_t(c.rank)];
     of.judged = executor_.outcome(c.rank);
-    // Each batch has its own part of the lists of tiles; matrices keep their numbers.
+    // Each batch has its own part of the lists of tiles; matrices are numbered through the chunk.
     std::vector<batch> all;
     for (std::size_t b = 0; b + 1 < begin.size(); ++b) {
       ends const from = begin[b], to = begin[b + 1];

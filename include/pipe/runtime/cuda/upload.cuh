@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The staged mini-batch of a run: each rank has the inputs that its stages read in its arena, in
-// the type that kernels read. They come from the host through pinned memory, or from a program's
+// The staged mini-batch of a run: in its arena each rank has the inputs that its stages read, in
+// the type that kernels read. Inputs come from the host through pinned memory, or from a program's
 // arrays in device memory.
 #pragma once
 
@@ -16,18 +16,18 @@
 #include <pipe/runtime/cuda/resources.cuh>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/job.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 
 namespace pp::cuda {
 
 /// Launches of conversions between a program's floats in device memory and values. Null unless the
-/// program has such data: their kernels are compiled where they are used.
+/// program has arrays in device memory, as only such programs compile the kernels.
 struct device_conversions {
   void (*to_values)(void* to, float const* from, long count, cudaStream_t) = nullptr;
   void (*to_floats)(float* to, void const* from, long count, cudaStream_t) = nullptr;
 };
 
-/// The upload to the ranks of one device.
+/// The upload of mini-batches to the ranks of one device.
 ///
 /// law: work is enqueued only, on the streams of the ranks that read the data
 class batch_upload {
@@ -37,15 +37,15 @@ class batch_upload {
                              detail::heap_array<device_buffer> const& arenas,
                              rank_streams const& streams)
       : d_(d), arenas_(arenas), streams_(streams), first_(d.devices.first_rank(device)),
-        end_(first_ + d.devices.count(device)), rooms_(detail::prefetch_rooms(d.leaves)),
+        end_(first_ + d.devices.count(device)), rooms_(detail::prefetch_rooms(d.accumulations)),
         left_(d.devices.count(device)) {
     long uploaded = 0;
     for (int i = 0; i <= d.inputs; ++i) uploaded += d.bytes_of(i) * d.micro_batches;
-    // A quarter at a time, so that the device has work while the host converts the rest.
     bool prefetches = false;
     for (int r = first_; r < end_; ++r)
       for (long const at : d.rank[r].prefetched) prefetches = prefetches || at >= 0;
     loading_ = detail::heap_array<stream>(prefetches);
+    // A quarter at a time, so that the device has work while the host converts the rest.
     long const quarter = detail::align_up(uploaded / 4);
     pinned_ = pinned_buffer(2 * (quarter < upload_bytes ? quarter : upload_bytes));
   }
@@ -64,8 +64,8 @@ class batch_upload {
   /// Must be called before the first job with data or outputs in device memory.
   void convert_by(device_conversions const& c) { convert_ = c; }
 
-  /// Orders the work of `ranks` ranks from the first on after what a program has put on a stream of
-  /// the device.
+  /// Orders the work of the first `ranks` ranks after the work that a program has put on a stream
+  /// of the device.
   void follow(void* stream, int ranks) {
     check(cudaEventRecord(ready_, static_cast<cudaStream_t>(stream)),
           "record of an event on the stream of a mini-batch");
@@ -75,26 +75,27 @@ class batch_upload {
 
   /// Enqueues the staging of a job's mini-batch. A partly filled micro-batch is padded with zeros.
   ///
-  /// post: arrays of the host have been read; those in device memory are read until the run ends
+  /// post: arrays of the host have been read; arrays in device memory are read until the run ends
   void enqueue(detail::job const& j) {
     if (j.batch.place == detail::data_place::device || j.batch.output_is_on_device)
       follow(j.batch.stream, end_ - first_);
     bool const is_loaded = j.batch.place == detail::data_place::loaded;
     if (j.batch.place == detail::data_place::staged && rooms_ == 1) return;
-    if (is_loaded && j.part.leaf == 0) begin_unloading();
+    if (is_loaded && j.part.accumulation == 0) begin_unloading();
     for_each_list(j, [&](int r, int i) { stage(j, r, i); });
     if (is_loaded) end_unloading();
   }
 
   // ---- the mini-batch that is prefetched ----
 
-  /// Enqueues the upload of a job's mini-batch, whose arrays are in the host's memory, to where the
-  /// next one waits, behind the staging of the one that was there. Runs are not waited for.
+  /// Enqueues the upload of a job's mini-batch, whose arrays are in the host's memory, to the room
+  /// of the next mini-batch, behind the staging of the mini-batch that was there. The upload does
+  /// not wait for runs.
   ///
   /// post: the arrays have been read
   void load(detail::job const& j) {
-    is_loaded_ = false;                  // if it fails
-    for (stream const& on : loading_) {  // none if no rank of the device reads any of it
+    is_loaded_ = false;                  // stays so if the upload fails
+    for (stream const& on : loading_) {  // none if mini-batches are not prefetched to this device
       for (event const& left : left_) check(cudaStreamWaitEvent(on, left, 0), "a wait");
       for_each_list(j, [&](int r, int i) {
         send(prefetched(r, i, next_room()), given(j, i), type_of(i), bytes_of(j, i), on);
@@ -108,8 +109,8 @@ class batch_upload {
     for (stream const& s : loading_) (void)cudaStreamSynchronize(s);
   }
 
-  /// An input of the last mini-batch as a rank of the device has read it; of the labels for number
-  /// d.inputs. Empty if none has. For messages: waits.
+  /// An input of the last mini-batch as a rank of the device has read it; the labels for number
+  /// d.inputs. Empty if no rank has read it. Waits for the device; for messages.
   ///
   /// needs: the mini-batch was prefetched
   [[gnu::cold]] std::vector<float> staged(int input, int samples) const {
@@ -130,32 +131,32 @@ class batch_upload {
  private:
   static constexpr long upload_bytes = 1L << 20;  // most bytes of one copy
 
-  /// The array of a job's input, or of its labels for number d.inputs; null if it has none.
+  /// The array of a job's input, or of its labels for number d.inputs; null if none was given.
   void const* given(detail::job const& j, int input) const {
     return input < d_.inputs ? j.batch.input[input] : j.batch.label;
   }
-  /// Type of an input on the device. Labels, ids and inputs of the loss are not converted.
+  /// The type of an input on the device. Labels, ids and inputs of the loss are not converted.
   dtype type_of(int which) const {
     return which < d_.inputs && d_.input_is_converted[which] ? d_.value_type : dtype::f32;
   }
 
   /// The arena of a rank.
   char* memory_of(int rank) const { return arenas_[rank].data(); }
-  /// Where kernels of a rank read an input.
+  /// The address at which kernels of a rank read an input.
   char* staging(int rank, int input) const {
     return memory_of(rank) + d_.rank[rank].staging[input];
   }
-  /// Where an input of a prefetched mini-batch is, in one of the rooms.
+  /// The address of an input of a prefetched mini-batch, in one of the rooms.
   char* prefetched(int rank, int input, int room) const {
     return memory_of(rank) + d_.rank[rank].prefetched[input] +
-           room * d_.leaves * d_.micro_batches * d_.bytes_of(input);
+           room * d_.accumulations * d_.micro_batches * d_.bytes_of(input);
   }
   int next_room() const { return (room_ + 1) % rooms_; }
-  /// Bytes of an input of all samples of a job.
+  /// The bytes of an input for all samples of a job.
   long bytes_of(detail::job const& j, int input) const {
     return d_.bytes_of(input) / d_.samples * j.batch.samples;
   }
-  /// use(rank, input) for all that a rank reads of a job's mini-batch.
+  /// use(rank, input) for each input, and the labels, that a rank reads of a job's mini-batch.
   template <class Use>
   void for_each_list(detail::job const& j, Use const& use) {
     for (int r = first_; r < end_; ++r)
@@ -163,9 +164,9 @@ class batch_upload {
         if (d_.rank[r].staging[i] >= 0 && given(j, i) != nullptr && j.batch.samples > 0) use(r, i);
   }
 
-  /// Ranks wait for the upload of the prefetched mini-batch, which this run takes.
+  /// Takes the prefetched mini-batch for this run: ranks wait for its upload.
   ///
-  /// throws: pp::error if a failure has discarded it
+  /// throws: pp::error if a failure has discarded the mini-batch
   void begin_unloading() {
     if (!is_loaded_)
       detail::throw_error<error>(
@@ -176,14 +177,15 @@ class batch_upload {
     for (int r = first_; r < end_; ++r)
       check(cudaStreamWaitEvent(streams_.of(r), arrived_, 0), "a wait for a mini-batch");
   }
-  /// The next mini-batch may be uploaded over it once all ranks have staged it.
+  /// Records that all ranks have staged the prefetched mini-batch, so that the next upload may
+  /// overwrite it.
   void end_unloading() {
     for (int r = first_; r < end_; ++r)
       check(cudaEventRecord(left_[r - first_], streams_.of(r)), "record of an event");
   }
 
-  /// Brings one array to where kernels of a rank read it: from the host's memory, from a program's
-  /// in device memory, or from where it was prefetched.
+  /// Brings one array to the address at which kernels of a rank read it: from the host's memory,
+  /// from a program's array in device memory, or from the room of a prefetched mini-batch.
   void stage(detail::job const& j, int rank, int input) {
     char* const to = staging(rank, input);
     long const bytes = d_.bytes_of(input), all = bytes_of(j, input);
@@ -193,8 +195,8 @@ class batch_upload {
     else if (j.batch.place == detail::data_place::device)
       take(to, given(j, input), type_of(input), all, on);
     else
-      take(to, prefetched(rank, input, room_) + j.part.leaf * d_.micro_batches * bytes, dtype::f32,
-           all, on);
+      take(to, prefetched(rank, input, room_) + j.part.accumulation * d_.micro_batches * bytes,
+           dtype::f32, all, on);
     if (long const rest = (bytes - all % bytes) % bytes; rest > 0)
       check(cudaMemsetAsync(to + all, 0, std::size_t(rest), on), "filling up of a micro-batch");
   }
@@ -227,16 +229,16 @@ class batch_upload {
   rank_streams const& streams_;
   int first_, end_;  // the ranks of the device
   int rooms_;        // for prefetched mini-batches
-  int room_ = 0;     // of the last one that a run has taken
+  int room_ = 0;     // of the last mini-batch that a run has taken
   device_conversions convert_;
   pinned_buffer pinned_;
   event gone_[2];  // the copy from a half of pinned_ has finished
   long sent_ = 0;  // halves copied so far
   event ready_;    // of a program's arrays in device memory
   detail::heap_array<stream>
-      loading_;                     // of the mini-batch that is prefetched; none if none ever is
-  event arrived_;                   // it is there
-  detail::heap_array<event> left_;  // by rank of the device: it has been staged
+      loading_;                     // of uploads of prefetched mini-batches; none if there are none
+  event arrived_;                   // the prefetched mini-batch is there
+  detail::heap_array<event> left_;  // by rank of the device: it has staged the mini-batch
   bool is_loaded_ = false;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The operands of a launch that a watcher sees: on the device, and those that it asks for
-// downloaded to the host as floats.
+// The operands of a launch that a watcher sees. They are in device memory; operands for which the
+// watcher asks are downloaded to the host as floats.
 #pragma once
 
 #include <vector>
@@ -13,8 +13,8 @@
 
 namespace pp::detail {
 
-/// A launch that has just run on stream `on`. Its operands: slots, of `value_type` if they are not
-/// wide.
+/// A launch that has just run on stream `on`. Operands are in `slots`, in `value_type` unless they
+/// are wide.
 struct watched_launch {
   void* const* slots;
   launch_seen const& by;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The updates of whole tensors on a GPU: the lists that the launches of each stage go through, made
-// once, and the launches.
+// The updates of whole tensors on a GPU: the work lists of each stage's launches, made once, and
+// the launches.
 #pragma once
 
 #include <type_traits>
@@ -17,12 +17,13 @@
 
 namespace pp::detail {
 
-/// The updates of whole tensors in compiled pipeline P; nothing where its optimizer has none.
+/// The updates of whole tensors in compiled pipeline P; none if its optimizer does not update whole
+/// tensors.
 ///
 /// law:   work is enqueued only; at most as many bytes of bookkeeping are taken as
 ///        whole_update_bytes says
 /// needs: executor, updates and states outlive this object
-template <class P, bool = two_pass_optimizer<typename P::optimizer>>
+template <class P, bool = custom::two_pass_optimizer<typename P::optimizer>>
 class cuda_whole_updates {
  public:
   using kernels = cuda::kernel_list<>;
@@ -31,7 +32,8 @@ class cuda_whole_updates {
   void update(int) const {}
 };
 
-/// With whole tensors: two launches for each chunk, on the stream of its rank.
+/// The updates of an optimizer of whole tensors: two or four launches for each chunk, on the stream
+/// of its rank.
 template <class P>
 class cuda_whole_updates<P, true> {
   using optimizer = typename P::optimizer;
@@ -56,12 +58,12 @@ class cuda_whole_updates<P, true> {
     for (int c = 0; c < d_.chunks; ++c) {
       lists_.push_back(executor.is_local(c) ? lists_of(c, coefficients) : lists{});
       lists_.back().of.judged = executor.outcome(d_.chunk[c].rank);
-      coefficients += d_.chunk[c].update_count;
+      coefficients += d_.chunk[c].updates.count;
     }
   }
 
   /// Enqueues the step on a chunk's whole tensors. An optimizer that keeps averages of rows and
-  /// columns has two launches more, before the two that all have.
+  /// columns has two more launches, before the two of every such optimizer.
   void update(int chunk) const {
     chunk_description const& c = d_.chunk[chunk];
     lists const& l = lists_[std::size_t(chunk)];
@@ -74,38 +76,33 @@ class cuda_whole_updates<P, true> {
     }
     cuda::launch_body<gather>({l.ranges, l.of, l.sums, l.tickets}, on);
     move moves{l.of};
-    if constexpr (P::passes::has_copies)
-      moves.copy = reinterpret_cast<value*>(executor_.memory_of(c.rank) + c.copies);
+    if constexpr (P::passes::has_copies) moves.copy = executor_.at<value>(c.rank, c.copies);
     cuda::launch_body<cuda::flat_kernel<move>>({l.ranges, moves}, on);
   }
 
  private:
-  /// Of a chunk, in device memory.
+  /// The work lists of a chunk, in device memory.
   struct lists {
     cuda::flat_ranges ranges;
     cuda::tensor_memory<optimizer> of;
     double* sums = nullptr;
     unsigned* tickets = nullptr;
-    // Of matrices whose averages are kept.
+    // For matrices whose averages are kept.
     cuda::flat_ranges tiles, means;
     cuda::factored_tensor const* factored = nullptr;
     float* partial_sums = nullptr;
     double* totals = nullptr;
   };
 
-  /// Start of a region of a chunk, all of which are of floats.
-  float* floats(chunk_description const& c, long region) const {
-    return reinterpret_cast<float*>(executor_.memory_of(c.rank) + region);
-  }
   /// A list of ranges in the rank's bookkeeping.
   cuda::flat_ranges kept_ranges(chunk_description const& c,
                                 std::vector<cuda::flat_range> const& all) {
     long const count = long(all.size());
     return {executor_.kept(c.rank, all.data(), count), count, 0};
   }
-  /// The order of lists in bookkeeping is that in which whole_update_bytes counts them.
+  /// Makes the lists of a chunk, whose first range has coefficients number `coefficients`.
   ///
-  /// The lists of a chunk whose first range has set number `coefficients`.
+  /// law: the lists lie in bookkeeping in the order in which whole_update_bytes counts them
   lists lists_of(int chunk, int coefficients) {
     chunk_description const& c = d_.chunk[chunk];
     std::vector<cuda::updated_tensor> tensors;
@@ -127,13 +124,13 @@ class cuda_whole_updates<P, true> {
     l.of.factors = executor_.kept<double>(c.rank, nullptr, count);
     l.tickets = executor_.kept<unsigned>(c.rank, nullptr, count);
     l.of.sets = executor_.coefficients<unsigned char>(c.rank);
-    l.of.weights = floats(c, c.values);
-    l.of.gradients = floats(c, c.gradients);
+    l.of.weights = executor_.at<float>(c.rank, c.values);
+    l.of.gradients = executor_.at<float>(c.rank, c.gradients);
     l.of.states = states_.of(c);
     if constexpr (factors) list_matrices(c, tensors, l);
     return l;
   }
-  /// The lists of a chunk's matrices whose averages are kept.
+  /// Makes the lists of a chunk's matrices whose averages are kept.
   void list_matrices(chunk_description const& c, std::vector<cuda::updated_tensor> const& tensors,
                      lists& l) {
     std::vector<cuda::factored_tensor> factored(tensors.size());

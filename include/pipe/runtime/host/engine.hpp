@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The host engine of a pipeline: the kernels of its backend, the optimizer, and the executor that
-// calls them. The only template over the pipeline in the host runtime.
+// calls both. The only template over the pipeline in the host runtime.
 #pragma once
 
 #include <concepts>
@@ -22,7 +22,7 @@ namespace pp::detail {
 
 struct nothing_mirrored {};
 
-/// Executes compiled pipeline P on the host. The interface of every engine: see runtime_of.
+/// Executes compiled pipeline P on the host. Every engine has this interface: see runtime_of.
 template <class P>
 class host_engine {
  public:
@@ -39,8 +39,8 @@ class host_engine {
     }
     return executor_.run(j);
   }
-  /// Steps that overlap, of these leaves: see step_flow.
-  auto flow(own_leaves const& own) { return step_flow(executor_.context(), own); }
+  /// Steps that overlap, with the accumulations that run in this process: see step_flow.
+  auto flow(own_accumulations const& own) { return step_flow(executor_.context(), own); }
   void check() const { executor_.check(); }
   bool is_own_thread() const { return executor_.is_own_thread(); }
 
@@ -53,19 +53,22 @@ class host_engine {
     if constexpr (divides_values) mirror_is_newer_ = true;
   }
 
-  /// Whether replicas divide parameters: those for which is_divided() holds. They are read and
-  /// written between runs by these functions, which all replicas call for the same parameters, but
-  /// for room_of, take_over and for_each_own, which exchange nothing.
+  /// Whether replicas divide the parameters for which is_divided() holds. Between runs the
+  /// functions below read and write divided parameters. All replicas call them for the same
+  /// parameters, except for room_of, take_over and for_each_own, which exchange nothing.
   static constexpr bool divides_values = P::zero::level > 2;
-  /// Whether gradients of these are divided, too, so that none is whole.
+  /// Whether the gradients of these parameters are divided as well, so that no replica has a whole
+  /// one.
   static constexpr bool divides_gradients = P::divides_gradients;
-  /// A copy of all those of a chunk at their offsets, valid until the next training run.
+  /// A copy of all divided parameters of a chunk, at their offsets, valid until the next training
+  /// run.
   char* mirror(int chunk)
     requires divides_values
   {
     return mirror_.of(executor_.description(), chunk, executor_);
   }
-  /// The values of one, or memory for them, in the rank's ring: until the next call.
+  /// The values of one divided parameter, in the rank's ring, valid until the next call. room_of:
+  /// memory there without the values.
   ///
   /// throws: rank_error if a replica does not take part
   char* bring(int chunk, parameter_place const& p)
@@ -82,14 +85,15 @@ class host_engine {
     take_mirror();
     return executor_.windows(chunk).room_of(chunk, p);
   }
-  /// Takes over the values of one, of which each replica keeps its parts.
+  /// Takes over the values of one divided parameter, of which each replica keeps its parts.
   void take_over(int chunk, parameter_place const& p, char const* values)
     requires divides_values
   {
     executor_.windows(chunk).distribute(chunk, p, values);
     mirror_.renew(chunk, p, values, p.elements() * long(sizeof(element)));
   }
-  /// use(address, begin, bytes) for the parts of one that this replica has.
+  /// use(address, begin, bytes) for the parts of one divided parameter that this replica has,
+  /// `begin` bytes from the parameter's start.
   template <class Use>
   void for_each_own(int chunk, parameter_place const& p, Use const& use)
     requires divides_values
@@ -98,22 +102,22 @@ class host_engine {
     executor_.windows(chunk).for_each_own(chunk, p, use);
   }
 
-  /// The optimizer's state of a chunk, with ZeRO of what this replica updates; null if that is
-  /// nothing.
+  /// The optimizer's state of a chunk, with ZeRO of the ranges that this replica updates; null if
+  /// there are none.
   char* state(int chunk) {
     auto const own = executor_.shards(P::memory().chunks[chunk].rank).updates_of(chunk);
     return own.count == 0 ? nullptr : reinterpret_cast<char*>(own.items[0].state);
   }
-  /// Must be called after any state was written: what memory(), state() or for_each_own() has.
-  /// With divided parameters all replicas call it.
+  /// Must be called after any state was written through memory(), state() or for_each_own(). With
+  /// divided parameters all replicas call this function.
   void states_changed() {
     executor_.parameters_changed();
     if constexpr (divides_values) mirror_.renew(executor_);
   }
-  /// From now on check() throws: some states are those of a file, others are not.
+  /// Makes check() throw from now on: some states are those of a file, others are not.
   void spoil(long step) { executor_.spoil(step); }
-  /// Whether older versions of the weights are there to be saved, and that they were written: see
-  /// chunk_description::version_slots.
+  /// Whether there are older versions of the weights to be saved; notes that they were written;
+  /// notes that they are not to be read: see version_layout.
   bool has_versions() const { return executor_.has_versions(); }
   void versions_changed() { executor_.versions_changed(); }
   void forget_versions() { executor_.forget_versions(); }
@@ -123,10 +127,10 @@ class host_engine {
   /// The actions that rank r executed in the last run, in order.
   executed_action const* executed(int rank) const { return executor_.executed(rank); }
   int executed_count(int rank) const { return executor_.executed_count(rank); }
-  /// When that run began here.
+  /// The time when the last run began in this process.
   std::chrono::steady_clock::time_point began() const { return executor_.began(); }
 
-  /// The kernels by their instruction set, and what decides their bits.
+  /// For reports: the kernels' instruction set. arithmetic: what decides the bits of results.
   std::string runs_on() const { return host::name_of_kernels(kernels_.runs_on); }
   host::isa instruction_set() const { return kernels_.runs_on; }
   std::string arithmetic() const { return host::arithmetic_of(kernels_.runs_on); }
@@ -135,7 +139,7 @@ class host_engine {
   static bool is_local(int chunk) {
     return P::transport::place(P::ranks).has(P::memory().chunks[chunk].rank);
   }
-  /// Whether this process writes files for all: that of rank 0, of the first replica.
+  /// Whether this process writes files for all processes: it has rank 0 of the first replica.
   static bool writes_files() {
     process_place const place = P::transport::place(P::ranks);
     return place.has(0) && place.replica == 0;
@@ -147,7 +151,8 @@ class host_engine {
   {
     executor_.transport().broadcast(process, data, bytes);
   }
-  /// This process, how many there are, and that of a chunk in the first replica.
+  /// The number of this process, the number of processes, and the process of a chunk in the first
+  /// replica.
   int process()
     requires stream_transport<typename P::transport>
   {
@@ -170,7 +175,7 @@ class host_engine {
   }
 
  private:
-  /// Those that this machine runs best, of those whose bits all processes can have.
+  /// The fastest kernels of this machine, among the kernels whose bits all processes can have.
   static host::kernels<P> kernels([[maybe_unused]] executor_settings const& settings) {
     using backend = typename P::backend;
     host::kernels<P> best = backend::template kernels<P>();
@@ -190,11 +195,11 @@ class host_engine {
     }
     return best;
   }
-  /// The pipeline's description, with sends and receives if the transport copies. These are made at
-  /// run time: see compiled_pipeline::steps().
+  /// The pipeline's description, with sends and receives if the transport copies. Sends and
+  /// receives are made at run time: see compiled_pipeline::instructions().
   static pipeline_description description() {
     pipeline_description d = P::description();
-    if constexpr (P::transport::copies) d.steps = P::steps().items;
+    if constexpr (P::transport::copies) d.instructions = P::instructions().items;
     return d;
   }
   backend_calls<element> calls() const {
@@ -204,7 +209,7 @@ class host_engine {
             kernels_.approach};
   }
   static constexpr int states_of_element() {
-    if constexpr (element_optimizer<optimizer>)
+    if constexpr (custom::element_optimizer<optimizer>)
       return optimizer::states;
     else
       return 0;
@@ -215,13 +220,13 @@ class host_engine {
     update_range const& range = r.range;
     e.kernels_.update(
         e.optimizer_,
-        update_context{r.step, r.learning_rate * range.rate_scale, r.gradient_scale,
-                       range.decay_scale},
-        tensor_update<element>{range.shape, r.values, r.gradients, r.state, r.workspace},
+        custom::update_context{r.step, r.learning_rate * range.rate_scale, r.gradient_scale,
+                               range.decay_scale},
+        custom::tensor_update<element>{range.shape, r.values, r.gradients, r.state, r.workspace},
         range.whole, r.own);
   }
 
-  /// Takes over what a program has written to the mirror.
+  /// Takes over the values that the program has written to the mirror.
   void take_mirror() {
     if (mirror_is_newer_) mirror_.write_back(executor_);
     mirror_is_newer_ = false;
@@ -229,7 +234,8 @@ class host_engine {
 
   [[no_unique_address]] std::conditional_t<divides_values, value_mirror, nothing_mirrored> mirror_;
   bool mirror_is_newer_ = false;
-  /// Declared before executor_, which is destroyed first: its threads use both.
+  /// Declared before executor_, which is destroyed first: its threads use the optimizer and the
+  /// kernels.
   optimizer const optimizer_;
   host::kernels<P> kernels_;
   executor<element, typename P::transport> executor_;

@@ -12,6 +12,8 @@
 
 namespace pp {
 
+namespace schedules {
+
 /// A problem of any size with any costs. The number of chunks per rank is chunks / ranks, times the
 /// replicas.
 using run_time_problem = problem<std::vector<chunk_cost>>;
@@ -27,6 +29,8 @@ struct family {
   void (*fill)(run_time_problem const&, dynamic_table&) = nullptr;
 };
 
+}  // namespace schedules
+
 namespace detail {
 
 /// A policy that searches for its order, with options that depend on the problem.
@@ -34,6 +38,8 @@ template <class Policy>
 concept searching_policy = requires(run_time_problem const& problem) { Policy::options(problem); };
 
 }  // namespace detail
+
+namespace schedules {
 
 /// A policy as a value. any_chunks_per_rank: Policy is an instance of a template, and the problem
 /// gives the number of chunks per rank.
@@ -100,5 +106,7 @@ inline dynamic_table make_dynamic_table(family const& f, run_time_problem const&
   f.fill(problem, table);
   return table;
 }
+
+}  // namespace schedules
 
 }  // namespace pp

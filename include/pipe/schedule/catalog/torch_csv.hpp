@@ -34,43 +34,44 @@ inline std::string torch_name(action const& a) {
 
 /// `0SEND_F1` where stage 0 sends the output of micro-batch 1, `1RECV_F1` where stage 1 receives
 /// it; SEND_B and RECV_B for gradients.
-inline std::string torch_name(rank_step const& s) {
-  if (s.kind == step_kind::compute) return torch_name(s.of);
-  bool const is_forward = s.of.kind == action_kind::forward, sends = s.kind == step_kind::send;
+inline std::string torch_name(rank_instruction const& s) {
+  if (s.kind == instruction_kind::compute) return torch_name(s.of);
+  bool const is_forward = s.of.kind == action_kind::forward,
+             sends = s.kind == instruction_kind::send;
   int const stage = sends ? s.of.chunk : is_forward ? s.of.chunk + 1 : s.of.chunk - 1;
   return std::to_string(stage) + (sends ? "SEND_" : "RECV_") + (is_forward ? 'F' : 'B') +
          std::to_string(s.of.micro_batch);
 }
 
 inline action const& computed_action(action const& a) { return a; }
-inline action const& computed_action(rank_step const& s) { return s.of; }
+inline action const& computed_action(rank_instruction const& s) { return s.of; }
 inline bool is_transfer(action const&) { return false; }
-inline bool is_transfer(rank_step const& s) { return s.kind != step_kind::compute; }
+inline bool is_transfer(rank_instruction const& s) { return s.kind != instruction_kind::compute; }
 
-/// The cells of a rank, from a row of a table or of communicate()'s steps. Beside transfers the
-/// cells have what PyTorch's executor does not add itself: a wait for each send, after the backward
-/// that shows that the value has arrived or at the end, and the reduction of a stage's gradients
-/// after the last gradient.
+/// The cells of a rank, from a row of a table or of communicate()'s instructions. Beside transfers
+/// the cells have what PyTorch's executor does not add itself: a wait for each send, after the
+/// backward that shows that the value has arrived or at the end, and the reduction of a stage's
+/// gradients after the last gradient.
 class torch_cells {
  public:
   template <class Rows>
   torch_cells(Rows const& rows, int rank) {
     for (int i = 0; i < rows.size(rank); ++i) {
-      auto const& step = rows.at(rank, i);
-      if (is_transfer(step)) {
+      auto const& instruction = rows.at(rank, i);
+      if (is_transfer(instruction)) {
         has_transfers_ = true;
-      } else if (makes_weight_gradient(computed_action(step).kind)) {
-        std::size_t const chunk = std::size_t(computed_action(step).chunk);
+      } else if (makes_weight_gradient(computed_action(instruction).kind)) {
+        std::size_t const chunk = std::size_t(computed_action(instruction).chunk);
         if (last_gradient_.size() <= chunk) last_gradient_.resize(chunk + 1, -1);
         last_gradient_[chunk] = i;
       }
     }
     for (int i = 0; i < rows.size(rank); ++i) {
-      auto const& step = rows.at(rank, i);
-      if (is_transfer(step))
-        add_transfer(step);
-      else if (!computed_action(step).with_next || i + 1 == rows.size(rank))
-        add_action(computed_action(step), i);
+      auto const& instruction = rows.at(rank, i);
+      if (is_transfer(instruction))
+        add_transfer(instruction);
+      else if (!computed_action(instruction).with_next || i + 1 == rows.size(rank))
+        add_action(computed_action(instruction), i);
       else
         i = add_pair(rows, rank, i);
     }
@@ -92,9 +93,9 @@ class torch_cells {
     text_ += cell;
   }
   void add_transfer(action const&) {}
-  void add_transfer(rank_step const& s) {
+  void add_transfer(rank_instruction const& s) {
     add(torch_name(s));
-    if (s.kind != step_kind::send) return;
+    if (s.kind != instruction_kind::send) return;
     char const* const wait = s.of.kind == action_kind::forward ? "WAIT_SEND_F" : "WAIT_SEND_B";
     sent_.push_back({s.of, std::to_string(s.of.chunk) + wait + std::to_string(s.of.micro_batch)});
   }
@@ -118,7 +119,7 @@ class torch_cells {
     return second;
   }
   static bool is_send(action const&) { return false; }
-  static bool is_send(rank_step const& s) { return s.kind == step_kind::send; }
+  static bool is_send(rank_instruction const& s) { return s.kind == instruction_kind::send; }
 
   /// The cells that follow an action: the wait for the send of its chunk's output, and the
   /// reduction of the chunk's gradients.
@@ -147,9 +148,11 @@ class torch_cells {
 
 }  // namespace detail
 
-/// A table, or the steps of communicate(), as CSV text: a line per rank. PyTorch's `_load_csv`
-/// calls a table "compute_only" and steps "compute_comms", and accepts both: waits and reductions
-/// of gradients, which PyTorch's executor needs, stand beside the transfers.
+namespace schedules {
+
+/// A table, or the instructions of communicate(), as CSV text: a line per rank. PyTorch's
+/// `_load_csv` calls a table "compute_only" and instructions "compute_comms", and accepts both:
+/// waits and reductions of gradients, which PyTorch's executor needs, stand beside the transfers.
 ///
 /// law: actions that PyTorch does not have, recomputation and updates, are left out
 template <class Rows>
@@ -165,6 +168,8 @@ struct read_schedule {
   dynamic_table table{0};
   int chunks = 0, micro_batches = 0;
 };
+
+}  // namespace schedules
 
 namespace torch_format {
 
@@ -187,18 +192,21 @@ inline std::string printable(std::string_view text) {
 inline std::string reason_of(finding const& found) {
   std::string const word = printable(found.word);
   switch (found.what) {
-    case csv_fault::none: return {};
-    case csv_fault::no_action: return "expected at least 1 action, found none";
-    case csv_fault::stage_expected: return "expected the number of a stage";
-    case csv_fault::stage_too_large: return "a stage " + word + " is too large";
-    case csv_fault::micro_batch_expected: return "expected the number of a micro-batch";
-    case csv_fault::micro_batch_too_large: return "a micro-batch " + word + " is too large";
-    case csv_fault::goes_on: return "'" + word + "' goes on after its micro-batch";
-    case csv_fault::pair_not_closed: return "'" + word + "' does not end with )OVERLAP_F_B";
-    case csv_fault::quote_not_closed: return "a cell begins with a quote and does not end with one";
-    case csv_fault::no_placement: return "no placement has that number of stages";
-    case csv_fault::wrong_rank: return "the stage cannot be on this rank";
-    case csv_fault::unknown_action: break;
+    case schedules::csv_fault::none: return {};
+    case schedules::csv_fault::no_action: return "expected at least 1 action, found none";
+    case schedules::csv_fault::stage_expected: return "expected the number of a stage";
+    case schedules::csv_fault::stage_too_large: return "a stage " + word + " is too large";
+    case schedules::csv_fault::micro_batch_expected: return "expected the number of a micro-batch";
+    case schedules::csv_fault::micro_batch_too_large:
+      return "a micro-batch " + word + " is too large";
+    case schedules::csv_fault::goes_on: return "'" + word + "' goes on after its micro-batch";
+    case schedules::csv_fault::pair_not_closed:
+      return "'" + word + "' does not end with )OVERLAP_F_B";
+    case schedules::csv_fault::quote_not_closed:
+      return "a cell begins with a quote and does not end with one";
+    case schedules::csv_fault::no_placement: return "no placement has that number of stages";
+    case schedules::csv_fault::wrong_rank: return "the stage cannot be on this rank";
+    case schedules::csv_fault::unknown_action: break;
   }
   std::string all;
   for (known_word const& known : known_words) (all += known.word) += ", ";
@@ -212,7 +220,7 @@ inline std::string reason_of(finding const& found) {
 }
 
 /// Throws a data_error that names the first action whose stage cannot be on its rank.
-[[noreturn]] inline void refuse_stage(std::string_view text, read_schedule const& s,
+[[noreturn]] inline void refuse_stage(std::string_view text, schedules::read_schedule const& s,
                                       best_placement const& best) {
   misplaced_action const found = find_misplaced(text, s.table.ranks(), s.chunks, best);
   if (best.name == nullptr)
@@ -228,12 +236,14 @@ inline std::string reason_of(finding const& found) {
 
 }  // namespace torch_format
 
+namespace schedules {
+
 /// Parses CSV text. Empty cells are idle time and are ignored; a line without actions is a rank
 /// without actions, except at the end of the text. Transfers and waits for transfers are ignored
 /// too, since they follow from the actions, and so are operations on sharded parameters (UNSHARD,
 /// RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD). `(0F1;1B0)OVERLAP_F_B` is a pair. Cells may be in
 /// double quotes, and between them semicolons or tabs, as spreadsheets write them. The schedule is
-/// not validated: call `validate`.
+/// not validated: call `schedules::validate`.
 ///
 /// law:    read_torch_csv(torch_csv(table)) has the same actions in the same order, if the last
 ///         rank has any
@@ -258,5 +268,7 @@ inline read_schedule read_torch_csv(std::string_view text) {
   s.table.where = best.where;
   return s;
 }
+
+}  // namespace schedules
 
 }  // namespace pp

@@ -192,12 +192,12 @@ constexpr void fill_with_blocks(Problem const& problem, Table& table, int stages
 /// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024
 struct VHalf {
   static constexpr char const* name = "v-half";
-  static constexpr placement where = placement::vee;
+  static constexpr schedules::placement where = schedules::placement::vee;
   static constexpr int chunks_per_rank = 2;
   static constexpr bool splits_backward = true;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks, k = p % 2 == 0 ? 3 : 0;
     detail::fill_with_blocks(problem, table, (p + 2) / 2, [=](int i) {
@@ -214,12 +214,12 @@ struct VHalf {
 /// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024
 struct VMin {
   static constexpr char const* name = "v-min";
-  static constexpr placement where = placement::vee;
+  static constexpr schedules::placement where = schedules::placement::vee;
   static constexpr int chunks_per_rank = 2;
   static constexpr bool splits_backward = true;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks, k = p % 3 == 0 ? 2 : 0;
     detail::fill_with_blocks(problem, table, (p + 4) / 3, [=](int i) {

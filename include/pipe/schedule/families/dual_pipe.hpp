@@ -14,12 +14,12 @@ namespace pp {
 namespace detail {
 
 /// The order of a rank over two streams of `each` micro-batches; stream 0 is the one that reaches
-/// the rank first. `half` ranks lie between an end and the turn, and this rank is the `at`-th from
+/// the rank first. `half` ranks lie between an end and the bend, and this rank is the `at`-th from
 /// its end. Calls run(kind, stream, with_next) for the stream's next micro-batch; with_next: the
 /// action is the forward of a pair.
 ///
 /// needs:  each >= 2 half
-/// source: DeepSeek-AI, DualPipe, 2025: its eight steps. On the ranks at the turn the first F of
+/// source: DeepSeek-AI, DualPipe, 2025: its eight steps. On the ranks at the bend the first F of
 ///         the fourth and the backward beside it are no pair: the next rank gets that F earlier.
 template <class Run>
 constexpr void run_dual(int at, int half, int each, Run act) {
@@ -28,7 +28,7 @@ constexpr void run_dual(int at, int half, int each, Run act) {
   auto const pair = [&](int f, int b, bool together = true) {
     act(forward, f, together), run(backward, b);
   };
-  int const inner = half - 1 - at;  // ranks from here to the turn
+  int const inner = half - 1 - at;  // ranks from here to the bend
   for (int i = 0; i < 2 * inner; ++i) run(forward, 0);
   for (int i = 0; i <= at; ++i) run(forward, 0), run(forward, 1);
   for (int i = 0; i < inner; ++i) run(backward_input, 1), run(backward_weight, 1), run(forward, 1);
@@ -37,7 +37,7 @@ constexpr void run_dual(int at, int half, int each, Run act) {
     pair(1, 0);
   }
   for (int i = 0; i < inner; ++i) run(backward, 1), pair(1, 0);
-  // From the middle on Ws are delayed; both streams take turns, beginning with the stream of the
+  // From the middle on Ws are delayed; the streams alternate, beginning with the stream of the
   // first delayed W.
   int const middle = (at + 1) / 2;
   bool const from_1 = at % 2 == 1;
@@ -88,7 +88,7 @@ struct stream_progress {
 /// needs:  P even; M even, at least 2P
 struct DualPipe {
   static constexpr char const* name = "dualpipe";
-  static constexpr placement where = placement::bidirectional;
+  static constexpr schedules::placement where = schedules::placement::bidirectional;
   static constexpr int chunks_per_rank = 2;
   static constexpr bool splits_backward = true;
   static constexpr bool trains = true;
@@ -99,12 +99,12 @@ struct DualPipe {
                ? "needs an even number of micro-batches, at least twice the ranks"
                : nullptr;
   }
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     fill_paired(problem, table, false);
   }
   /// The table, with the authors' pairs if `pairs`.
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill_paired(Problem const& problem, Table& table, bool pairs = true) {
     int const p = problem.ranks, half = p / 2;
     for (int rank = 0; rank < p; ++rank) {
@@ -112,7 +112,7 @@ struct DualPipe {
       detail::stream_progress progress;
       detail::run_dual(
           upper ? p - 1 - rank : rank, half, problem.micro_batches / 2,
-          [&](action_kind kind, int stream, bool with_next) {
+          [&](schedules::action_kind kind, int stream, bool with_next) {
             bool const goes_up = (stream == 1) != upper;
             table.push(rank, {kind, goes_up ? p - 1 - rank : rank,
                               2 * progress.next(kind, stream) + goes_up, 0, with_next && pairs});
@@ -127,7 +127,7 @@ struct DualPipe {
 /// needs:  M at least 2P
 struct DualPipeV {
   static constexpr char const* name = "dualpipe-v";
-  static constexpr placement where = placement::vee;
+  static constexpr schedules::placement where = schedules::placement::vee;
   static constexpr int chunks_per_rank = 2;
   static constexpr bool splits_backward = true;
   static constexpr bool trains = true;
@@ -136,18 +136,18 @@ struct DualPipeV {
     return micro_batches < 2 * ranks ? "needs at least twice as many micro-batches as ranks"
                                      : nullptr;
   }
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     fill_paired(problem, table, false);
   }
   /// The table, with the authors' pairs if `pairs`.
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill_paired(Problem const& problem, Table& table, bool pairs = true) {
     int const p = problem.ranks;
     for (int rank = 0; rank < p; ++rank) {
       detail::stream_progress progress;
       detail::run_dual(rank, p, problem.micro_batches,
-                       [&](action_kind kind, int stream, bool with_next) {
+                       [&](schedules::action_kind kind, int stream, bool with_next) {
                          table.push(rank, {kind, stream == 0 ? rank : 2 * p - 1 - rank,
                                            progress.next(kind, stream), 0, with_next && pairs});
                        });

@@ -13,16 +13,16 @@ namespace pp {
 /// law: with equal times the makespan is (M+P-1) TF; nothing is stored for a backward
 struct ForwardOnly {
   static constexpr char const* name = "forward-only";
-  static constexpr placement where = placement::straight;
+  static constexpr schedules::placement where = schedules::placement::straight;
   static constexpr int chunks_per_rank = 1;
   static constexpr bool splits_backward = false;
   static constexpr bool trains = false;
 
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     for (int rank = 0; rank < problem.ranks; ++rank)
       for (int mb = 0; mb < problem.micro_batches; ++mb)
-        table.push(rank, {action_kind::forward, rank, mb});
+        table.push(rank, {schedules::action_kind::forward, rank, mb});
   }
 };
 

@@ -25,17 +25,17 @@ namespace pp {
 ///   rank 3  ...012345aabbccddeeff......
 struct GPipe {
   static constexpr char const* name = "gpipe";
-  static constexpr placement where = placement::straight;
+  static constexpr schedules::placement where = schedules::placement::straight;
   static constexpr int chunks_per_rank = 1;
   static constexpr bool splits_backward = false;
   static constexpr bool trains = true;
   static constexpr bool replicates = true;
 
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    using enum action_kind;
+    using enum schedules::action_kind;
     for (int chunk = 0; chunk < problem.chunks; ++chunk)
-      for (action_kind kind : {forward, backward})
+      for (schedules::action_kind kind : {forward, backward})
         for (int mb = 0; mb < problem.micro_batches; ++mb)
           table.push(rank_of(table.where, problem.ranks, chunk, mb), {kind, chunk, mb});
   }

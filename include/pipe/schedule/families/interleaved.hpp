@@ -24,8 +24,8 @@ struct grouped_order {
   };
   constexpr visit of(int n, int rank, bool is_forward) const {
     int const round = n % (group * chunks_per_rank) / group;
-    int const turn = is_forward ? round : chunks_per_rank - 1 - round;
-    return visit{turn * ranks + rank, n / (group * chunks_per_rank) * group + n % group};
+    int const local = is_forward ? round : chunks_per_rank - 1 - round;
+    return visit{local * ranks + rank, n / (group * chunks_per_rank) * group + n % group};
   }
 };
 
@@ -74,12 +74,12 @@ constexpr void fill_grouped(Problem const& problem, Table& table, int group, War
 template <int V, int Group = 0>
 struct Interleaved {
   static constexpr char const* name = "interleaved";
-  static constexpr placement where = placement::loop;
+  static constexpr schedules::placement where = schedules::placement::loop;
   static constexpr int chunks_per_rank = V;
   static constexpr bool splits_backward = false;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks, v = problem.chunks / p, group = Group > 0 ? Group : p;
     detail::fill_grouped(problem, table, group,
@@ -96,12 +96,12 @@ struct Interleaved {
 template <int V>
 struct GroupedInterleaved {
   static constexpr char const* name = "grouped-interleaved";
-  static constexpr placement where = placement::loop;
+  static constexpr schedules::placement where = schedules::placement::loop;
   static constexpr int chunks_per_rank = V;
   static constexpr bool splits_backward = false;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks, v = problem.chunks / p;
     detail::fill_grouped(problem, table, p, [=](int rank) { return (v - 1) * p + p - 1 - rank; });
@@ -125,21 +125,21 @@ struct GroupedInterleaved {
 template <int V>
 struct LoopedBFS {
   static constexpr char const* name = "looped-bfs";
-  static constexpr placement where = placement::loop;
+  static constexpr schedules::placement where = schedules::placement::loop;
   static constexpr int chunks_per_rank = V;
   static constexpr bool splits_backward = false;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks, v = problem.chunks / p;
     for (int rank = 0; rank < p; ++rank) {
       for (int i = 0; i < v; ++i)
         for (int mb = 0; mb < problem.micro_batches; ++mb)
-          table.push(rank, {action_kind::forward, i * p + rank, mb});
+          table.push(rank, {schedules::action_kind::forward, i * p + rank, mb});
       for (int i = v - 1; i >= 0; --i)
         for (int mb = 0; mb < problem.micro_batches; ++mb)
-          table.push(rank, {action_kind::backward, i * p + rank, mb});
+          table.push(rank, {schedules::action_kind::backward, i * p + rank, mb});
     }
   }
 };

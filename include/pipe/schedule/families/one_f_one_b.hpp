@@ -50,13 +50,13 @@ constexpr void alternate(Problem const& problem, Table& table, int times) {
 ///   rank 3  ...0aa1bb2cc3dd4ee5ff......
 struct OneFOneB {
   static constexpr char const* name = "1f1b";
-  static constexpr placement where = placement::straight;
+  static constexpr schedules::placement where = schedules::placement::straight;
   static constexpr int chunks_per_rank = 1;
   static constexpr bool splits_backward = false;
   static constexpr bool trains = true;
   static constexpr bool replicates = true;
 
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     detail::alternate(problem, table, 1);
   }

@@ -41,7 +41,7 @@ constexpr void pair_up(Table& table) {
 /// needs:  S has no R: RecomputeAhead<Paired<S>>, not the other way round
 /// law:    losses, gradients and updates have the bits of S
 /// source: DeepSeek-AI, DualPipe, 2025; Megatron-Core: combined 1F1B
-template <schedule_policy S, int HiddenPercent = 0>
+template <schedules::schedule_policy S, int HiddenPercent = 0>
   requires(HiddenPercent >= 0 && HiddenPercent <= 100 &&
            detail::overlap_of<S>() == detail::step_overlap::none && !detail::recomputes_ahead<S>())
 struct Paired : S {
@@ -49,10 +49,10 @@ struct Paired : S {
   static constexpr int hidden_percent = HiddenPercent;
   /// A pair counts twice, as compilers take twice the steps for it.
   static constexpr bool fits_a_constant(int ranks, int micro_batches) {
-    return pp::fits_a_constant<S>(ranks, 2 * micro_batches);
+    return pp::schedules::fits_a_constant<S>(ranks, 2 * micro_batches);
   }
 
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     if constexpr (requires { S::fill_paired(problem, table); }) {
       S::fill_paired(problem, table);

@@ -3,8 +3,8 @@
 // PipeDream and its relatives: a micro-batch in flight during an update goes on with the weights of
 // before, or with newer weights. In a table, the micro-batches of the problem are those of a whole
 // run of several mini-batches, and MiniBatch says how many of them make an update. In a Pipeline
-// MicroBatches, of all leaves of SumIn, make an update, and the run goes on as long as there are
-// mini-batches: see Pipeline::train.
+// MicroBatches, of all accumulations of GradientAccumulation, make an update, and the run goes on
+// as long as there are mini-batches: see Pipeline::train.
 #pragma once
 
 #include <pipe/schedule/families/one_f_one_b.hpp>
@@ -30,7 +30,7 @@ struct PipeDream : detail::unflushed<PipeDream<VerticalSync, MiniBatch>> {
   }
   static constexpr int drift(int, int) { return 0; }
 
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     PipeDream::fill_run(problem, table, MiniBatch);
   }
@@ -63,7 +63,7 @@ struct PipeDream2BW : detail::unflushed<PipeDream2BW<MiniBatch>> {
   static constexpr char const* refuses(int ranks, int) {
     return MiniBatch > 0 ? refuses_mini_batch(ranks, MiniBatch) : nullptr;
   }
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     PipeDream2BW::fill_run(problem, table, MiniBatch > 0 ? MiniBatch : problem.ranks);
   }
@@ -89,7 +89,7 @@ struct PACI : detail::unflushed<PACI<MiniBatch, Predicts>> {
   static constexpr bool predicts = Predicts;
 
   static constexpr int version(detail::version_question const& q) {
-    int const behind = q.kind == action_kind::forward ? q.ahead : 0;
+    int const behind = q.kind == schedules::action_kind::forward ? q.ahead : 0;
     return detail::floor_divided(q.micro_batch - behind, q.mini_batch);
   }
   /// The most updates between a forward and its backward.
@@ -97,7 +97,7 @@ struct PACI : detail::unflushed<PACI<MiniBatch, Predicts>> {
     return (ranks - 1 + mini_batch - 1) / mini_batch;
   }
 
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     PACI::fill_run(problem, table, MiniBatch > 0 ? MiniBatch : problem.ranks);
   }

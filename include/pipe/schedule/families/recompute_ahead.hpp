@@ -34,6 +34,8 @@ constexpr void insert_recomputes_of(From const& from, Table& to, Recomputes cons
 
 }  // namespace detail
 
+namespace schedules {
+
 /// Copies a table with R directly before each B or BW of a chunk, or before the pair that has the B
 /// or BW: R begins when the rank is free, and the backward when the gradient is there. A chunk
 /// whose backwards all follow their forwards directly has no R: its values are read next, so
@@ -52,6 +54,8 @@ constexpr void insert_recomputes(Problem const& problem, From const& from, Table
         from, c, detail::bit(backward) | detail::bit(backward_input));
   detail::insert_recomputes_of(from, to, [&](int chunk) { return recomputes.item[chunk]; });
 }
+
+}  // namespace schedules
 
 namespace detail {
 
@@ -129,7 +133,7 @@ struct recomputing<S> : S {
 /// law:    losses, norms and parameters have the bits of S
 /// cost:   recomputed values have memory of their own in each stage, as B cannot share it
 /// source: Liu et al., Mario: Near Zero-cost Activation Checkpointing in Pipeline Parallelism, 2025
-template <schedule_policy S = OneFOneB>
+template <schedules::schedule_policy S = OneFOneB>
   requires(S::trains && detail::overlap_of<S>() != detail::step_overlap::confirmed &&
            detail::keeps_version_for_backward<S>() && !detail::recomputes_ahead<S>())
 struct RecomputeAhead : detail::recomputing<S> {

@@ -14,6 +14,8 @@
 
 namespace pp {
 
+namespace schedules {
+
 /// The problem of `steps` steps: `steps` times the micro-batches.
 template <pipeline_problem Problem>
 constexpr Problem repeated(Problem problem, int steps) {
@@ -22,20 +24,23 @@ constexpr Problem repeated(Problem problem, int steps) {
 }
 
 /// `steps` steps of a table, one after the other without a barrier: each rank begins the next step
-/// right after its last action of this step. A step is a run of the table for each of its leaves.
-/// Micro-batches and versions of weights are numbered throughout, and if the table trains, each
-/// step ends with the updates of the rank's chunks.
+/// right after its last action of this step. A step is a run of the table for each of its
+/// accumulations. Micro-batches and versions of weights are numbered throughout, and if the table
+/// trains, each step ends with the updates of the rank's chunks.
 ///
-/// law:    if validate(problem, table), then validate(repeated(problem, steps * leaves), this)
-/// throws: pp::error if `steps` or `leaves` < 1, the table has several mini-batches, holders of a
-///         chunk would change from step to step, or the result would have more than most_actions
+/// law:    if validate(problem, table), then validate(repeated(problem, steps * accumulations),
+///         this)
+/// throws: pp::error if `steps` or `accumulations` < 1, the table has several mini-batches, holders
+///         of a chunk would change from step to step, or the result would have more than
+///         most_actions
 template <pipeline_problem Problem, detail::action_table Table>
-auto repeated(Problem const& problem, Table const& table, int steps, int leaves = 1) {
+auto repeated(Problem const& problem, Table const& table, int steps, int accumulations = 1) {
   using detail::holders, detail::throw_error;
   detail::require_actions(problem, table, detail::unbounded_slots{});
   int const ranks = problem.ranks, m = problem.micro_batches;
   if (steps < 1) throw_error<error>({"repeated steps: expected at least 1, got ", steps});
-  if (leaves < 1) throw_error<error>({"leaves of a step: expected at least 1, got ", leaves});
+  if (accumulations < 1)
+    throw_error<error>({"accumulations of a step: expected at least 1, got ", accumulations});
   if (table.mini_batch > 0)
     throw_error<error>({"repeated steps: expected a table of one step, got a run"});
   for (int c = 0; c < problem.chunks; ++c)
@@ -43,7 +48,7 @@ auto repeated(Problem const& problem, Table const& table, int steps, int leaves 
       throw_error<error>({"repeated steps: expected a multiple of ", n, " micro-batches, as chunk ",
                           c, " is on ", n, " ranks, got ", m});
   long const actions = detail::count_actions(table) + holders(table.where, problem.chunks);
-  int const runs = steps * leaves, of_step = leaves * m;
+  int const runs = steps * accumulations, of_step = accumulations * m;
   if (actions * runs > most_actions || long(m) * problem.chunks * runs > most_actions)
     throw_error<error>({"repeated steps: ", runs, " steps of ", actions,
                         " actions exceed the limit of ", most_actions, " actions"});
@@ -53,7 +58,7 @@ auto repeated(Problem const& problem, Table const& table, int steps, int leaves 
   run.mini_batch = table.trains ? of_step : 0;
   run.drift = table.drift;
   for (int n = 0; n < runs; ++n) {
-    int const step = n / leaves, end = (n + 1) * m;
+    int const step = n / accumulations, end = (n + 1) * m;
     for (int rank = 0; rank < ranks; ++rank)
       for (int i = 0; i < table.size(rank); ++i) {
         action a = table.at(rank, i);
@@ -68,5 +73,7 @@ auto repeated(Problem const& problem, Table const& table, int steps, int leaves 
   }
   return run;
 }
+
+}  // namespace schedules
 
 }  // namespace pp

@@ -43,7 +43,7 @@ concept takes_objective = requires(problem<> const& question, static_table<1, 8>
 /// law:    losses, norms, parameters and states have the bits of S with a barrier
 /// cost:   memory for a second copy of weights and optimizer state
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 4 (post-validation)
-template <schedule_policy S = OneFOneB>
+template <schedules::schedule_policy S = OneFOneB>
 struct Steady : S {
   static constexpr char const* name = detail::name_composed_of<detail::steady_prefix, S>.text;
   using flushed = std::conditional_t<detail::takes_objective<S>, detail::ordered_by_period<S>, S>;

@@ -13,6 +13,8 @@
 
 namespace pp {
 
+namespace schedules {
+
 /// The reasons why a text is no schedule in PyTorch's format.
 enum class csv_fault : unsigned char {
   none,
@@ -29,6 +31,8 @@ enum class csv_fault : unsigned char {
   wrong_rank              ///< a stage on a rank where the best placement does not have it
 };
 
+}  // namespace schedules
+
 namespace torch_format {
 
 /// A place in the text, counted from 1.
@@ -38,10 +42,10 @@ struct place {
 
 /// The first fault of a text, or none. word: the part of the text that is wrong
 struct finding {
-  csv_fault what = csv_fault::none;
+  schedules::csv_fault what = schedules::csv_fault::none;
   place at{};
   std::string_view word{};
-  constexpr bool ok() const { return what == csv_fault::none; }
+  constexpr bool ok() const { return what == schedules::csv_fault::none; }
 };
 
 /// Limits on the numbers of a text, so that a short hostile text cannot ask for much memory.
@@ -51,13 +55,13 @@ inline constexpr int most_chunks = 1 << 20, most_micro_batches = 1 << 24;
 /// and waits for transfers, which follow from the actions, or are about sharded parameters
 struct known_word {
   std::string_view word;
-  action_kind kind = action_kind::forward;
+  schedules::action_kind kind = schedules::action_kind::forward;
   bool is_compute = false, has_micro_batch = true;
 };
-inline constexpr known_word known_words[] = {{"F", action_kind::forward, true},
-                                             {"B", action_kind::backward, true},
-                                             {"I", action_kind::backward_input, true},
-                                             {"W", action_kind::backward_weight, true},
+inline constexpr known_word known_words[] = {{"F", schedules::action_kind::forward, true},
+                                             {"B", schedules::action_kind::backward, true},
+                                             {"I", schedules::action_kind::backward_input, true},
+                                             {"W", schedules::action_kind::backward_weight, true},
                                              {"SEND_F"},
                                              {"RECV_F"},
                                              {"SEND_B"},
@@ -128,7 +132,7 @@ class scanner {
 
   /// Records a fault at `from`, with the text up to the end of its part of the cell, or of the
   /// cell.
-  constexpr bool refuse(csv_fault what, char const* from, bool whole_cell = false) {
+  constexpr bool refuse(schedules::csv_fault what, char const* from, bool whole_cell = false) {
     char const* to = from;
     auto const ends = [&](char c) {
       if (c == '\n' || c == '\r' || c == '"') return true;
@@ -143,7 +147,8 @@ class scanner {
 
   /// Reads a number in [0, most); -1 after a fault, which names the text from `from` on. Once a
   /// number is too large its further digits are passed over, so that nothing overflows.
-  constexpr int read_number(int most, csv_fault missing, csv_fault too_large, char const* from) {
+  constexpr int read_number(int most, schedules::csv_fault missing, schedules::csv_fault too_large,
+                            char const* from) {
     char const* const first = next_;
     long value = 0;
     for (; next_ != end_ && *next_ >= '0' && *next_ <= '9'; ++next_)
@@ -160,22 +165,22 @@ class scanner {
   /// fault.
   constexpr bool read_action() {
     char const* const from = next_;
-    int const chunk =
-        read_number(most_chunks, csv_fault::stage_expected, csv_fault::stage_too_large, from);
+    int const chunk = read_number(most_chunks, schedules::csv_fault::stage_expected,
+                                  schedules::csv_fault::stage_too_large, from);
     if (chunk < 0) return false;
     char const* const letters = next_;
     while (next_ != end_ && ((*next_ >= 'A' && *next_ <= 'Z') || *next_ == '_')) ++next_;
     std::string_view const word(letters, std::size_t(next_ - letters));
     known_word const* const known = find_word(word);
-    if (known == nullptr) return refuse(csv_fault::unknown_action, from);
+    if (known == nullptr) return refuse(schedules::csv_fault::unknown_action, from);
     int micro_batch = 0;
     if (known->has_micro_batch || !ends_part()) {
-      micro_batch = read_number(most_micro_batches, csv_fault::micro_batch_expected,
-                                csv_fault::micro_batch_too_large, from);
+      micro_batch = read_number(most_micro_batches, schedules::csv_fault::micro_batch_expected,
+                                schedules::csv_fault::micro_batch_too_large, from);
       if (micro_batch < 0) return false;
     }
     skip_spaces();
-    if (!ends_part()) return refuse(csv_fault::goes_on, from);
+    if (!ends_part()) return refuse(schedules::csv_fault::goes_on, from);
     if (known->is_compute) add({known->kind, chunk, micro_batch}, at(from));
     return true;
   }
@@ -188,7 +193,7 @@ class scanner {
   }
 
   /// Adds an action of the cell: the first two wait for the end of the cell.
-  constexpr void add(action const& a, place where) {
+  constexpr void add(schedules::action const& a, place where) {
     if (count_ < 2) {
       of_cell_[count_] = a;
       place_of_[count_++] = where;
@@ -203,7 +208,7 @@ class scanner {
   constexpr void use_cell(bool are_all = false) {
     if (count_ == 2 && are_all) {
       if (detail::makes_pair(of_cell_[1], of_cell_[0])) {
-        action const backward = of_cell_[0];
+        schedules::action const backward = of_cell_[0];
         place const where = place_of_[0];
         of_cell_[0] = of_cell_[1];
         place_of_[0] = place_of_[1];
@@ -223,17 +228,17 @@ class scanner {
     char const* close = next_;
     while (close != end_ && *close != ')' && *close != '\n' && *close != '\r') ++close;
     if (std::string_view(close, std::size_t(end_ - close)).substr(0, ending.size()) != ending)
-      return refuse(csv_fault::pair_not_closed, from, true);
+      return refuse(schedules::csv_fault::pair_not_closed, from, true);
     do {
       ++next_;
       skip_spaces();
       if (!read_action()) return false;
     } while (is_next(';'));
-    if (next_ != close) return refuse(csv_fault::pair_not_closed, from, true);
+    if (next_ != close) return refuse(schedules::csv_fault::pair_not_closed, from, true);
     next_ += ending.size();
     is_pair_ = false;
     skip_spaces();
-    return ends_part() || refuse(csv_fault::pair_not_closed, from, true);
+    return ends_part() || refuse(schedules::csv_fault::pair_not_closed, from, true);
   }
 
   /// Reads a cell, which may be quoted: an action, a pair or nothing. Lines since the last one with
@@ -251,11 +256,11 @@ class scanner {
     for (; !is_empty && ranks_ < number_; ++ranks_) new_rank_();
     if (!is_empty && !(is_next('(') ? read_pair() : read_action())) return;
     if (is_quoted_) {
-      if (!is_next('"')) return void(refuse(csv_fault::quote_not_closed, from));
+      if (!is_next('"')) return void(refuse(schedules::csv_fault::quote_not_closed, from));
       ++next_;
       is_quoted_ = false;
       skip_spaces();
-      if (!ends_part()) return void(refuse(csv_fault::quote_not_closed, from));
+      if (!ends_part()) return void(refuse(schedules::csv_fault::quote_not_closed, from));
     }
     use_cell(true);
   }
@@ -265,7 +270,7 @@ class scanner {
   Use use_;
   int number_, ranks_;  // the line's number; the number of lines that new_rank_ knows
   bool is_quoted_ = false, is_pair_ = false;
-  action of_cell_[2]{};
+  schedules::action of_cell_[2]{};
   place place_of_[2]{};
   int count_ = 0;  // 3: more than two actions, which are no pair
   finding found_{};
@@ -280,18 +285,19 @@ constexpr finding scan(std::string_view text, NewRank new_rank, Use use, int num
 
 /// The placements that a text may have; a text does not name its placement.
 struct named_placement {
-  placement where;
+  schedules::placement where;
   char const* name;
 };
-inline constexpr named_placement placements[] = {{placement::straight, "straight"},
-                                                 {placement::loop, "loop"},
-                                                 {placement::vee, "vee"},
-                                                 {placement::bidirectional, "bidirectional"}};
+inline constexpr named_placement placements[] = {
+    {schedules::placement::straight, "straight"},
+    {schedules::placement::loop, "loop"},
+    {schedules::placement::vee, "vee"},
+    {schedules::placement::bidirectional, "bidirectional"}};
 
 /// The placement with the fewest actions on a wrong rank, and the number of those actions; no name
 /// if no placement has this number of stages.
 struct best_placement {
-  placement where = placement::straight;
+  schedules::placement where = schedules::placement::straight;
   char const* name = nullptr;
   long misplaced = 0;
 };
@@ -306,7 +312,7 @@ constexpr best_placement placement_of(Rows const& rows, int chunks) {
     long misplaced = 0;
     for (int rank = 0; rank < ranks; ++rank)
       for (int i = 0; i < rows.size(rank); ++i) {
-        action const& a = rows.at(rank, i);
+        schedules::action const& a = rows.at(rank, i);
         misplaced += rank_of(tried.where, ranks, a.chunk, a.micro_batch) != rank;
       }
     if (best.name == nullptr || misplaced < best.misplaced)
@@ -321,7 +327,7 @@ constexpr best_placement placement_of(Rows const& rows, int chunks) {
 struct misplaced_action {
   place at{};
   int rank = -1;
-  action which{};
+  schedules::action which{};
 };
 /// The first misplaced action, sought in the text once more, as tables do not keep the places of
 /// their actions.
@@ -333,7 +339,7 @@ constexpr misplaced_action find_misplaced(std::string_view text, int ranks, int 
   int rank = -1;
   scan(
       text, [&] { ++rank; },
-      [&](action const& a, place at) {
+      [&](schedules::action const& a, place at) {
         if (found.rank < 0 &&
             (best.name == nullptr ? a.chunk == chunks - 1
                                   : rank_of(best.where, ranks, a.chunk, a.micro_batch) != rank))

@@ -7,6 +7,8 @@
 
 namespace pp {
 
+namespace schedules {
+
 /// The clock of virtual workers. A wave is one or more steps of a worker, after which the worker
 /// sends its change of the weights to all others; waves are numbered by the clock, from 0 on.
 ///
@@ -36,5 +38,11 @@ struct wave_clock {
   /// early.
   constexpr int kept() const { return distance + 1; }
 };
+
+}  // namespace schedules
+
+namespace detail {
+using namespace schedules;
+}  // namespace detail
 
 }  // namespace pp

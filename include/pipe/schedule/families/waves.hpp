@@ -17,8 +17,8 @@ template <pipeline_problem Problem>
 constexpr auto backward_first(Problem const& problem) {
   return [chunks = long(problem.chunks),
           micro_batches = long(problem.micro_batches)](action const& a) {
-    long const turn = a.micro_batch * chunks + (chunks - 1 - a.chunk);
-    return a.kind == action_kind::forward ? chunks * micro_batches + turn : turn;
+    long const place = a.micro_batch * chunks + (chunks - 1 - a.chunk);
+    return a.kind == action_kind::forward ? chunks * micro_batches + place : place;
   };
 }
 
@@ -33,7 +33,7 @@ constexpr auto backward_first(Problem const& problem) {
 /// source: Li and Hoefler, Chimera, 2021
 struct Chimera {
   static constexpr char const* name = "chimera";
-  static constexpr placement where = placement::bidirectional;
+  static constexpr schedules::placement where = schedules::placement::bidirectional;
   static constexpr int chunks_per_rank = 2;
   static constexpr bool splits_backward = false;
   static constexpr bool trains = true;
@@ -41,13 +41,13 @@ struct Chimera {
   static constexpr char const* refuses(int ranks, int) {
     return ranks % 2 == 0 ? nullptr : "needs an even number of ranks";
   }
-  template <pipeline_problem Problem, class Table>
+  template <schedules::pipeline_problem Problem, class Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks;
-    list_schedule(problem, table, detail::backward_first(problem),
-                  [=](action const& a, int in_flight) {
-                    return in_flight < p / 2 && in_flight < p - a.chunk;
-                  });
+    schedules::list_schedule(problem, table, detail::backward_first(problem),
+                             [=](schedules::action const& a, int in_flight) {
+                               return in_flight < p / 2 && in_flight < p - a.chunk;
+                             });
   }
 };
 
@@ -83,7 +83,7 @@ struct in_twos {
 struct ChimeraDoubled : Chimera {
   static constexpr char const* name = "chimera-doubled";
 
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     Problem units = problem;
     units.micro_batches = (problem.micro_batches + 3) / 4 * 2;
@@ -108,22 +108,23 @@ struct ChimeraDoubled : Chimera {
 template <int Waves = 1>
 struct Hanayo {
   static constexpr char const* name = "hanayo";
-  static constexpr placement where = placement::vee;
+  static constexpr schedules::placement where = schedules::placement::vee;
   static constexpr int chunks_per_rank = 2 * Waves;
   static constexpr bool splits_backward = false;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem>
+  template <schedules::pipeline_problem Problem>
   static constexpr char const* refuses(Problem const& problem) {
     return problem.chunks % (2 * problem.ranks) == 0
                ? nullptr
                : "needs an even number of chunks per rank: a wave runs down the ranks and back up";
   }
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks;
-    list_schedule(problem, table, detail::backward_first(problem),
-                  [=](action const&, int in_flight) { return in_flight < p; });
+    schedules::list_schedule(
+        problem, table, detail::backward_first(problem),
+        [=](schedules::action const&, int in_flight) { return in_flight < p; });
   }
 };
 

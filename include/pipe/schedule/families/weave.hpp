@@ -19,6 +19,8 @@ enum class gap_rule : unsigned char { long_enough, any };
 
 }  // namespace detail
 
+namespace schedules {
+
 /// Fills `table` with the rows of `fixed`, which has every F and B, and with all Ws, on each rank
 /// in the order of its Bs. limit(rank) is the memory above which no F begins while a W can free
 /// memory.
@@ -97,5 +99,7 @@ constexpr void weave(Problem const& problem, Fixed const& fixed, Table& table, L
     }
   }
 }
+
+}  // namespace schedules
 
 }  // namespace pp

@@ -24,19 +24,19 @@ namespace pp {
 ///   rank 3  ...00112233aA4aA4bB5bB5cC6cC6dDdeeffggDEFGEFG
 struct ZeroBubbleV {
   static constexpr char const* name = "zb-v";
-  static constexpr placement where = placement::vee;
+  static constexpr schedules::placement where = schedules::placement::vee;
   static constexpr int chunks_per_rank = 2;
   static constexpr bool splits_backward = true;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    using enum action_kind;
+    using enum schedules::action_kind;
     int const p = problem.ranks, m = problem.micro_batches, padded = m < 2 * p - 1 ? 2 * p - 1 : m;
     for (int rank = 0; rank < p; ++rank) {
       int const chunk[2] = {rank, 2 * p - 1 - rank};  // on the way down and on the way up
       int done[2][3]{};                               // by chunk: F, B, W
-      auto const run = [&](action_kind kind, int which) {
+      auto const run = [&](schedules::action_kind kind, int which) {
         int const column = kind == forward ? 0 : kind == backward_input ? 1 : 2;
         int const mb = done[which][column]++;
         if (mb < m) table.push(rank, {kind, chunk[which], mb});

@@ -46,12 +46,12 @@ constexpr void fill_zero_bubble(Problem const& problem, Table& table) {
 ///   rank 3  ...0a1b2c3dA4eB5fCDEF
 struct ZeroBubbleH1 {
   static constexpr char const* name = "zb-h1";
-  static constexpr placement where = placement::straight;
+  static constexpr schedules::placement where = schedules::placement::straight;
   static constexpr int chunks_per_rank = 1;
   static constexpr bool splits_backward = true;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     detail::fill_zero_bubble<1>(problem, table);
   }
@@ -69,12 +69,12 @@ struct ZeroBubbleH1 {
 ///   rank 3  ...0a1b2c3d4e5f6gABCDEFG
 struct ZeroBubbleH2 {
   static constexpr char const* name = "zb-h2";
-  static constexpr placement where = placement::straight;
+  static constexpr schedules::placement where = schedules::placement::straight;
   static constexpr int chunks_per_rank = 1;
   static constexpr bool splits_backward = true;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     detail::fill_zero_bubble<2>(problem, table);
   }

@@ -12,6 +12,8 @@
 
 namespace pp {
 
+namespace schedules {
+
 /// The times of a table and their lower bounds. Under a memory limit the floor still holds, though
 /// perhaps no schedule reaches it.
 struct certificate {
@@ -52,14 +54,17 @@ constexpr long memory_of_1f1b(Problem const& problem, placement where) {
   return p * most;
 }
 
+}  // namespace schedules
+
 /// The best order found within Numerator/Denominator of the memory of 1F1B, or within the problem's
 /// own limit where it has one. Numerator 0: no limit but the problem's.
 ///
 /// note: the default objective is the stage-local span, the papers' measure. For steps with a
 ///       barrier take objective::makespan. Where steps overlap, Steady<Searched<...>> takes
 ///       objective::period, whatever Want is
-template <int Numerator = 0, int Denominator = 1, placement Where = placement::straight,
-          objective Want = objective::stage_local_span,
+template <int Numerator = 0, int Denominator = 1,
+          schedules::placement Where = schedules::placement::straight,
+          schedules::objective Want = schedules::objective::stage_local_span,
           long Effort = detail::search_options::usual_effort>
 struct Searched {
   static_assert(Numerator >= 0 && Denominator > 0,
@@ -67,16 +72,17 @@ struct Searched {
   static_assert(replicas(Where) == 1, "a search is for placements that hold every chunk once");
 
   static constexpr char const* name = "searched";
-  static constexpr placement where = Where;
-  static constexpr int chunks_per_rank = Where == placement::straight ? 1 : 2;
+  static constexpr schedules::placement where = Where;
+  static constexpr int chunks_per_rank = Where == schedules::placement::straight ? 1 : 2;
   static constexpr bool splits_backward = true;
   static constexpr bool trains = true;
 
-  template <pipeline_problem Problem>
+  template <schedules::pipeline_problem Problem>
   static constexpr detail::search_options options(Problem const& problem) {
     long const limit = problem.limit > 0 ? problem.limit
-                       : Numerator > 0   ? memory_of_1f1b(problem, where) * Numerator / Denominator
-                                         : detail::search_options::no_limit;
+                       : Numerator > 0
+                           ? schedules::memory_of_1f1b(problem, where) * Numerator / Denominator
+                           : detail::search_options::no_limit;
     return detail::search_options{Want, limit, Effort};
   }
 
@@ -87,18 +93,19 @@ struct Searched {
   }
 
   /// The reason why a problem has no solution, or null.
-  template <pipeline_problem Problem>
+  template <schedules::pipeline_problem Problem>
   static constexpr char const* refuses(Problem const& problem) {
     return detail::planner<Problem>(problem, where, options(problem).limit).possible()
                ? nullptr
                : "not even one micro-batch fits into the memory limit";
   }
 
-  template <objective Minimised = Want, pipeline_problem Problem, detail::action_table Table>
+  template <schedules::objective Minimised = Want, schedules::pipeline_problem Problem,
+            detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     detail::search_options minimising = options(problem);
     minimising.want = Minimised;
-    if constexpr (Minimised == objective::period)
+    if constexpr (Minimised == schedules::objective::period)
       detail::search_by_period(problem, table, minimising);
     else
       detail::search(problem, table, minimising);

@@ -11,21 +11,21 @@
 namespace pp::detail {
 
 /// A block in which micro-batches come down the ranks slowly and go up at once: from a rank to the
-/// next, F on the way down is `steep` slots later on the first `turn` ranks and `flat` slots on the
+/// next, F on the way down is `steep` slots later on the first `bend` ranks and `flat` slots on the
 /// others, and so is B on the way up; an action on the way back is one slot after that of the next
 /// rank.
 ///
-/// needs: 0 < turn <= ranks
+/// needs: 0 < bend <= ranks
 struct sloped_block {
-  int ranks, steep, flat, turn;
+  int ranks, steep, flat, bend;
   /// The slots on rank 0 of F up, B up and B down, modulo 6; the slot of F down is 0.
   int due[3];
 
   /// The slot of F down on a rank.
   constexpr int down(int rank) const {
-    return rank < turn ? steep * rank : steep * (turn - 1) + flat * (rank - turn + 1);
+    return rank < bend ? steep * rank : steep * (bend - 1) + flat * (rank - bend + 1);
   }
-  /// The time of a micro-batch of rank 0 in both of its chunks, but for the waits at both turns.
+  /// The time of a micro-batch of rank 0 in both of its chunks, but for the waits at both bends.
   constexpr int lifetime() const { return 2 * (down(ranks - 1) + ranks - 1); }
   /// Whether no two actions of a rank have the same slot modulo 6.
   constexpr bool is_possible() const {
@@ -61,12 +61,12 @@ struct sloped_block {
 template <class Use>
 constexpr void for_each_sloped_block(int ranks, int chunks, Use use) {
   constexpr int period = block_slots::period;
-  // Waits at the turns, and W, take two to five chunks more than the lifetime says.
+  // Waits at the bends, and W, take two to five chunks more than the lifetime says.
   for (int lifetime = period * (chunks - 2); lifetime >= period * (chunks - 5); lifetime -= 2)
     for (int steep = 1; steep < period; ++steep)
       for (int flat = 1; flat <= steep; ++flat)
-        for (int turn = steep == flat ? ranks : 1; turn < ranks + (steep == flat); ++turn) {
-          auto block = sloped_block{ranks, steep, flat, turn, {}};
+        for (int bend = steep == flat ? ranks : 1; bend < ranks + (steep == flat); ++bend) {
+          auto block = sloped_block{ranks, steep, flat, bend, {}};
           if (block.lifetime() != lifetime) continue;
           for (int a = 1; a < period; ++a)
             for (int b = 1; b < period; ++b)

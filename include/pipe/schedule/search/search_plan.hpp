@@ -99,8 +99,8 @@ struct planner {
   constexpr void pace(plan& x, int leg, int quarters) const {
     int const p = problem.ranks;
     for (int step = leg * p; step < (leg + 1) * p; ++step) {
-      bool const turns = step % p == p - 1;
-      x.gap.item[step] = turns ? natural.item[step] : natural.item[step] * quarters / 4;
+      bool const bends = step % p == p - 1;
+      x.gap.item[step] = bends ? natural.item[step] : natural.item[step] * quarters / 4;
     }
   }
 

@@ -20,7 +20,7 @@ class averages {
   template <class Engine>
   void swap(parameter_memory<Engine> const& parameters) {
     parameters.for_each_chunk([](char* memory, chunk_description const& chunk) {
-      for (long i = 0; i < chunk.trained_bytes; ++i)
+      for (long i = 0; i < chunk.sizes.trained; ++i)
         std::swap(memory[chunk.values + i], memory[chunk.average + i]);
     });
     are_in_ = !are_in_;

@@ -43,8 +43,8 @@ struct fault_place {
   /// chunks, and 2^18 launches in each.
   long order() const {
     constexpr long chunks = 1L << 13, launches = 1L << 18;
-    long const turn = forward ? chunk : chunks - 1 - chunk;
-    return ((2L * micro_batch + (forward ? 0 : 1)) * chunks + turn) * launches + launch;
+    long const position = forward ? chunk : chunks - 1 - chunk;
+    return ((2L * micro_batch + (forward ? 0 : 1)) * chunks + position) * launches + launch;
   }
 };
 
@@ -134,15 +134,24 @@ template <class Engine>
   throw not_finite(f.text);
 }
 
+/// An array of the batch: values[samples * per_sample] of input number `input`, or of the labels,
+/// whose number follows that of the last input.
+struct given_array {
+  batch_part of;
+  int input;
+  void const* values;
+  long per_sample;
+};
+
 /// Looks for a value that is not finite in an array of the batch, unless there is a finding. here:
 /// the part of the batch that this process has run; of a prefetched batch the process has no more
-///
-/// shape: values[samples * per_sample], of input number `input`, or of the labels after the last
 template <class T, class Engine>
-[[gnu::cold]] void find_given(finding& f, rejection const& r, batch_part of, int input,
-                              void const* values, long per_sample, job const& j,
+[[gnu::cold]] void find_given(finding& f, rejection const& r, given_array given, job const& j,
                               [[maybe_unused]] job const& here, [[maybe_unused]] Engine& engine) {
   if (f.order != LONG_MAX) return;
+  batch_part const of = given.of;
+  long const per_sample = given.per_sample;
+  void const* values = given.values;
   long count = j.batch.samples * per_sample, before = 0;
   std::vector<T> downloaded;
   if constexpr (requires { engine.download(downloaded.data(), values, count); })
@@ -151,7 +160,7 @@ template <class T, class Engine>
         downloaded.resize(std::size_t(count));
         engine.download(downloaded.data(), values, count * long(sizeof(T)));
       } else {
-        downloaded = engine.staged(input, here.batch.samples);
+        downloaded = engine.staged(given.input, here.batch.samples);
         if (downloaded.empty()) return;
         count = here.batch.samples * per_sample;
         before = (here.part.first_sample - j.part.first_sample) * per_sample;
@@ -162,7 +171,7 @@ template <class T, class Engine>
   long const i = first_not_finite(x, count);
   if (i == count) return;
   long const position = before + i;
-  f.order = (long(input) << 40) + position;
+  f.order = (long(given.input) << 40) + position;
   f.text = sentence({"step ", r.step, " rejected", r.with, ": ", of.what, of.quote(), of.name,
                      of.quote(), ": ", double(x[i]), " at position ", position, " (sample ",
                      position / per_sample, ")"})
@@ -237,16 +246,19 @@ template <class M, class T, class Engine, class Run>
   [&]<int... Is>(std::integer_sequence<int, Is...>) {
     ((model_tables<M>::inputs[Is].is_ids
           ? void()
-          : find_given<T>(
-                given, r,
-                {Is == 0 ? "inputs" : "input ", Is == 0 ? std::string_view() : input_name<M, Is>()},
-                Is, j.batch.input[Is], model_tables<M>::inputs[Is].form.elements(), j, here,
-                engine)),
+          : find_given<T>(given, r,
+                          {{Is == 0 ? "inputs" : "input ",
+                            Is == 0 ? std::string_view() : input_name<M, Is>()},
+                           Is,
+                           j.batch.input[Is],
+                           model_tables<M>::inputs[Is].form.elements()},
+                          j, here, engine)),
      ...);
   }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
   if (!M::labels_are_ids)
-    find_given<T>(given, r, {"labels"}, M::graph_type::size.inputs, j.batch.label,
-                  labels_per_sample, j, here, engine);
+    find_given<T>(given, r,
+                  {{"labels"}, M::graph_type::size.inputs, j.batch.label, labels_per_sample}, j,
+                  here, engine);
   reject_first(std::move(given), engine);
   reject_first(find_in_parameters<M, T>(r, parameters), engine);
   reject_first(find_made<M>(r, j, ranks, run), engine);

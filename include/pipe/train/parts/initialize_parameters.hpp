@@ -24,11 +24,12 @@ template <class T>
 T initial_value(initializer how, std::uint64_t seed, parameter_place const& p, long e) {
   if (how.kind == distribution::constant) return T(how.scale);
   if (is_table(how.kind)) return T(table_entry(how, p.columns, e / p.columns, int(e % p.columns)));
-  philox_block const bits = random_block(seed, std::uint64_t(p.index), std::uint64_t(e));
-  float const u = unit_uniform(bits.word[0]);
+  philox_block const bits = math::random_block(seed, std::uint64_t(p.index), std::uint64_t(e));
+  float const u = math::unit_uniform(bits.word[0]);
   if (how.kind == distribution::uniform) return T(how.scale * (2 * u - 1));
   double const radius = libm::sqrt(-2 * libm::log(double(u)));  // Box and Muller, 1958
-  return T(how.scale * radius * libm::cos(6.283185307179586 * double(unit_uniform(bits.word[1]))));
+  return T(how.scale * radius *
+           libm::cos(6.283185307179586 * double(math::unit_uniform(bits.word[1]))));
 }
 
 /// Initializes every parameter of model M and, if there are averages, each average with its
@@ -44,7 +45,7 @@ void initialize_parameters(parameter_memory<Engine> const& parameters, std::uint
   });
   if constexpr (Averages)
     parameters.for_each_chunk([](char* memory, chunk_description const& chunk) {
-      std::memcpy(memory + chunk.average, memory + chunk.values, std::size_t(chunk.trained_bytes));
+      std::memcpy(memory + chunk.average, memory + chunk.values, std::size_t(chunk.sizes.trained));
     });
 }
 

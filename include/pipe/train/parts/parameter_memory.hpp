@@ -96,8 +96,8 @@ struct parameter_memory {
   /// Calls use(place) for the parameters that have their first place in a chunk.
   template <class Use>
   static void for_each_in(chunk_description const& chunk, Use const& use) {
-    for (int i = 0; i < chunk.parameter_count; ++i)
-      if (!chunk.parameters[i].shared) use(chunk.parameters[i]);
+    for (parameter_place const& p : chunk.parameters)
+      if (!p.shared) use(p);
   }
 };
 

@@ -17,13 +17,18 @@
 
 namespace pp {
 
+namespace detail {
+
 /// The type of pp::prefetched.
 struct prefetched_batch {
   explicit constexpr prefetched_batch(int) {}
 };
+
+}  // namespace detail
+
 /// The mini-batch that was prefetched first, of those that are not used yet:
 /// `trainer.step(pp::prefetched)`.
-inline constexpr prefetched_batch prefetched{0};
+inline constexpr detail::prefetched_batch prefetched{0};
 
 namespace detail {
 

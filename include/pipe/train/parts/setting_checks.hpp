@@ -19,10 +19,10 @@ template <class Compiled, class Settings>
   using optimizer = typename Compiled::optimizer;
   require_ieee_arithmetic();
   Compiled::check_at_construction();
-  setting_check const of_optimizer(optimizer::name), of_trainer;
+  custom::setting_check const of_optimizer(optimizer::name), of_trainer;
   of_optimizer.amount("learning_rate", s.optimizer.learning_rate);
   if constexpr (checked_settings<optimizer>) s.optimizer.check(of_optimizer);
-  s.learning_rate_factor.check(setting_check("learning_rate_factor"));
+  s.learning_rate_factor.check(custom::setting_check("learning_rate_factor"));
   of_trainer.amount("clip_value", s.clip_value);
   of_trainer.amount("clip_norm", s.clip_norm);
   of_trainer.amount("compare_replicas", double(s.compare_replicas));
@@ -37,9 +37,9 @@ template <class Settings>
 double learning_rate_of(Settings const& s, long step) {
   if (!s.learning_rate_factor) return s.optimizer.learning_rate;
   double const factor = s.learning_rate_factor(step);
-  if (!setting_check::is_amount(factor))
-    throw_error<data_error>(
-        {"learning_rate_factor(", step, "): expected ", setting_check::amounts, ", got ", factor});
+  if (!custom::setting_check::is_amount(factor))
+    throw_error<data_error>({"learning_rate_factor(", step, "): expected ",
+                             custom::setting_check::amounts, ", got ", factor});
   return s.optimizer.learning_rate * factor;
 }
 

@@ -13,6 +13,12 @@
 
 namespace pp {
 
+namespace wrong {
+/// A word of the message: what to write in place of a setting that there is not.
+template <class... What>
+struct UseInstead;
+}  // namespace wrong
+
 namespace instead {
 // Incomplete types, whose names are words of the message.
 struct optimizer_and_in_it_learning_rate;

@@ -12,7 +12,7 @@
 #include <pipe/optim/learning_rate.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/schedule/policy.hpp>
-#include <pipe/train/parts/accumulation.hpp>
+#include <pipe/train/parts/accumulated_batches.hpp>
 #include <pipe/train/parts/batch.hpp>
 #include <pipe/train/parts/find_nonfinite.hpp>
 #include <pipe/train/parts/replica_check.hpp>
@@ -73,7 +73,7 @@ struct training_of {
       throw_error<data_error>({"clip_norm: expected 0 with ", compiled::schedule::name,
                                ", whose stages update before the norm of all is known, got ",
                                settings.clip_norm, ": use clip_value"});
-    require_leaves(trainer);
+    require_accumulations(trainer);
     long const before = trainer.steps_;
     long given = 0;
     auto at = std::begin(all);
@@ -95,7 +95,7 @@ struct training_of {
       has_thrown = false;
       return goes_on;
     };
-    auto flow = trainer.engine_->flow(trainer.leaves_.own());
+    auto flow = trainer.engine_->flow(trainer.runs_.own());
     flow.run(before, next, done);
     if (job const* const bad = flow.rejected()) reject(trainer, *bad);
     if (long const every = settings.compare_replicas;
@@ -104,19 +104,20 @@ struct training_of {
     return trainer.steps_ - before;
   }
   /// throws: error if there are replicas that do not overlap their steps
-  static void require_leaves(Trainer const& trainer) {
-    [[maybe_unused]] int const replicas = trainer.leaves_.replicas;
+  static void require_accumulations(Trainer const& trainer) {
+    [[maybe_unused]] int const replicas = trainer.runs_.replicas;
     if constexpr (compiled::zero::level > 0)
       if (replicas > 1)
         throw_error<error>({"train(): steps of ", replicas, " replicas do not overlap with ZeRO<",
                             compiled::zero::level, ">: leave it out, or take ",
                             compiled::schedule::name});
-    if constexpr (compiled::is_free && compiled::sum::leaves > 1)
+    if constexpr (compiled::is_free && compiled::sum::accumulations > 1)
       if (replicas > 1)
-        throw_error<error>({"train(): with ", compiled::schedule::name, " and SumIn<",
-                            compiled::sum::leaves, "> the weights that a micro-batch reads would ",
-                            "depend on the number of replicas, which is ", replicas,
-                            ": leave SumIn out, so that each replica is a leaf"});
+        throw_error<error>(
+            {"train(): with ", compiled::schedule::name, " and GradientAccumulation<",
+             compiled::sum::accumulations, "> the weights that a micro-batch reads would ",
+             "depend on the number of replicas, which is ", replicas,
+             ": leave GradientAccumulation out, so that each replica is an accumulation"});
   }
   /// Throws not_finite for a step whose numbers are not finite.
   [[noreturn]] static void reject(Trainer& trainer, job const& bad) {
@@ -130,7 +131,7 @@ struct training_of {
     job again = bad;
     again.update.applies = false;
     again.batch.place = data_place::host;
-    reject_step<model, element>({bad.step, ""}, again, trainer.leaves_.here(again),
+    reject_step<model, element>({bad.step, ""}, again, trainer.runs_.here(again),
                                 Trainer::labels_per_sample, compiled::ranks,
                                 trainer.parameter_places(), [&] { trainer.run(again); });
   }

@@ -81,7 +81,7 @@ class in_process {
 
 }  // namespace detail
 
-static_assert(transport<detail::in_process>);
+static_assert(transports::transport<detail::in_process>);
 
 }  // namespace pp
 PIPE_OPTIMIZED_END

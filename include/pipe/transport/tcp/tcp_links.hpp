@@ -178,7 +178,7 @@ class tcp_links {
     auto const read_some = [&](char* at, long left, long& done) {
       return l.socket.read(at, left, done);
     };
-    for (int most = 256; most > 0; --most) {  // the other links, and the caller, have a turn
+    for (int most = 256; most > 0; --most) {  // the other links, and the caller, go on
       if (l.received == nullptr) {
         if (!move(l.in_head, nullptr, 0, l.in_done, read_some)) return;
         if (!understand(l)) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The kernels of an attention and of its gradient, in the order of their launches: the rotation of
-// queries and keys, if there is one, before all others.
+// queries and keys, if the attention has a rotation, before all others.
 #pragma once
 
 #include <type_traits>
@@ -13,8 +13,9 @@
 
 namespace pp::cuda {
 
-/// The kernels of group G, an attention or its gradient: gradients that nothing reads are not
-/// computed, and rotated ones are rotated back, in registers where the layout allows it.
+/// The kernels of group G, an attention or its gradient: gradients without a reader are not
+/// computed, and gradients of rotated queries and keys are rotated back, in registers if the layout
+/// allows it.
 template <class P, int G>
 constexpr auto attention_bodies() {
   using shape = attention_geometry<P, G>;
@@ -22,7 +23,7 @@ constexpr auto attention_bodies() {
   if constexpr (!shape::is_gradient) {
     return maybe_before<shape::is_rotary, rope>(kernel_list<attention_forward<P, G>>{});
   } else {
-    constexpr bool rope_follows = shape::is_rotary && !shape::turns_in_registers;
+    constexpr bool rope_follows = shape::is_rotary && !shape::rotates_in_registers;
     constexpr bool of_keys = shape::is_fused || group_of<P, G>::value.out[1] >= 0;
     constexpr bool of_queries = group_of<P, G>::value.out[0] >= 0;
     constexpr std::conditional_t<rope_follows, kernel_list<attention_rope<P, G, true>>,

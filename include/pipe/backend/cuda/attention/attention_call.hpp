@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// An attention that one call of a library computes, between own kernels where samples may have
-// fewer keys than others: a plain description, so that tests execute it literally. What the
-// gradient reads of it is what our own kernels leave, where they do, so that gradients by our own
-// kernels follow either.
+// An attention that one call of a library computes; if samples may have different numbers of keys,
+// kernels run before and after the call. The call is a plain description, so that a test can
+// execute the description step by step. For the gradient, the call writes the same results as the
+// attention kernels, at the same places.
 #pragma once
 
 #include <type_traits>
@@ -15,8 +15,7 @@
 namespace pp::cuda {
 
 /// Heads in memory: element c of head h at position t of sample b is at (b * positions + t) *
-/// stride
-/// + first + h * head_size + c.
+/// stride + first + h * head_size + c.
 struct attention_operand {
   int slot = -1;
   extent first = 0, stride = 0;
@@ -32,17 +31,18 @@ struct attention_call {
   attention_operand query, key, value, result;
   /// Slot of the natural logarithm of each softmax's denominator, (B * T, H) in fp32.
   int logarithms = -1;
-  /// Whether samples have lengths: at the start of the workspace, how many queries each has (all),
-  /// then how many keys, at least 1, as ints.
+  /// Whether samples have lengths: as ints at the start of the workspace, the number of queries of
+  /// each sample (all), then the number of keys of each, at least 1.
   bool has_lengths = false;
 };
 
 /// Workspace of a call, which begins at a multiple of `attention_alignment`: cuDNN 9.28 needs 256
-/// bytes at most on any GPU. Where a call asks for more, our own kernels run.
+/// bytes at most on any GPU. If a call asks for more bytes, kernels of this library compute the
+/// attention.
 inline constexpr long attention_bytes = 64 << 10, attention_alignment = 256;
 
-/// Whether a call may compute group G of P, of 16-bit numbers: rotations and shaped scores are
-/// not a library's. Accesses have 16 bytes.
+/// Whether a call may compute group G of P: numbers of 16 bits, accesses of 16 bytes, no rotation,
+/// plain scores, and, if causal, as many queries as keys.
 template <class P, int G>
 constexpr bool is_attention_call() {
   if constexpr (group_of<P, G>::value.anchor != op_kind::attention) {
@@ -55,7 +55,7 @@ constexpr bool is_attention_call() {
   }
 }
 
-/// Of group G, an attention that a call may compute.
+/// The call of group G, for which is_attention_call holds.
 template <class P, int G>
 constexpr attention_call describe_attention_call() {
   using shape = attention_geometry<P, G>;
@@ -78,7 +78,7 @@ constexpr attention_call describe_attention_call() {
   return c;
 }
 
-/// The lengths of samples, in front of a call's own workspace.
+/// The lengths of samples, which come before the workspace of the call.
 template <class P, int G>
 struct attention_lengths {
   using shape = attention_geometry<P, G>;
@@ -86,11 +86,11 @@ struct attention_lengths {
   static constexpr long bytes = shape::ids_slot < 0 ? 0 : 3l * samples * long(sizeof(int));
   PIPE_HD static int* queries(arguments const& a) { return static_cast<int*>(a.workspace); }
   PIPE_HD static int* keys(arguments const& a) { return queries(a) + samples; }
-  /// Of keys, also 0.
+  /// The number of keys of each sample, which may be 0.
   PIPE_HD static int* present(arguments const& a) { return keys(a) + samples; }
 };
 
-/// Before a call: the lengths of the samples, whose trailing ids of -1 are not attended to.
+/// Before a call: computes the lengths of the samples, whose trailing ids of -1 no query sees.
 ///
 /// shape: ids (B * S) -> lengths (3, B)
 /// work:  a block has a sample
@@ -120,10 +120,10 @@ struct count_keys_kernel {
   }
 };
 
-/// After a call: zeros for a sample without keys, of which a library is told one.
+/// After a call: writes zeros for a sample without keys, for which the call was given one key.
 ///
 /// shape: lengths (3, B) -> y (B * T, H * d), lse (B * T, H) of these samples
-/// work:  a block has a sample, and most have nothing to do
+/// work:  a block has a sample; most blocks have nothing to do
 template <class P, int G>
 struct clear_unseen_kernel {
   using shape = attention_geometry<P, G>;
@@ -164,7 +164,7 @@ constexpr auto after_attention() {
     return kernel_list<>{};
 }
 
-/// Bytes of workspace of group G for a call; 0 if there is none. Library: void, or an option's
+/// Bytes of workspace of group G for a call; 0 without a call. Library: void, or an option's
 /// attention_library.
 template <class P, int G, class Library>
 constexpr long attention_workspace_of() {

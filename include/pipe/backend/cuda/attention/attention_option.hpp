@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The option of a Pipeline that chooses who computes attention on a GPU: our own kernels, or a
-// library, whose sums differ in their last bits. Gradients are always by our own kernels: cuDNN's
-// add by atomics, in the order in which blocks come. The other choice, CudnnAttention, is in a
-// header of its own, <pipe/cudnn_attention.cuh>, which needs cuDNN's headers.
+// The option of a Pipeline that chooses the implementation of attention on a GPU: kernels of this
+// library, or another library, whose sums differ in their last bits. Gradients are always computed
+// by kernels of this library: cuDNN's gradients are sums by atomics, in no fixed order. The other
+// choice, CudnnAttention, is in a header of its own, <pipe/cudnn_attention.cuh>, which needs
+// cuDNN's headers.
 #pragma once
 
 namespace pp {
 
-/// Attention runs by our kernels (default). Has no effect on a host.
+/// Kernels of this library compute attention (default). Has no effect on a host.
 struct OwnAttention {
   using attention_library = void;
 };

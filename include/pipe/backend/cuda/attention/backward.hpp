@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The gradients of attention, by three kernels, so that every sum is one block's and in a fixed
-// order, without atomics: the sums of y * dy; blocks of keys that meet all queries, for the
-// gradients of keys and values; blocks of queries that meet all keys, for theirs. The last two
-// compute scores again, as cheap as fetching another's sums, from the saved logs of the
+// The gradients of attention, in three kernels, so that one block computes every sum, in a fixed
+// order, without atomics: the sums of y * dy; the gradients of keys and values, where a block has
+// some keys and reads all queries; the gradients of queries, where a block has some queries and
+// reads all keys. The last two kernels compute scores again, from the saved logarithms of the
 // denominators.
 //
-// A block of keys computes scores with keys as rows: as all sums are, they are then the left
-// operand of the products they go into.
+// A block of keys computes scores with keys as rows: then the scores are in the layout of a left
+// operand, as all sums are, for the products that read them.
 #pragma once
 
 #include <pipe/backend/cuda/attention/geometry.hpp>
@@ -15,11 +15,12 @@
 namespace pp::cuda {
 
 /// The sum of y * dy for every query and head, which is the mean of its probabilities' gradients,
-/// and its lse in base 2, for the two kernels that follow.
+/// and its lse in base 2, for the next two kernels.
 ///
 /// shape: y, dy (B * T, H * d), lse (B * T, H) -> slopes (B, H, T), logarithms (B, H, T)
-/// work:  eight lanes have one head of one query
-/// law:   a lane adds its pieces, then a butterfly the lanes, whatever the other queries
+/// work:  eight lanes share one head of one query
+/// law:   a lane adds its pieces, then a butterfly adds the lanes; the order does not depend on the
+///        other queries
 /// cost:  one pass over y and dy, bound by bytes
 template <class P, int G>
 struct attention_slopes {
@@ -64,8 +65,8 @@ struct attention_slopes {
   }
 };
 
-/// Common facts of the two kernels that follow: a block's own rows (keys or queries) in shared
-/// memory, and tiles of the others that stream by in `stages` buffers.
+/// Common constants of the next two kernels: a block's own rows (keys or queries) in shared memory,
+/// and tiles of the other operand's rows, one after the other, in `stages` buffers.
 template <class P, int G, int Rows, int Others, int Tall>
 struct attention_tiles {
   using shape = attention_geometry<P, G>;
@@ -84,8 +85,8 @@ struct attention_tiles {
     alignas(16) float slopes[stages][step];
     int counts[threads / warp_size];
   };
-  /// Tiles of 32 others, two on their way at a time; smaller ones, or one at a time, where a block
-  /// would share more than every device has.
+  /// Tiles of 32 rows of the other operand in two buffers; smaller tiles, or one buffer, if a block
+  /// would need more shared memory than every device has.
   static constexpr auto choose() {
     constexpr int widest = all_others < 32 ? all_others : 32;
     if constexpr (sizeof(memory<2, widest>) <= least_shared_bytes)
@@ -105,11 +106,12 @@ struct attention_tiles {
 ///
 /// shape: q, dy (B * T, H * d), k, v (B * S, KV * d), slopes, logarithms (B, H, T) -> dk, dv (B *
 ///        S, KV * d)
-/// work:  a block owns 16 * Tall keys per warp of one head of keys; queries that see them stream by
+/// work:  a block owns 16 * Tall keys per warp of one head of keys, and loops over tiles of the
+///        queries that see these keys
 /// law:   sums run over the heads that share the keys, ascending, then over queries, ascending; no
 ///        atomics
-/// cost:  four products of T * S * d multiply-adds per head; scores are computed again, which is
-///        as cheap as fetching them
+/// cost:  four products of T * S * d multiply-adds per head; scores are computed again, which costs
+///        no more than loading them
 ///
 /// Tall: see tile_products.hpp; no bit depends on it.
 template <class P, int G, int Tall = attention_geometry<P, G>::tall_enough_for_keys>
@@ -131,7 +133,7 @@ struct attention_key_gradients {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    // The longest first: early keys are seen by most.
+    // The longest blocks first: most queries see early keys.
     constexpr int lines = shape::samples * shape::key_heads;
     int const line = int(block.position() % lines), first = int(block.position() / lines) * own;
     int const sample = line / shape::key_heads, key_head = line % shape::key_heads;
@@ -207,8 +209,8 @@ struct attention_key_gradients {
       float factor[2 * Tall], one[2 * Tall];
       for (float& f : factor) f = shape::scale;
       for (float& f : one) f = 1;
-      if constexpr (shape::turns_in_registers)
-        shape::template turn_back<Tall>(a, thread, mine.keys, first);
+      if constexpr (shape::rotates_in_registers)
+        shape::template rotate_back<Tall>(a, thread, mine.keys, first);
       shape::template save_rows<Tall>(thread, mine.keys, factor, rows,
                                       dk.data + own_row * dk.stride + column, dk.stride);
       shape::template save_rows<Tall>(thread, mine.values, one, rows,
@@ -218,7 +220,7 @@ struct attention_key_gradients {
 
  private:
   /// Scores of keys by queries become probabilities p, and slopes dp become p * (dp - mean), the
-  /// gradients of scores but for the scale; both 0 where a query does not see a key.
+  /// gradients of scores without the factor `scale`; both are 0 if a query does not see a key.
   template <class Block>
   PIPE_HD PIPE_INLINE static void to_gradients(Block& block, [[maybe_unused]] int head, int first,
                                                int at, int present, int stage) {
@@ -275,7 +277,8 @@ struct attention_key_gradients {
 ///
 /// shape: q, dy (B * T, H * d), k, v (B * S, KV * d), slopes, logarithms (B, H, T) -> dq (B * T, H
 ///        * d)
-/// work:  a block owns 16 * Tall queries per warp of one head; the keys that they see stream by
+/// work:  a block owns 16 * Tall queries per warp of one head, and loops over tiles of the keys
+///        that these queries see
 /// law:   sums run over ascending keys
 /// cost:  three products of T * S * d multiply-adds per head
 ///
@@ -361,16 +364,16 @@ struct attention_query_gradients {
       head_rows<T> const dq = shape::query_gradients(a);
       float factor[2 * Tall];
       for (float& f : factor) f = shape::scale;
-      if constexpr (shape::turns_in_registers)
-        shape::template turn_back<Tall>(a, thread, mine.out, first);
+      if constexpr (shape::rotates_in_registers)
+        shape::template rotate_back<Tall>(a, thread, mine.out, first);
       shape::template save_rows<Tall>(thread, mine.out, factor, rows,
                                       dq.data + own_row * dq.stride + column, dq.stride);
     });
   }
 
  private:
-  /// The slopes dp of a tile become p * (dp - mean), the gradients of its scores but for the scale;
-  /// 0 where a query does not see a key.
+  /// The slopes dp of a tile become p * (dp - mean), the gradients of its scores without the factor
+  /// `scale`; 0 if a query does not see a key.
   template <class Block>
   PIPE_HD PIPE_INLINE static void to_gradients(Block& block, [[maybe_unused]] int head, int first,
                                                int at, int present) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Attention by cuDNN, through its graph interface: one operation, whose scores go through a mask of
-// their own if it is causal. The library is opened when a program asks for it, so that no program
-// has to link it; where it is not, or where <cudnn_graph.h> was not when the program was compiled,
-// everything runs by our own kernels.
+// Attention by cuDNN, through its graph interface: one operation, whose scores pass through a mask
+// if the attention is causal. The library is opened when a program asks for it, so that no program
+// has to link cuDNN; if cuDNN is missing when the program runs, or <cudnn_graph.h> was missing when
+// the program was compiled, kernels of this library compute attention.
 //
-// An attention's plan is made once, of the first choice of the library's heuristics: the same on
-// every run of one version of the library on one kind of GPU, and so are the bits. Its one output
-// beside the result is what our own gradient reads.
+// An attention's plan is made once, from the first choice of the library's heuristics that fits:
+// the plan, and so the bits, are the same in every run with one version of cuDNN on one kind of
+// GPU. The one output beside the result is the logarithms that the gradient reads.
 #pragma once
 
 #include <cstddef>
@@ -62,14 +62,14 @@ class cudnn {
   decltype(cudnnBackendExecute)* execute = nullptr;
 
  private:
-  /// It stays open until the program ends.
+  /// The library stays open until the program ends.
   cudnn() {
     void* const opened = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
     if (opened == nullptr) {
       missing_ = dlerror();
       return;
     }
-    // The first function that is missing is the one that is named.
+    // missing() names the first function that is missing.
     auto const find = [&]<class F>(F*& f, char const* name) {
       f = reinterpret_cast<F*>(dlsym(opened, name));
       if (f == nullptr && missing_.empty()) missing_ = std::string("no ") + name + " in libcudnn";
@@ -91,7 +91,7 @@ class cudnn {
   std::string missing_;
 };
 
-/// A descriptor of the graph interface, described attribute by attribute.
+/// A descriptor of the graph interface; attributes are set one by one.
 class cudnn_descriptor {
  public:
   /// throws: pp::error if the library has no such descriptor
@@ -104,7 +104,7 @@ class cudnn_descriptor {
 
   /// Sets an attribute, of numbers, pointers or enumerators.
   ///
-  /// throws: pp::error if the library does not take it
+  /// throws: pp::error if the library refuses the attribute
   template <class T>
   cudnn_descriptor& set(cudnnBackendAttributeName_t which, cudnnBackendAttributeType_t type,
                         std::initializer_list<T> values) {
@@ -121,10 +121,10 @@ class cudnn_descriptor {
   cudnn_descriptor& number(cudnnBackendAttributeName_t which, std::int64_t value) {
     return set(which, CUDNN_TYPE_INT64, {value});
   }
-  /// The descriptor, complete: nothing can be set after it.
+  /// The finished descriptor: no attribute can be set afterwards.
   ///
-  /// throws: pp::error if the library refuses what is described, as it does with a plan that it has
-  ///         no kernel for
+  /// throws: pp::error if the library refuses the descriptor, such as a plan for which it has no
+  ///         kernel
   cudnn_descriptor finish() && {
     check(cudnn::library().finalize(made_.get()), "a description");
     return std::move(*this);
@@ -144,10 +144,10 @@ class cudnn_attention {
   static constexpr char const* name = "cuDNN";
   static std::string const& missing() { return cudnn::library().missing(); }
 
-  /// One per engine. The library's own state, shared by all streams.
+  /// The library's own state: one session for each engine, shared by all streams.
   class session {
    public:
-    /// throws: pp::error if the library does not start, as where there is no device for it
+    /// throws: pp::error if the library does not start, for example without a device
     session() {
       cudnnHandle_t made = nullptr;
       cudnn const& dnn = cudnn::library();
@@ -161,22 +161,25 @@ class cudnn_attention {
     handle handle_;
   };
 
-  /// Null if the library cannot do this one within `attention_bytes` of workspace, in an order of
-  /// additions that is the same in every run.
+  /// Null if the library has no plan for this attention within `attention_bytes` of workspace and
+  /// with the same order of additions in every run.
   static detail::owner<cudnn_attention> make(session const& of, attention_call const& c) {
     detail::owner<cudnn_attention> made(new cudnn_attention(of, c));
     try {
       made->find_plan();
-    } catch (error const&) {  // whatever it does not accept is ours
+    } catch (error const&) {  // refused: kernels of this library
       return nullptr;
     }
     if (made->plan_ == nullptr) return nullptr;
     return made;
   }
 
-  /// On one host thread at a time: the stream is a part of the session.
+  /// Enqueues the attention.
+  ///
+  /// needs: one host thread at a time: the stream is a part of the session
   void enqueue(arguments const& a, cudaStream_t stream) const {
-    // Operands by the numbers of their tensors. Numbers that the host has are read by this call.
+    // Each id has its operand's address in `where`. The library reads `scale` and `nothing` on the
+    // host.
     auto const at = [&](attention_operand const& o) {
       return static_cast<void*>(static_cast<char*>(a.slot[o.slot]) + 2 * o.first);
     };
@@ -187,7 +190,7 @@ class cudnn_attention {
     if (call_.logarithms >= 0) ids.push_back(logarithms), where.push_back(a.slot[call_.logarithms]);
     if (call_.is_causal) ids.push_back(unseen), where.push_back(&nothing);
     long first = 0;
-    // The lengths of samples, which a kernel before the call has counted, come first in the
+    // The lengths of samples, which a kernel has counted before the call, come first in the
     // workspace.
     if (call_.has_lengths) {
       auto* const lengths = static_cast<int*>(a.workspace);
@@ -210,8 +213,8 @@ class cudnn_attention {
   }
 
  private:
-  /// Numbers of tensors: those of one call, and what a mask makes of the scores. The library knows
-  /// an operand by its number, so they only have to differ.
+  /// The ids of tensors: the operands of a call, and the scores before and after a mask. The
+  /// library knows an operand by its id, so ids only have to differ.
   enum id : std::int64_t {
     query = 1,
     key,
@@ -227,15 +230,15 @@ class cudnn_attention {
   };
   using shape = std::initializer_list<std::int64_t>;
 
-  /// A finished description, which lives as long as what is made of it.
+  /// Finishes a descriptor, which lives as long as the attention.
   cudnn_descriptor const& keep(cudnn_descriptor d) {
     return kept_.emplace_back(std::move(d).finish());
   }
 
-  /// Nothing is described yet: find_plan() may throw.
+  /// Describes nothing yet: find_plan() may throw.
   cudnn_attention(cudnnHandle_t handle, attention_call const& c) : call_(c), handle_(handle) {}
 
-  /// A tensor by number. extents, strides: of four dimensions, in elements
+  /// A tensor by its id. extents, strides: of four dimensions, in elements
   static cudnn_descriptor tensor(std::int64_t id, cudnnDataType_t type, shape extents,
                                  shape strides, int alignment) {
     cudnn_descriptor d(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
@@ -253,7 +256,7 @@ class cudnn_attention {
                        {call_.samples, count, positions, call_.head_size},
                        {positions * o.stride, call_.head_size, o.stride, 1}, 16));
   }
-  /// A number that the host has.
+  /// A number on the host.
   cudnn_descriptor const& number(std::int64_t id) {
     cudnn_descriptor d = tensor(id, CUDNN_DATA_FLOAT, {1, 1, 1, 1}, {1, 1, 1, 1}, 4);
     d.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, {true});
@@ -263,7 +266,7 @@ class cudnn_attention {
   cudnn_descriptor const& lengths(std::int64_t id) {
     return keep(tensor(id, CUDNN_DATA_INT32, {call_.samples, 1, 1, 1}, {1, 1, 1, 1}, 4));
   }
-  /// Scores are in no memory.
+  /// Scores, which are not in memory.
   cudnn_descriptor const& scores_of(std::int64_t id) {
     std::int64_t const keys = call_.keys, all = keys * call_.queries;
     cudnn_descriptor d =
@@ -274,7 +277,7 @@ class cudnn_attention {
   }
 
   /// Describes the attention as a graph of one operation, whose mask is a graph of its own, and
-  /// looks for a plan of it.
+  /// looks for a plan of this graph.
   void find_plan() {
     attention_call const& c = call_;
     cudnn_descriptor attention(CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR);
@@ -283,7 +286,7 @@ class cudnn_attention {
         .set(CUDNN_ATTR_OPERATION_SDPA_FWD_VDESC, heads(value, c.value, c.key_heads, c.keys))
         .set(CUDNN_ATTR_OPERATION_SDPA_FWD_ODESC, heads(result, c.result, c.heads, c.queries))
         .set(CUDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC, number(factor));
-    // (B, H, T) in memory as (B, T, H): where our own gradients read them.
+    // (B, H, T) in memory as (B, T, H): the layout that the gradient's kernels read.
     if (c.logarithms >= 0)
       attention.set(CUDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC,
                     keep(tensor(logarithms, CUDNN_DATA_FLOAT, {c.samples, c.heads, c.queries, 1},
@@ -301,7 +304,7 @@ class cudnn_attention {
     choose(keep(std::move(graph)));
   }
 
-  /// A graph of one operation: the scores of keys behind a query become minus infinity.
+  /// A graph of one operation: the scores of keys after a query become minus infinity.
   cudnn_descriptor const& mask() {
     cudnn_descriptor band(CUDNN_BACKEND_OPERATION_DIAGONAL_BAND_MASK_DESCRIPTOR);
     band.set(CUDNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_XDESC, scores_of(scores))
@@ -314,13 +317,13 @@ class cudnn_attention {
     return keep(std::move(graph));
   }
 
-  /// The first of the library's choices that fits and says that it is deterministic.
+  /// Takes the first of the library's choices that fits and is deterministic.
   void choose(cudnn_descriptor const& graph) {
     cudnn_descriptor asked(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     asked.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
         .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, {CUDNN_HEUR_MODE_A});
     cudnn_descriptor const& choices = keep(std::move(asked));
-    // Asked twice: for the number of choices, and for the choices.
+    // Two calls: the number of choices, then the choices.
     std::int64_t count = 0;
     dnn_.check(dnn_.read_attribute(choices, CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                    CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
@@ -346,7 +349,7 @@ class cudnn_attention {
       }
     }
   }
-  /// Whether the engine of a choice has no note that says otherwise.
+  /// Whether the engine of a choice has no note that says "nondeterministic".
   bool is_deterministic(cudnn_descriptor const& choice) const {
     cudnn_descriptor const engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     cudnnBackendDescriptor_t to = engine;
@@ -376,7 +379,7 @@ class cudnn_attention {
   cudnn const& dnn_ = cudnn::library();
   cudnnHandle_t handle_;
   std::deque<cudnn_descriptor> kept_;
-  cudnn_descriptor const* plan_ = nullptr;  // one of them
+  cudnn_descriptor const* plan_ = nullptr;  // in kept_
 };
 
 }  // namespace pp::cuda
@@ -385,7 +388,7 @@ class cudnn_attention {
 
 namespace pp::cuda {
 
-/// Without headers of cuDNN, or with older ones: no attention is the library's.
+/// Without headers of cuDNN, or with headers of an older version: cuDNN computes no attention.
 struct cudnn_attention {
   static constexpr char const* name = "cuDNN";
   static std::string missing() { return "compiled without cudnn_graph.h of cuDNN 9.21 or newer"; }

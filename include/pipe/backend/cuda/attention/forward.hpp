@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Attention without the score matrix: a block of queries meets tiles of keys, each row keeps its
-// running maximum and sum, and what it has summed is rescaled when the maximum grows. The next
-// values travel while scores are computed, the next keys while these are used.
+// Attention without the score matrix: a block of queries loops over tiles of keys; each row keeps
+// its running maximum and sum, and its sums are rescaled when the maximum grows. The next values
+// are copied while scores are computed, and the next keys while the scores are used.
 #pragma once
 
 #include <pipe/backend/cuda/attention/geometry.hpp>
@@ -15,8 +15,8 @@ namespace pp::cuda {
 /// shape:  q (B * T, H * d), k, v (B * S, KV * d) -> y (B * T, H * d), lse (B * T, H) in fp32
 /// law:    a sample's and head's result does not depend on the others. A NaN score makes its row
 ///         NaN. A query that sees no key gives 0, lse 0.
-/// work:   a block has 16 * Tall queries per warp of one head; tiles of `step` keys stream by.
-///         Scores are computed in base 2, as the GPU has an instruction for 2^x only.
+/// work:   a block has 16 * Tall queries per warp of one head, and loops over tiles of `step` keys.
+///         Scores are computed in base 2, since the GPU has an instruction for 2^x only.
 /// cost:   4 * T * S * d FLOPs per head, half of them if causal; reads k and v once per block of
 ///         queries
 /// source: Milakov and Gimelshein, 2018; Dao, FlashAttention-2, 2023
@@ -51,7 +51,7 @@ struct attention_forward {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    // The longest first: late blocks of queries see most.
+    // The longest blocks first: late queries see the most keys.
     int const heads = shape::samples * shape::heads, line = int(block.position() % heads);
     int const first = (query_blocks - 1 - int(block.position() / heads)) * own,
               sample = line / shape::heads;
@@ -116,8 +116,8 @@ struct attention_forward {
   }
 
  private:
-  /// scores = e^(scale * score - largest), 0 where a query does not see a key; what was summed
-  /// before is rescaled.
+  /// scores = e^(scale * score - largest), 0 where a query does not see a key; the earlier sums are
+  /// rescaled.
   template <class Block>
   PIPE_HD PIPE_INLINE static void to_probabilities(Block& block, [[maybe_unused]] int head,
                                                    int first, int at, int present) {
@@ -180,7 +180,7 @@ struct attention_forward {
         float largest = larger{}(mine.newest[r] * to_base_2, mine.largest[r]);
         if constexpr (shape::some_see_none)  // or infinity minus infinity would be NaN
           if (shape::visible(first + row_of_sums<Tall>(thread, r), present) <= 0) largest = 0;
-        // The same of a row that has seen nothing yet, but may see a key later.
+        // The same for a row that has seen no key yet, but may see a key later.
         float const base = shape::is_shaped && largest == -__builtin_huge_valf() ? 0.0f : largest;
         rescale[r] = power_of_2(mine.largest[r] - base);
         grows = grows || rescale[r] != 1;

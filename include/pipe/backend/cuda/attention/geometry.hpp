@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The common parts of the attention kernels: where heads lie in memory, which keys a query sees,
-// and the way between memory and the tiles of a block. Scores never reach memory: a block owns 16
-// rows for each of its warps and goes through all tiles that these meet.
+// The common parts of the attention kernels: the places of heads in memory, the keys that a query
+// sees, and copies between memory and the tiles of a block. Scores are never written to memory: a
+// block owns 16 rows for each of its warps and loops over all tiles that these rows need.
 #pragma once
 
 #include <pipe/backend/cuda/attention/score_rule.hpp>
@@ -65,44 +65,44 @@ struct attention_geometry : score_rule<P, G> {
   static constexpr bool is_rotary = rotation_slot >= 0;
   static_assert(!is_rotary || (is_fused && head_size % 2 == 0));
 
-  /// In shared memory heads are padded with zeros.
+  /// Columns of a head in shared memory, filled up with zeros.
   static constexpr int depth = (head_size + 15) / 16 * 16, pitch = pitch_of<T>(depth);
   static constexpr int each = access_width<T>(head_size);  // elements of an access
 
-  /// Threads of a block of `rows` rows whose warps have 16 * tall of them each.
+  /// Threads of a block of `rows` rows, with 16 * tall rows for each warp.
   static constexpr int threads_for(int rows, int tall) {
     int const warps = (rows + 16 * tall - 1) / (16 * tall);
     return warp_size * (warps < 4 ? warps : 4);
   }
-  /// Tiles above each other in a warp of a block of queries: two where registers suffice and there
-  /// are blocks enough to give every multiprocessor two.
+  /// The number of tiles of 16 rows of a warp in a block of queries: two if registers suffice and
+  /// every multiprocessor gets two blocks.
   static constexpr int tall_enough =
       depth <= (sizeof(T) == 4 ? 64 : 96) && extent(samples) * heads * (queries / 128) >= 256 ? 2
                                                                                               : 1;
-  /// The same of a block of keys, whose threads have twice as many sums.
+  /// The same number for a block of keys, whose threads have twice as many sums.
   static constexpr int tall_enough_for_keys =
       depth <= (sizeof(T) == 4 ? 32 : 64) && extent(samples) * key_heads * (keys / 128) >= 256 ? 2
                                                                                                : 1;
 
-  // ---- the workspace: turned queries and keys, as in a fused matrix without values; for gradients
-  // two numbers per query and head ----
+  // ---- the workspace: rotated queries and keys, as in a fused matrix without values; for
+  // gradients also two numbers for each query and head ----
 
   static constexpr long aligned(long bytes) { return (bytes + 255) / 256 * 256; }
-  static constexpr int turned_width = width + key_width;
-  static constexpr long turned_bytes =
-      is_rotary ? aligned(long(samples) * queries * turned_width * long(sizeof(T))) : 0;
+  static constexpr int rotated_width = width + key_width;
+  static constexpr long rotated_bytes =
+      is_rotary ? aligned(long(samples) * queries * rotated_width * long(sizeof(T))) : 0;
   static constexpr long row_bytes =
       is_gradient ? aligned(long(samples) * heads * queries * long(sizeof(float))) : 0;
-  static constexpr long workspace_bytes = turned_bytes + 2 * row_bytes;
+  static constexpr long workspace_bytes = rotated_bytes + 2 * row_bytes;
 
-  PIPE_HD static T* turned(arguments const& a) { return static_cast<T*>(a.workspace); }
+  PIPE_HD static T* rotated(arguments const& a) { return static_cast<T*>(a.workspace); }
   /// [B, H, T]: the sum of y * dy.
   PIPE_HD static float* slopes(arguments const& a) {
-    return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + turned_bytes);
+    return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + rotated_bytes);
   }
   /// [B, H, T]: the logarithm to base 2 of a softmax's denominator.
   PIPE_HD static float* logarithms(arguments const& a) {
-    return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + turned_bytes + row_bytes);
+    return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + rotated_bytes + row_bytes);
   }
 
   // ---- the operands ----
@@ -110,14 +110,14 @@ struct attention_geometry : score_rule<P, G> {
   PIPE_HD static head_rows<T const> query_rows(arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
     if constexpr (is_rotary)
-      return {turned(a), turned_width};
+      return {rotated(a), rotated_width};
     else
       return {a.at<T const>(g.in[is_gradient ? 1 : 0]), is_fused ? fused : width};
   }
   PIPE_HD static head_rows<T const> key_rows(arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
     if constexpr (is_rotary)
-      return {turned(a) + width, turned_width};
+      return {rotated(a) + width, rotated_width};
     else if constexpr (is_fused)
       return {a.at<T const>(g.in[is_gradient ? 1 : 0]) + width, fused};
     else
@@ -174,28 +174,28 @@ struct attention_geometry : score_rule<P, G> {
   }
 
   /// Starts the copy of `Rows` rows of a head to shared memory, with zeros for rows from `there` on
-  /// and for columns beyond d. Called in a phase.
+  /// and for columns beyond d. Is called in a phase.
   ///
   /// shape: from (there, d), row stride `stride` -> to (Rows, depth), row pitch `pitch`
   template <int Threads, int Rows, class Block>
   PIPE_HD PIPE_INLINE static void copy_rows(Block& block, int thread, T const* from, extent stride,
                                             int there, T* to) {
-    constexpr int pieces = depth / each, turns = (Rows * pieces + Threads - 1) / Threads;
+    constexpr int pieces = depth / each, trips = (Rows * pieces + Threads - 1) / Threads;
     if constexpr (Threads % pieces ==
-                  0) {  // a thread stays in its column: constants from its first
+                  0) {  // a thread stays in its column, so offsets are constants
       constexpr int down = Threads / pieces;
       int const first = thread / pieces, column = thread % pieces * each;
       T const* const source = from + first * stride + column;
       T* const target = to + first * pitch + column;
       PIPE_UNROLL
-      for (int i = 0; i < turns; ++i) {
+      for (int i = 0; i < trips; ++i) {
         if (Rows % down != 0 && first + i * down >= Rows) break;
         copy_piece(block, target + i * down * pitch, source + i * down * stride,
                    first < there - i * down && (depth == head_size || column < head_size));
       }
     } else {
       PIPE_UNROLL
-      for (int i = 0; i < turns; ++i) {
+      for (int i = 0; i < trips; ++i) {
         int const at = thread + i * Threads, row = at / pieces, column = at % pieces * each;
         if (Rows * pieces % Threads != 0 && row >= Rows) break;
         copy_piece(block, to + row * pitch + column, from + row * stride + column,
@@ -214,8 +214,8 @@ struct attention_geometry : score_rule<P, G> {
       *to = present ? *from : T(0.0f);
   }
 
-  /// sums * factor, rounded to T, to the block's rows of a head; rows from `there` on are not
-  /// stored.
+  /// Stores sums * factor, rounded to T, to the block's rows of a head; rows from `there` on are
+  /// not stored.
   ///
   /// shape: sums (16 * Tall rows per warp, depth), factor: one per row of the thread -> to (there,
   ///        d), row stride `stride`
@@ -244,15 +244,15 @@ struct attention_geometry : score_rule<P, G> {
     }
   }
 
-  /// Whether the halves of a pair are in the same thread of the sums, so that gradients are turned
-  /// back there.
-  static constexpr bool turns_in_registers = is_rotary && head_size % 16 == 0;
+  /// Whether a thread has both halves of a pair among its sums: then gradients are rotated back in
+  /// registers.
+  static constexpr bool rotates_in_registers = is_rotary && head_size % 16 == 0;
 
-  /// Gradients of turned rows become those of the rows themselves; `first` is the position of the
-  /// block's first row.
+  /// Gradients of rotated rows become gradients of the rows before the rotation; `first` is the
+  /// position of the block's first row.
   template <int Tall>
-  PIPE_HD PIPE_INLINE static void turn_back(arguments const& a, int thread,
-                                            float (&sums)[Tall * depth / 8][4], int first) {
+  PIPE_HD PIPE_INLINE static void rotate_back(arguments const& a, int thread,
+                                              float (&sums)[Tall * depth / 8][4], int first) {
     constexpr int half = head_size / 2;
     PIPE_UNROLL
     for (int r = 0; r < 2 * Tall; ++r) {
@@ -279,7 +279,7 @@ struct attention_geometry : score_rule<P, G> {
 };
 
 /// A pipeline of tiles through shared memory: copy(i, i % Stages), then use(i, i % Stages), for
-/// every i < count. With two stages the next tile is copied while one is used.
+/// every i < count. With two stages the next tile is copied while the current tile is used.
 ///
 /// needs: copies started before the call and not committed belong to the first tile; `use` reads
 ///        the tile in parts, between which no thread writes it
@@ -297,7 +297,7 @@ PIPE_HD PIPE_INLINE void stream_tiles(Block& block, int count, Copy copy, Use us
       await_copies<0>(block);
     }
     use(i, i % Stages);
-    block.phase([](int, state&) {});  // all have read it
+    block.phase([](int, state&) {});  // all have read the tile
     if constexpr (Stages == 1) {
       if (i + 1 < count) copy(i + 1, 0);
       commit_copies(block);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Rotary positions: queries and keys turned by the angles of their positions before a kernel of
-// attention, which would else turn keys again for every block of queries; and gradients turned back
-// where that kernel cannot do it in registers.
+// Rotary positions: queries and keys are rotated by the angles of their positions before a kernel
+// of attention, which would otherwise rotate keys again for every block of queries; gradients are
+// rotated back here if the gradient's kernel cannot rotate them in registers.
 #pragma once
 
 #include <pipe/backend/cuda/attention/geometry.hpp>
@@ -16,9 +16,9 @@ namespace pp::cuda {
 ///
 /// shape:  x (B, T, (H + 2 KV) * d), rotation (T, d): d / 2 cosines, d / 2 sines -> workspace (B,
 ///         T, (H + KV) * d); Back: in place in the matrix of gradients
-/// work:   a thread has one access of both halves
+/// work:   a thread has one access of each of the two halves
 /// cost:   one pass over queries and keys, bound by bytes
-/// source: Su et al., RoFormer, 2021; the pairs (c, c + d / 2) are those of Hugging Face's Llama
+/// source: Su et al., RoFormer, 2021; the pairs (c, c + d / 2) as in Hugging Face's Llama
 template <class P, int G, bool Back>
 struct attention_rope
     : accesses<extent(attention_geometry<P, G>::samples) * attention_geometry<P, G>::queries,
@@ -44,7 +44,7 @@ struct attention_rope
       } else {
         from = a.at<T const>(g.in[shape::is_gradient ? 1 : 0]) + row * shape::fused +
                head * shape::head_size + column;
-        to = shape::turned(a) + row * shape::turned_width + head * shape::head_size + column;
+        to = shape::rotated(a) + row * shape::rotated_width + head * shape::head_size + column;
       }
       float low[each], high[each], cosine[each], sine[each];
       load<each>(from, low);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The rule of an attention's scores: which keys a query sees, and what the product of the two
-// becomes before the softmax. All constants of the model: what an attention does not have costs
-// nothing.
+// The rule of an attention's scores: the keys that a query sees, and the function from the product
+// of query and key to the operand of the softmax. All attributes are constants of the model: an
+// attribute that an attention does not have costs nothing.
 #pragma once
 
 #include <pipe/backend/cuda/core/arguments.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/graph/attention_mask.hpp>
 
-#ifdef __CUDACC__  // a user's mask for the host alone would do nothing here, and nvcc only warns of
-                   // that
+#ifdef __CUDACC__  // nvcc only warns of a user-defined mask that is for the host alone, and calls
+                   // nothing
 #pragma nv_diagnostic push
 #pragma nv_diag_error 20011, 20013, 20014, 20015
 #endif
@@ -26,8 +26,8 @@ constexpr float score_scale(int n) {
 
 inline constexpr float log2_of_e = 1.44269504f, log_of_2 = 0.693147181f;
 
-/// A score as the softmax takes it, to base 2, and its derivative by the scaled product, but for
-/// the factor log2(e).
+/// logit: the operand of the softmax, in base 2. slope: its derivative by the scaled product,
+/// without the factor log2(e).
 struct shaped_score {
   float logit, slope;
 };
@@ -43,10 +43,10 @@ struct score_rule {
   static constexpr int ahead =
       keys - queries;  // if causal, query t sees this many keys beside 0 .. t
   static constexpr float scale = score_scale(group_of<P, G>::value.columns / of.heads);
-  /// Factor of a score that shape() has not changed, or 1 of one that it has.
+  /// The factor from a product to base 2; 1 if shape() has multiplied by the factor already.
   static constexpr float to_base_2 = is_shaped ? 1.0f : scale * log2_of_e;
 
-  /// The end of the keys that a query may see, where the first `present` of a sample are there.
+  /// The end of the keys that a query may see, if the sample has `present` keys.
   PIPE_HD PIPE_INLINE static int visible(int query, int present) {
     int all = is_causal ? query + ahead + 1 : keys;
     if constexpr (is_causal && scores.prefix > 0)
@@ -58,15 +58,18 @@ struct score_rule {
     int const first = query + ahead + 1 - scores.window;
     return scores.window == 0 || first < 0 ? 0 : first;
   }
-  /// The first query that may see a key, and the end of these queries.
+  /// The first query that may see a key.
   PIPE_HD PIPE_INLINE static int first_query(int key) {
     return is_causal && key >= scores.prefix && key > ahead ? key - ahead : 0;
   }
+  /// The end of the queries that may see a key.
   PIPE_HD PIPE_INLINE static int end_query(int key) {
     int const end = key - ahead + scores.window;
     return scores.window == 0 || end > queries ? queries : end;
   }
-  /// Whether a query sees a key, of those before visible().
+  /// Whether a query sees a key.
+  ///
+  /// needs: key < visible(query, present)
   PIPE_HD PIPE_INLINE static bool sees([[maybe_unused]] int query, [[maybe_unused]] int key) {
     if (scores.window > 0 && key < first_seen(query)) return false;
     if constexpr (scores.is_masked) {
@@ -75,7 +78,7 @@ struct score_rule {
     }
     return true;
   }
-  /// By how much scores of a head fall for each key of distance.
+  /// The decrease of a head's scores for each key of distance.
   PIPE_HD PIPE_INLINE static float fall([[maybe_unused]] int head) {
     if constexpr (scores.has_alibi) return float(detail::alibi_slope(head, of.heads));
     return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Convolutions, transposed ones and their gradients: products of gathered patches on tensor cores,
-// or, where each filter reads one channel, sums of windows.
+// Convolutions, transposed convolutions and their gradients: products of gathered patches on tensor
+// cores, or, if each filter reads one channel, sums over windows.
 #pragma once
 
 #include <pipe/backend/cuda/convolution/convolution_tile.hpp>
@@ -10,8 +10,8 @@
 
 namespace pp::cuda {
 
-/// The kernels of a convolution's group, or of a gradient's, cut as planned: the tiles, and the sum
-/// of the splits where the tiles do not add them.
+/// The kernels of a convolution's group, or of its gradient's group, divided by the plan: the
+/// kernel of tiles, and the sum of the splits if the tiles do not add the splits.
 template <class P, int G, tile_plan Plan = plan_for_convolution<P, G>()>
 constexpr auto lower_patches() {
   using tiles = convolution_tiles<P, G, Plan>;

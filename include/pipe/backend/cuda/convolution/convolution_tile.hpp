@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Convolutions as matrix products whose left factor is gathered: the tiles of contraction_tiles,
-// with slabs that are copied from where patches lie in an image.
+// with slabs copied from the places of patches in an image.
 #pragma once
 
 #include <pipe/backend/cuda/convolution/patches.hpp>
@@ -21,13 +21,13 @@ constexpr product_shape shape_of_convolution(detail::group const& g, int samples
              : product_shape{pixels, filters, of.inner()};
 }
 
-/// The products of group G as tiles see them, one for each group of channels: c = a b.
+/// The products c = a b of group G for the kernel of tiles, one product for each group of channels.
 ///
 /// shape: convolution: a = patches of x (pixels, taps * C / groups), b = w (taps * C / groups, N)
-/// ->
-///        c (pixels, N); input gradient: a = patches of dy (pixels, taps * N / groups), b from w ->
-///        c (pixels, C); weight gradient: a = transposed patches of x, b = dy -> c (taps * C /
-///        groups, N), and db as one more row
+///        -> c (pixels, N)
+/// shape: input gradient: a = patches of dy (pixels, taps * N / groups), b from w -> c (pixels, C)
+/// shape: weight gradient: a = transposed patches of x, b = dy -> c (taps * C / groups, N), and db
+///        as one more row
 template <class P, int G>
 struct convolution
     : product_end<P, G, group_of<P, G>::value.anchor == op_kind::convolution_weight_gradient,
@@ -35,7 +35,7 @@ struct convolution
   using T = typename P::element;
   static constexpr op_kind anchor = group_of<P, G>::value.anchor;
   static constexpr bool makes_weight = anchor == op_kind::convolution_weight_gradient,
-                        turns_right = anchor == op_kind::convolution_input_gradient;
+                        transposes_right = anchor == op_kind::convolution_input_gradient;
   static constexpr product_format format = product_of<P>();
   static constexpr product_shape shape = shape_of_convolution(group_of<P, G>::value, P::samples);
   static constexpr int products = convolution_of<P, G>::value.groups;
@@ -43,13 +43,13 @@ struct convolution
   static constexpr int each =
       makes_weight ? access_width<float>(int(shape.columns)) : access_width<T>(int(shape.columns));
 
-  using image = patches<P, G, turns_right>;
-  /// Channels, and filters, of a group: pieces of both factors divide them.
+  using image = patches<P, G, transposes_right>;
+  /// The numbers of channels and of filters of a group: multiples of a piece of both factors.
   static constexpr int channels = convolution_of<P, G>::value.channels / products,
                        filters = convolution_of<P, G>::value.filters / products;
 
   using end = product_end<P, G, makes_weight, shape.rows>;
-  /// As those of every product, of a row of the matrix of patches.
+  /// fetch and take of product_end, for a row of the matrix of patches.
   template <int Count>
   PIPE_HD PIPE_INLINE static void fetch(arguments const& a, extent row, int column,
                                         typename end::template before<Count>& z) {
@@ -66,8 +66,8 @@ struct convolution
                                        float (&v)[Count]) {
     end::template take<Count>(a, row_of(row), column, v);
   }
-  /// What the epilogue reads ahead of it, where rows of c follow each other in memory: not between
-  /// the phases of a stride.
+  /// The operands that the epilogue can read ahead, if rows of c follow each other in memory: rows
+  /// in phases of a stride do not.
   template <class Read>
   PIPE_HD PIPE_INLINE static void each_matrix_read([[maybe_unused]] arguments const& a,
                                                    [[maybe_unused]] Read read) {
@@ -78,7 +78,7 @@ struct convolution
   PIPE_HD PIPE_INLINE static T const* right_at(arguments const& a, int group, int k, int column) {
     constexpr int in = group_of<P, G>::value.in[1], pitch = filters * products;
     T const* const from = a.at<T const>(in) + group * filters;
-    if constexpr (turns_right)
+    if constexpr (transposes_right)
       return from + extent(k / filters * channels + column) * pitch + k % filters;
     else
       return from + extent(k) * pitch + column;
@@ -90,7 +90,7 @@ struct convolution
   }
 
  private:
-  /// The row in memory of a row of c: rows of an input gradient are sorted by phase.
+  /// The row in memory of a row of c: rows of an input gradient are in the order of phases.
   PIPE_HD PIPE_INLINE static extent row_of(extent row) {
     if constexpr (makes_weight)
       return row;
@@ -99,7 +99,7 @@ struct convolution
   }
 };
 
-/// The plan of a convolution: that of a product with the rows of all groups.
+/// The plan of a convolution: the plan of a product with the rows of all groups.
 template <class P, int G>
 constexpr tile_plan plan_for_convolution() {
   product_shape s = convolution<P, G>::shape;
@@ -112,8 +112,8 @@ constexpr tile_plan plan_for_convolution() {
 /// shape: x (B, H, W, C), w (kh, kw, C / groups, N) -> y (B, Y, X, N), or as `convolution` says
 /// law:   as contraction_tiles, over ascending (tap, channel), of a weight's gradient over
 ///        ascending pixels; pixels outside are zeros in the sum
-/// work:  a block has a tile of c within one group of channels; its threads keep the windows of the
-///        rows that they copy, whose pieces of up to 16 bytes lie side by side along channels
+/// work:  a block has a tile of c within one group of channels; a thread keeps the windows of the
+///        rows that it copies, in pieces of up to 16 bytes along channels
 /// cost:  2 * pixels * inner * N FLOPs, of an input gradient with a stride up to stride^2 times as
 ///        many if the filters of a group are no multiple of a slab's depth; a pixel of the image is
 ///        read from L2 once for each tap and each tile of columns
@@ -148,7 +148,7 @@ struct convolution_tiles : contraction_tiles<P, G, Plan, convolution<P, G>> {
         }
       }
     });
-    // Behind the last slab there are zeros. `next`: of those from the tile's first on.
+    // Slabs after the last are zeros. `next` begins with the tile's first slab.
     useful_slabs next(at);
     at.slabs = next.count(at);
     auto const start = [&](int slab, stage& s) {
@@ -164,9 +164,9 @@ struct convolution_tiles : contraction_tiles<P, G, Plan, convolution<P, G>> {
   }
 
  private:
-  /// Whether slabs of zeros are passed over: a slab is of one tap then.
-  static constexpr bool skips = product::turns_right && image::phases > 1 && image::taps <= 64 &&
-                                product::filters % Plan.depth == 0;
+  /// Whether slabs of zeros are skipped: then a slab has one tap.
+  static constexpr bool skips = product::transposes_right && image::phases > 1 &&
+                                image::taps <= 64 && product::filters % Plan.depth == 0;
   static constexpr int slabs_of_tap = skips ? product::filters / Plan.depth : 1;
 
   /// The slabs of a tile that are not all zeros, in their order.
@@ -181,7 +181,7 @@ struct convolution_tiles : contraction_tiles<P, G, Plan, convolution<P, G>> {
             if (image::reaches(tap, phase)) taps_ |= 1ull << tap;
       }
     }
-    /// How many of the tile's slabs they are.
+    /// The number of the tile's slabs that are not all zeros.
     PIPE_HD PIPE_INLINE int count(place const& at) const {
       int slabs = skips ? 0 : at.slabs;
       for (int tap = 0; skips && tap < image::taps; ++tap) {
@@ -235,8 +235,8 @@ struct convolution_tiles : contraction_tiles<P, G, Plan, convolution<P, G>> {
     using piece = typename stage::right_slab::piece;
     s.right.template copy_pieces<right_plan, threads>(block, thread, [&](int r, int c) {
       int const down = right_plan::row(thread) + r, right = right_plan::column(thread) + c;
-      int const n = column + (product::turns_right ? down : right),
-                k = first + (product::turns_right ? right : down);
+      int const n = column + (product::transposes_right ? down : right),
+                k = first + (product::transposes_right ? right : down);
       if (!present || n >= shape.columns || k >= shape.inner) return piece{nullptr, false};
       return piece{product::right_at(a, group, k, n), true};
     });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Depthwise convolutions: each filter reads one channel, so there is no product of matrices. A
-// thread has some channels of one pixel and adds up its window; bytes bound the speed.
+// thread has some channels of one pixel and adds up the pixel's window; bytes bound the speed.
 #pragma once
 
 #include <pipe/backend/cuda/convolution/patches.hpp>
@@ -15,7 +15,8 @@ namespace pp::cuda {
 ///
 /// shape: x (B, H, W, C), w (kh, kw, C) -> y (B, Y, X, C)
 /// law:   taps in ascending order
-/// work:  a thread has one access of a pixel's channels; neighbours have neighbouring channels
+/// work:  a thread has one access of a pixel's channels; neighbouring threads have neighbouring
+///        channels
 /// cost:  a pixel is read from memory once, and again from L2 or L1 by each tap
 template <class P, int G>
 struct depthwise_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
@@ -24,7 +25,7 @@ struct depthwise_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
   using T = typename P::element;
   using image = patches<P, G, group_of<P, G>::value.anchor == op_kind::convolution_input_gradient>;
 
-  /// Every thread has all taps of its channels in registers: no phase waits for another.
+  /// Every thread computes its elements alone, without shared memory.
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
@@ -58,7 +59,7 @@ struct depthwise_weight_source {
   static constexpr extent rows = image::rows, together = image::pitch,
                           columns = together * image::taps;
 
-  /// x dy of Count channels of one pixel of dy and one tap; 0 where the tap is outside of x.
+  /// x dy of Count channels of one pixel of dy and one tap; 0 if the tap is outside of x.
   template <int Count>
   PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, extent column,
                                        float (&terms)[1][Count]) {
@@ -72,14 +73,15 @@ struct depthwise_weight_source {
     PIPE_UNROLL
     for (int i = 0; i < Count; ++i) terms[0][i] = at != nullptr ? x[i] * dy[i] : 0.0f;
   }
-  /// (taps, C), in float whatever the values are.
+  /// (taps, C), always in float.
   PIPE_HD static float* target(arguments const& a, int) {
     constexpr int to = group_of<P, G>::value.out[0];
     return a.at<float>(to);
   }
 };
 
-/// The kernels of a depthwise weight's gradient, and of the bias's if the group has a prologue.
+/// The kernels of a depthwise weight's gradient, and of the bias's gradient if the group has a
+/// prologue.
 template <class P, int G>
 constexpr auto lower_depthwise_weight() {
   using weight = column_sums_kernel<depthwise_weight_source<P, G>>;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Kernels of rows whose elements do not depend on each other: each thread has one access.
+// The base of kernels over rows whose elements do not depend on each other: each thread has one
+// access.
 #pragma once
 
 #include <type_traits>
@@ -10,7 +11,7 @@
 
 namespace pp::cuda {
 
-/// Base of kernels in which a thread has `each` neighbouring elements of a row.
+/// Base of kernels in which a thread has one access, of Each neighbouring elements of a row.
 ///
 /// shape: rows (Rows, Columns)
 /// needs: Columns is a multiple of Each
@@ -22,10 +23,11 @@ struct accesses {
   static constexpr extent blocks = (elements + threads * each - 1) / (threads * each);
   using state = nothing;
   using shared = nothing;
-  /// Of an element. A division takes some five instructions in 32 bits, and some forty in 64.
+  /// The offset of an element: in 32 bits if possible, where a division takes about five
+  /// instructions, not forty.
   using offset = std::conditional_t<(elements < (extent(1) << 31)), unsigned, std::size_t>;
 
-  /// f(row, column) for each thread's access.
+  /// Calls f(row, column) for each thread's access.
   template <class Block, class F>
   PIPE_HD PIPE_INLINE static void for_access(Block& block, F f) {
     block.part([&](int thread, nothing&) {
@@ -36,7 +38,8 @@ struct accesses {
   }
 };
 
-/// Of rows of `Columns` elements, all those of group G of P; Aligned: what else an access divides.
+/// The accesses for all rows of group G of P, of `Columns` elements each; an access divides Columns
+/// and Aligned.
 template <class P, int G, int Columns, int Aligned = Columns>
 using row_accesses = accesses<extent(group_of<P, G>::value.rows) * P::samples, Columns,
                               access_width<typename P::element>(Columns | Aligned)>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The arguments of a CUDA kernel: a plain struct that travels as a kernel parameter.
+// The arguments of a CUDA kernel: a plain struct, passed as the kernel's parameter.
 #pragma once
 
 #include <cstddef>
@@ -19,24 +19,25 @@ using extent = std::ptrdiff_t;
 /// One launch on one micro-batch.
 struct arguments : detail::launch_context {
   run_state const* run = nullptr;  ///< in the device's memory
-  int first_sample = 0;            ///< of the micro-batch, from the run's on
-  /// What the gradient of the loss is multiplied by besides, in the device's memory; null: 1.
+  int first_sample = 0;            ///< the micro-batch's first, counted from the run's first
+  /// A further factor of the gradient of the loss, in the device's memory; null: 1.
   float const* scaling = nullptr;
-  unsigned zero = 0;            ///< 0, which no compiler knows: see seal
+  unsigned zero = 0;            ///< 0, unknown to the compiler: see seal
   unsigned* tickets = nullptr;  ///< zeros in the device's memory: see tickets.hpp
 
   template <class T>
   PIPE_HD T* at(int i) const {
     return static_cast<T*>(slot[i]);
   }
-  /// Null for a slot of -1.
+  /// The operand of slot i; null for slot -1.
   template <class T>
   PIPE_HD T* maybe(int i) const {
     return i < 0 ? nullptr : static_cast<T*>(slot[i]);
   }
   PIPE_HD int const* ids(int i) const { return static_cast<int const*>(slot[i]); }
 
-  /// The workspace from its byte `first` on, or the next at a multiple of `alignment`: a library's.
+  /// The workspace of a library's call: from byte `first` of the workspace on, rounded up to a
+  /// multiple of `alignment`.
   void* workspace_from(long first, long alignment) const {
     char* const from = static_cast<char*>(workspace) + first;
     long const beyond = long(reinterpret_cast<std::uintptr_t>(from) % std::uintptr_t(alignment));
@@ -44,8 +45,8 @@ struct arguments : detail::launch_context {
   }
 };
 
-/// What the kernels of a pipeline depend on, and no more: pipelines that differ in their schedule
-/// or their optimizer share kernels.
+/// The template argument of kernels, with only what kernels read of a pipeline, so that pipelines
+/// that differ in schedule or optimizer share kernels.
 template <class Fused, class T, dtype Product, int Reserved = 0>
 struct kernel_source {
   using element = T;  ///< of values
@@ -55,7 +56,7 @@ struct kernel_source {
   static constexpr int samples = Fused::samples, groups = Fused::groups;
   static constexpr detail::group group_at(int g) { return Fused::group_at(g); }
 };
-/// Of a compiled pipeline.
+/// The kernel_source of compiled pipeline P.
 template <class P>
 using source_of = kernel_source<typename P::passes::fused, typename P::value, P::precision::product,
                                 detail::reserved_multiprocessors<P>()>;

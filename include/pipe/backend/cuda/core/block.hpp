@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Kernel bodies, each written once for a block of threads: phases with a barrier between them. On
-// the device a phase is this thread's part of it, followed by __syncthreads(); on the CPU it is a
-// loop over all threads, in any order. So tests run every body without a GPU, and one that misses a
-// barrier, or reads what was never written, gives another result there.
+// the device a phase is the part of one thread, followed by __syncthreads(); on the CPU a phase is
+// a loop over all threads, in any order. So tests run every body without a GPU, and a body that
+// misses a barrier, or reads memory that was never written, gives another result there.
 //
 //     struct some_kernel {
-//       static constexpr int threads = 256;    // of a block
-//       static constexpr extent blocks = ...;  // of the grid
-//       struct state { float x; };             // registers, kept from phase to phase
-//       struct shared { float of[threads]; };  // what the threads of a block share
+//       static constexpr int threads = 256; // of a block static constexpr extent blocks = ...; //
+//       of the grid struct state { float x; }; // registers, kept from phase to phase struct shared
+//       { float of[threads]; }; // shared by the threads of a block
 //
 //       template <class Block>
 //       PIPE_HD static void run(Block& block, arguments const& a) {
@@ -19,9 +18,9 @@
 //     };
 //
 // The code between phases is the same for all threads: loops and branches there depend on nothing
-// that differs between them. A warp's threads also exchange values of their states without shared
-// memory, and multiply matrices that are spread over them: atoms (warp.hpp, matrix.hpp, copy.hpp),
-// called between phases too.
+// that differs between threads. Atoms (warp.hpp, matmul/matrix.hpp, cp_async.hpp) are called
+// between phases too: a warp's threads exchange values of their states without shared memory, or
+// multiply matrices that are spread over the warp.
 #pragma once
 
 #include <type_traits>
@@ -30,14 +29,14 @@
 
 namespace pp::cuda {
 
-/// Threads that run in step.
+/// Threads of a warp, which run in step.
 inline constexpr int warp_size = 32;
 
-/// For bodies whose threads keep or share nothing.
+/// The state, or shared memory, of bodies that need none.
 struct nothing {};
 
-/// The number or address stays in a register: where a loop uses it, the compiler does not compute
-/// it again.
+/// Keeps a number or an address in a register, so that the compiler does not recompute it in a
+/// loop.
 template <class T>
 PIPE_HD PIPE_INLINE void hold([[maybe_unused]] T& value) {
 #ifdef __CUDA_ARCH__
@@ -48,8 +47,8 @@ PIPE_HD PIPE_INLINE void hold([[maybe_unused]] T& value) {
 #endif
 }
 
-/// The shared memory that a block may have on every GPU from sm_80 on: sm_86, sm_89 and sm_120 have
-/// no more.
+/// The bytes of shared memory that a block may have on every GPU from sm_80 on: the limit of sm_86,
+/// sm_89 and sm_120.
 inline constexpr long least_shared_bytes = 99 * 1024;
 
 /// Bytes of shared memory of a block of a kernel.
@@ -59,7 +58,7 @@ inline constexpr long shared_bytes =
 
 #ifdef __CUDACC__
 
-/// A block on the device, as one of its threads sees it.
+/// A block on the device, as an object of each of its threads.
 template <class Body>
 class device_block {
  public:
@@ -73,19 +72,18 @@ class device_block {
   __device__ __forceinline__ extent position() const { return extent(blockIdx.x); }
   __device__ __forceinline__ shared_type& shared() const { return shared_; }
 
-  /// f(thread, state) for every thread; when it returns all of them are done.
+  /// Runs f(thread, state) for every thread; on return, all threads have run it.
   template <class F>
   __device__ __forceinline__ void phase(F f) {
     f(int(threadIdx.x), mine_);
     __syncthreads();
   }
-  /// The same without the barrier: what other threads do in this phase has not been seen by any
-  /// thread.
+  /// The same without the barrier: no thread may rely on what other threads write in this part.
   template <class F>
   __device__ __forceinline__ void part(F f) {
     f(int(threadIdx.x), mine_);
   }
-  /// For atoms: this thread's state.
+  /// The state of this thread, for atoms.
   __device__ __forceinline__ state& mine() { return mine_; }
 
  private:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The pointwise steps of a kernel group on a few neighbouring elements of a row, in registers.
+// The pointwise ops of a kernel group on a few neighbouring elements of a row, in registers.
 //
-// A fused chain gives the bits of its steps run as kernels apart. Each step reads the result before
-// it as memory would hold it: rounded to 16 bits if values have 16 bits; in fp32 sealed, if it may
-// end in a product, so that the compiler does not contract that product and a following sum into
-// one rounding.
+// A fused chain gives the bits of its ops as separate kernels. Each op reads the result of the
+// previous one as memory would hold it. In 16 bits that result is rounded. In fp32, a result that
+// may end in a product is sealed, so that the compiler does not contract this product and a
+// following sum to one rounding.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +18,23 @@
 #include <pipe/base/philox.hpp>
 #include <pipe/graph/layers.hpp>
 
-#ifdef __CUDACC__  // a user's formula for the host alone would do nothing here, and nvcc only warns
-                   // of that
+#ifdef __CUDACC__  // nvcc only warns of a user-defined formula that is for the host alone, and
+                   // calls nothing
 #pragma nv_diagnostic push
 #pragma nv_diag_error 20011, 20013, 20014, 20015
 #endif
 
 namespace pp::cuda {
 
-/// v, of unknown origin: `zero` is 0, which the compiler cannot know, so it cannot contract the
-/// product that made v with the sum that reads it.
+/// v, behind an operation that the compiler cannot remove: it does not know that `zero` is 0, so it
+/// does not contract the product that computes v with the sum that reads v.
 PIPE_HD PIPE_INLINE float seal(float v, unsigned zero) {
   return math::from_bits(math::bits(v) ^ zero);
 }
 
-/// Where results that are read outside their group go: to memory, all of them.
+/// The destination of results that are read outside their group: memory, for all of them.
 struct all_stores {
-  /// Elements of slot Slot, `at` elements from its first on.
+  /// Writes v to elements [at, at + Count) of slot Slot.
   template <int Slot, class T, int Count>
   PIPE_HD PIPE_INLINE void take(arguments const& a, extent at, float const (&v)[Count]) const {
     save<Count>(a.at<T>(Slot) + at, v);
@@ -43,11 +43,11 @@ struct all_stores {
 
 /// The epilogue or the prologue of group G of pipeline P, on rows of `width` elements.
 ///
-/// shape: second operands (rows, width), (width) of a bias or (T, width) of a table of positions ->
-///        one matrix (rows, width) per stored step
-/// law:   the bits of the steps run as kernels apart
-/// work:  the caller's: a thread has Count neighbouring elements of a row, all of a chain's steps
-///        on them, and reads and writes them in accesses of up to 16 bytes
+/// shape: second operands (rows, width), of a bias (width) or of a table of positions (T, width) ->
+///        a matrix (rows, width) for each stored op
+/// law:   the bits of the ops as separate kernels
+/// work:  the caller's: a thread runs all ops on Count neighbouring elements of a row, in accesses
+///        of up to 16 bytes
 template <class P, int G, bool IsEpilogue>
 struct chain {
   using T = typename P::element;
@@ -60,27 +60,30 @@ struct chain {
                                    ? group_of<P, G>::value.columns
                                    : group_of<P, G>::value.attributes.contraction().inner;
 
-  /// Step Index, for device code: a member array of a constant cannot be indexed there.
+  /// Step Index as a constant of its own: device code cannot index a member array of a constant.
   template <int Index>
-  struct step_at {
-    static constexpr detail::step value = IsEpilogue ? group_of<P, G>::value.epilogue.items[Index]
-                                                     : group_of<P, G>::value.prologue.items[Index];
+  struct pointwise_at {
+    static constexpr detail::pointwise_op value = IsEpilogue
+                                                      ? group_of<P, G>::value.epilogue.items[Index]
+                                                      : group_of<P, G>::value.prologue.items[Index];
   };
 
-  /// Whether what enters step Index (Index == length: what leaves the chain) may end in a product.
+  /// Whether the value that enters op Index may end in a product; Index == length: the value that
+  /// leaves the chain.
   template <int Index>
   static constexpr bool seals() {
     if constexpr (Index == 0)
       return IsEpilogue && length > 0 &&
              detail::has<&detail::op_traits::ends_in_product>(group_of<P, G>::value.anchor);
     else
-      return detail::is_by_leaf(step_at<Index - 1>::value.kind);
+      return detail::is_by_leaf(pointwise_at<Index - 1>::value.kind);
   }
   template <int Index>
   static constexpr bool is_sealed = seals<Index>();
-  /// Whether what enters step Index (Index == length: what leaves the chain) is rounded. What came
-  /// from memory is. A matmul's own bias is added to its sum, and an op that is one with the
-  /// product reads that sum. What leaves an epilogue is rounded when it is stored.
+  /// Whether the value that enters op Index must be rounded; Index == length: the value that leaves
+  /// the chain. Values from memory are rounded already, and a value that leaves an epilogue is
+  /// rounded when it is stored. The bias of a matmul is added to the unrounded sum, and an op that
+  /// is joined to the product reads the unrounded sum.
   template <int Index>
   static constexpr bool rounds() {
     constexpr op_kind anchor = group_of<P, G>::value.anchor;
@@ -90,42 +93,43 @@ struct chain {
       return false;
     else if constexpr (Index == 0)
       return IsEpilogue && anchor != op_kind::pointwise &&
-             !(anchor == op_kind::matmul && step_at<0>::value.kind == op_kind::bias);
+             !(anchor == op_kind::matmul && pointwise_at<0>::value.kind == op_kind::bias);
     else
       return true;
   }
   template <int Index>
   static constexpr bool joins() {
-    return step_at<Index>::value.is_joined;
+    return pointwise_at<Index>::value.is_joined;
   }
   template <int Index>
   static constexpr bool is_rounded = rounds<Index>();
 
-  /// The second operands of all steps, of Count elements of a row.
+  /// The second operands of all ops, for Count elements of a row.
   template <int Count>
   struct seconds {
     fetched<T, Count> of[length > 0 ? length : 1];
   };
-  /// Those of elements [column, column + Count) of a row, but for step Skipped's. No step of the
-  /// group makes one: they may be read before the elements are there.
+  /// Reads the second operands for elements [column, column + Count) of a row, except for op
+  /// Skipped. No op of the group writes a second operand, so they may be read before the elements
+  /// are computed.
   ///
   /// needs: column and width are multiples of Count; `row` counts the rows of all samples
   template <int Count, int Skipped = -1>
   PIPE_HD PIPE_INLINE static void fetch(arguments const& a, extent row, int column,
                                         seconds<Count>& z) {
-    fetch_steps<Skipped>(a, row, column, z, std::make_index_sequence<std::size_t(length)>{});
+    fetch_all<Skipped>(a, row, column, z, std::make_index_sequence<std::size_t(length)>{});
   }
 
-  /// v[Count] are elements [column, column + Count) of a row: through all steps, each of which is
-  /// stored if it is read outside the group.
+  /// Runs all ops on v, elements [column, column + Count) of a row; the result of an op is stored
+  /// if it is read outside the group.
   ///
-  /// needs: as fetch, which has read z
+  /// needs: as fetch, which must have read z
   template <int Count, class Stores = all_stores>
   PIPE_HD PIPE_INLINE static void run(arguments const& a, extent row, int column, float (&v)[Count],
                                       seconds<Count> const& z, Stores const& stores = {}) {
-    run_steps(a, row, column, v, z, stores, std::make_index_sequence<std::size_t(length)>{});
+    run_ops(a, row, column, v, z, stores, std::make_index_sequence<std::size_t(length)>{});
   }
-  /// The same, which fetches first.
+  /// The same, with a fetch before it.
   template <int Count>
   PIPE_HD PIPE_INLINE static void run(arguments const& a, extent row, int column,
                                       float (&v)[Count]) {
@@ -136,19 +140,19 @@ struct chain {
 
  private:
   template <int Skipped, int Count, std::size_t... Is>
-  PIPE_HD PIPE_INLINE static void fetch_steps([[maybe_unused]] arguments const& a,
-                                              [[maybe_unused]] extent row,
-                                              [[maybe_unused]] int column,
-                                              [[maybe_unused]] seconds<Count>& z,
-                                              std::index_sequence<Is...>) {
-    (fetch_step<int(Is), (int(Is) == Skipped)>(a, row, column, z.of[Is]), ...);
+  PIPE_HD PIPE_INLINE static void fetch_all([[maybe_unused]] arguments const& a,
+                                            [[maybe_unused]] extent row,
+                                            [[maybe_unused]] int column,
+                                            [[maybe_unused]] seconds<Count>& z,
+                                            std::index_sequence<Is...>) {
+    (fetch_one<int(Is), (int(Is) == Skipped)>(a, row, column, z.of[Is]), ...);
   }
   template <int Index, bool IsSkipped, int Count>
-  PIPE_HD PIPE_INLINE static void fetch_step([[maybe_unused]] arguments const& a,
-                                             [[maybe_unused]] extent row,
-                                             [[maybe_unused]] int column,
-                                             [[maybe_unused]] fetched<T, Count>& z) {
-    constexpr detail::step s = step_at<Index>::value;
+  PIPE_HD PIPE_INLINE static void fetch_one([[maybe_unused]] arguments const& a,
+                                            [[maybe_unused]] extent row,
+                                            [[maybe_unused]] int column,
+                                            [[maybe_unused]] fetched<T, Count>& z) {
+    constexpr detail::pointwise_op s = pointwise_at<Index>::value;
     if constexpr (!IsSkipped && s.kind != op_kind::map && s.kind != op_kind::dropout) {
       constexpr int rows = group_of<P, G>::value.rows;
       extent const at = s.kind == op_kind::bias       ? extent(column)
@@ -159,15 +163,17 @@ struct chain {
   }
 
   template <int Count, class Stores, std::size_t... Is>
-  PIPE_HD PIPE_INLINE static void run_steps(
-      [[maybe_unused]] arguments const& a, [[maybe_unused]] extent row, [[maybe_unused]] int column,
-      [[maybe_unused]] float (&v)[Count], [[maybe_unused]] seconds<Count> const& z,
-      [[maybe_unused]] Stores const& stores, std::index_sequence<Is...>) {
+  PIPE_HD PIPE_INLINE static void run_ops([[maybe_unused]] arguments const& a,
+                                          [[maybe_unused]] extent row, [[maybe_unused]] int column,
+                                          [[maybe_unused]] float (&v)[Count],
+                                          [[maybe_unused]] seconds<Count> const& z,
+                                          [[maybe_unused]] Stores const& stores,
+                                          std::index_sequence<Is...>) {
     (apply<Count, int(Is)>(a, row, column, v, z.of[Is], stores), ...);
     finish_value<Count, length>(a, v);
   }
 
-  /// Rounds or seals the value that enters step Index, where the step asks for it.
+  /// Rounds or seals the value that enters op Index, if rounds() or seals() is true.
   template <int Count, int Index>
   PIPE_HD PIPE_INLINE static void finish_value([[maybe_unused]] arguments const& a,
                                                [[maybe_unused]] float (&v)[Count]) {
@@ -191,7 +197,7 @@ struct chain {
                                         float (&v)[Count],
                                         [[maybe_unused]] fetched<T, Count> const& z,
                                         [[maybe_unused]] Stores const& stores) {
-    constexpr detail::step s = step_at<Index>::value;
+    constexpr detail::pointwise_op s = pointwise_at<Index>::value;
     finish_value<Count, Index>(a, v);
     if constexpr (s.kind == op_kind::map) {
       PIPE_UNROLL
@@ -212,9 +218,9 @@ struct chain {
     if constexpr (s.store >= 0) stores.template take<s.store, T>(a, row * width + column, v);
   }
 
-  /// Factors of a dropout. The bits are those of the host: four neighbouring elements share a block
-  /// of Philox, and a row begins with one. Rows of a sample whose channels are dropped share their
-  /// blocks, and all elements of one that is dropped as a whole share a word.
+  /// Factors of a dropout, with the bits of the host: four neighbouring elements share a block of
+  /// Philox, and each row begins with a new block. Where channels are dropped, all rows of a sample
+  /// share blocks; where whole samples are dropped, all elements of a sample share one word.
   template <int Count, class Layer>
   PIPE_HD PIPE_INLINE static void keep(arguments const& a, int stream, extent row, int column,
                                        float (&factor)[Count]) {
@@ -247,11 +253,11 @@ struct chain {
   }
 };
 
-/// A finished piece of a row of the anchor: stored if it is read outside the group, then through
-/// the epilogue.
+/// The end of a piece of the anchor's row: stores the piece if it is read outside the group, then
+/// runs the epilogue on it.
 ///
 /// shape: v (Count) -> elements [column, column + Count) of row `row` of the result and of each
-///        stored step
+///        stored op
 /// needs: column and the columns of the group are multiples of Count
 template <class P, int G, int Count, class Stores = all_stores>
 PIPE_HD PIPE_INLINE void finish(arguments const& a, extent row, int column, float (&v)[Count],
@@ -262,7 +268,7 @@ PIPE_HD PIPE_INLINE void finish(arguments const& a, extent row, int column, floa
     stores.template take<g.out[0], typename P::element>(a, row * g.columns + column, v);
   chain<P, G, true>::run(a, row, column, v, z, stores);
 }
-/// The same, which fetches the epilogue's second operands first.
+/// The same, with a fetch of the epilogue's second operands before it.
 template <class P, int G, int Count>
 PIPE_HD PIPE_INLINE void finish(arguments const& a, extent row, int column, float (&v)[Count]) {
   typename chain<P, G, true>::template seconds<Count> z;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Checked calls of the CUDA runtime: a status other than success becomes a pp::error.
+// The check of calls of the CUDA runtime: a status other than success becomes a pp::error.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,7 +10,7 @@
 
 namespace pp::cuda {
 
-/// Throws pp::error, "CUDA, `what`: reason", if a call failed.
+/// Throws pp::error, "CUDA, `what`: reason", if `status` is not success.
 inline void check(cudaError_t status, char const* what) {
   if (status != cudaSuccess)
     detail::throw_error<error>({"CUDA, ", what, ": ", cudaGetErrorString(status)});

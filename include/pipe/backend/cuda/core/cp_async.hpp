@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Copies from global to shared memory that go on while the block computes (cp.async): threads start
-// them in a phase, the block commits all that were started as a group, and later waits for a group.
+// Copies from global to shared memory that run while the block computes (cp.async): threads start
+// copies in a phase, the block commits all started copies as a group, and later waits for the
+// group.
 #pragma once
 
 #include <pipe/backend/cuda/core/block.hpp>
 
 namespace pp::cuda {
 
-/// Starts to copy `Bytes` (4, 8 or 16) to shared memory, or zeros if `present` is false; then
+/// Starts a copy of `Bytes` (4, 8 or 16) to shared memory; if `present` is false, of zeros, and
 /// `from` is not read. Called in a phase.
 ///
 /// needs: both addresses are multiples of Bytes
@@ -30,14 +31,14 @@ PIPE_HD PIPE_INLINE void copy_async(Block& block, void* to, void const* from, bo
 #endif
 }
 
-/// Asks for the 128 bytes around `from` to be in L2 soon, or does nothing.
+/// Prefetches the 128 bytes around `from` to L2; no effect on the CPU.
 PIPE_HD PIPE_INLINE void prefetch([[maybe_unused]] void const* from) {
 #ifdef __CUDA_ARCH__
   asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
 #endif
 }
 
-/// Ends a group of copies. Called between phases.
+/// Commits the copies started so far as a group. Called between phases.
 template <class Block>
 PIPE_HD PIPE_INLINE void commit_copies([[maybe_unused]] Block& block) {
 #ifdef __CUDA_ARCH__
@@ -47,8 +48,8 @@ PIPE_HD PIPE_INLINE void commit_copies([[maybe_unused]] Block& block) {
 #endif
 }
 
-/// Waits until all groups but the last `Pending` are there, for all threads of the block to read.
-/// Called between phases.
+/// Waits until all groups but the last `Pending` have arrived and all threads of the block may read
+/// them. Called between phases.
 template <int Pending, class Block>
 PIPE_HD PIPE_INLINE void await_copies([[maybe_unused]] Block& block) {
 #ifdef __CUDA_ARCH__

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Kernels that run one after the other: what a group is lowered to, by the kind of its anchor.
+// Lists of kernels that run one after the other: a group is lowered to a list, by the kind of its
+// anchor.
 #pragma once
 
 #include <type_traits>
@@ -17,7 +18,7 @@ constexpr int count_of(kernel_list<Body...>) {
   return int(sizeof...(Body));
 }
 
-/// The kernels of groups with this anchor, specialised for each kind beside them:
+/// The kernels of groups with this anchor; the specialisation for a kind is beside its kernels:
 ///
 ///     template <> struct kernel_of<op_kind::some> {
 ///       template <class P, int G> using list = kernel_list<first_kernel<P, G>, second_kernel<P,
@@ -26,27 +27,27 @@ constexpr int count_of(kernel_list<Body...>) {
 template <op_kind Anchor>
 struct kernel_of;
 
-/// Groups that one kernel computes.
+/// Base of kernel_of for kinds with one kernel.
 template <template <class P, int G> class Kernel>
 struct one_kernel {
   template <class P, int G>
   using list = kernel_list<Kernel<P, G>>;
 };
 
-/// The list with `Body` in front if it is wanted.
+/// The list, with Body in front of it if IsWanted.
 template <bool IsWanted, class Body, class... Others>
 constexpr auto maybe_before(kernel_list<Others...>) {
   return std::conditional_t<IsWanted, kernel_list<Body, Others...>, kernel_list<Others...>>{};
 }
 
-/// Whether every kernel's block fits into the shared memory of every GPU. The launches of a
-/// user-defined layer are its own and not counted.
+/// Whether the block of every kernel fits into the shared memory of every GPU. Kernels that a
+/// user-defined layer launches are not counted.
 template <class... Body>
 constexpr bool fit_every_device(kernel_list<Body...>) {
   bool fit = true;
   [[maybe_unused]] auto const look = [&]<class B>(B const*) {
     if constexpr (requires { typename B::shared; })
-      if (shared_bytes < B >> least_shared_bytes) fit = false;
+      fit = fit && shared_bytes<B> <= least_shared_bytes;
   };
   (look(static_cast<Body const*>(nullptr)), ...);
   return fit;
@@ -60,8 +61,7 @@ constexpr long most_shared_bytes(kernel_list<Body...>) {
   return most;
 }
 
-/// Bytes of workspace that the list needs: the most that one of them needs, as all of them share
-/// it.
+/// Bytes of workspace that the list needs: the maximum over its kernels, which share the workspace.
 template <class... Body>
 constexpr long workspace_of(kernel_list<Body...>) {
   long most = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Kernel bodies on the device: one __global__ function for each, and its launch.
+// Kernel bodies on the device: a __global__ function for each body, and its launch.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,11 +11,11 @@
 
 namespace pp::cuda {
 
-/// Shared memory that a block has without asking for more.
+/// The bytes of shared memory that a block may have without an attribute of the kernel.
 inline constexpr int usual_shared_bytes = 48 * 1024;
 
-/// How many blocks of a body a multiprocessor must have registers for, if the body says so:
-/// Body::resident; 0 leaves it to the compiler.
+/// The number of blocks of a body for which a multiprocessor must have registers: Body::resident; 0
+/// if the body has no such constant: the compiler chooses.
 template <class Body>
 constexpr int resident_of() {
   if constexpr (requires { Body::resident; })
@@ -24,9 +24,9 @@ constexpr int resident_of() {
     return 0;
 }
 
-/// The begin of every kernel: waits for the kernels before it, if it was launched before their end,
-/// and lets the next one come to the device, which waits in turn. So kernels start sooner one after
-/// the other, and what they read and write is as before.
+/// The beginning of every kernel: waits for the end of earlier kernels, if this kernel was launched
+/// before their end, and allows the launch of the next kernel, which waits in turn. Kernels start
+/// sooner one after the other, and memory accesses keep their order.
 __device__ __forceinline__ void follow() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -38,8 +38,8 @@ __device__ __forceinline__ void follow() {
 /// instantiate the same kernel.
 ///
 /// shape: the body's operands; Body::blocks blocks of Body::threads threads
-/// cost:  launch bounds tell the compiler how many registers a thread may have: those of a
-///        multiprocessor over threads * resident_of
+/// cost:  by its launch bounds, a thread may have the registers of a multiprocessor / (threads *
+///        resident_of)
 template <class Body>
 static __global__ void __launch_bounds__(Body::threads, resident_of<Body>())
     run_body(arguments const a) {
@@ -50,12 +50,13 @@ static __global__ void __launch_bounds__(Body::threads, resident_of<Body>())
   Body::run(block, a);
 }
 
-/// Whether a body's kernel may be launched before those before it end: its code is for sm_90 or
-/// later, and begins with follow(). Found when it is prepared.
+/// Whether a body's kernel may be launched before earlier kernels end: if its code is for sm_90 or
+/// later, where follow() waits. Set by prepare_body.
 template <class Body>
 inline bool starts_early = false;
 
-/// Launches a kernel with one parameter, `arguments`. is_early: perhaps before those before it end.
+/// Launches a kernel with one parameter, `arguments`. is_early: it may start before earlier kernels
+/// end.
 ///
 /// throws: pp::error if the launch fails
 inline void launch_kernel(void const* kernel, void const* arguments, extent blocks, int threads,
@@ -74,7 +75,7 @@ inline void launch_kernel(void const* kernel, void const* arguments, extent bloc
   check(cudaLaunchKernelExC(&config, kernel, all), "launch of a kernel");
 }
 
-/// Launches a group's kernel on a stream; the number of blocks is a constant of the shape.
+/// Launches a group's kernel on a stream; the number of blocks is a constant.
 ///
 /// throws: pp::error if the launch fails
 template <class Body>
@@ -84,9 +85,9 @@ void launch_body(arguments const& a, cudaStream_t stream) {
                 shared_bytes<Body>, starts_early<Body>, stream);
 }
 
-/// Calls a user-defined layer, which launches its own kernels on the stream.
+/// Calls a function of a user-defined layer, which launches kernels on the stream.
 ///
-/// throws: pp::error if one of the launches fails
+/// throws: pp::error if a launch fails
 template <class Body>
   requires requires { typename Body::kernels; }
 void launch_body(arguments const& a, cudaStream_t stream) {
@@ -94,7 +95,8 @@ void launch_body(arguments const& a, cudaStream_t stream) {
   check(cudaGetLastError(), "launch of a kernel of a Custom layer");
 }
 
-/// The entry point of a body with arguments of its own: parameters of a rank, chains of launches.
+/// The entry point of a body with its own type of arguments: kernels over the parameters of a rank,
+/// and chains of launches.
 ///
 /// shape: the body's operands; Body::blocks(arguments) blocks of Body::threads threads
 template <class Body>
@@ -107,7 +109,7 @@ static __global__ void __launch_bounds__(Body::threads, resident_of<Body>())
   Body::run(block, a);
 }
 
-/// Launches such a kernel; zero blocks launch nothing.
+/// Launches a kernel of a body with its own type of arguments; with zero blocks, launches nothing.
 ///
 /// throws: pp::error if the launch fails
 template <class Body>
@@ -119,10 +121,11 @@ void launch_body(typename Body::arguments const& a, cudaStream_t stream) {
                 shared_bytes<Body>, starts_early<Body>, stream);
 }
 
-/// Loads a kernel whose blocks have so much shared memory; returns whether its code begins with
-/// follow().
+/// Loads a kernel whose blocks have `shared_bytes` bytes of shared memory; returns whether its code
+/// waits in follow().
 ///
-/// throws: pp::error if the device has no code for it or too little shared memory
+/// throws: pp::error if the program has no code for the device, or the device has too little shared
+///         memory
 [[gnu::cold]] inline bool prepare_kernel(void const* kernel, long shared_bytes) {
   cudaFuncAttributes code{};
   check(cudaFuncGetAttributes(&code, kernel), "code of a kernel");
@@ -133,9 +136,9 @@ void launch_body(typename Body::arguments const& a, cudaStream_t stream) {
   return code.ptxVersion >= 90;
 }
 
-/// Loads a kernel before the first launch, which would otherwise do so in the middle of a run, and
-/// asks for its shared memory if that is more than the default. Kernels of a user-defined layer
-/// prepare themselves.
+/// Loads a kernel, so that its first launch does not do so in the middle of a run, and sets its
+/// amount of shared memory if that is above the default. Kernels of a user-defined layer prepare
+/// themselves.
 ///
 /// throws: as prepare_kernel
 template <class Body>

@@ -12,14 +12,15 @@
 
 namespace pp::cuda {
 
-/// Formats of the operands of a tensor core. Two bf16 or fp16 numbers share a register, the one of
-/// the lower index in its lower half.
+/// Formats of the operands of a tensor core. Two bf16 or fp16 numbers share a register, the number
+/// with the lower index in the lower half.
 enum class operand_format : unsigned char { tf32, bf16, fp16 };
 
-/// To the nearest tf32 (8 bits of exponent, 10 of mantissa, in the high bits of a register), ties
-/// away from zero, as cvt.rna.tf32.f32.
+/// x rounded to the nearest tf32 (8 bits of exponent, 10 of mantissa, in the high bits of a
+/// register), ties away from zero, as by cvt.rna.tf32.f32.
 ///
-/// law: the low 13 bits are 0, which the instruction leaves open; a quiet NaN stays NaN
+/// law: the low 13 bits are 0 (after the instruction alone they are undefined); a quiet NaN stays
+///      NaN
 PIPE_HD PIPE_INLINE unsigned to_tf32(float x) {
 #ifdef __CUDA_ARCH__
   unsigned y;
@@ -32,11 +33,11 @@ PIPE_HD PIPE_INLINE unsigned to_tf32(float x) {
 #endif
 }
 
-/// Element `half` of a register of a tile, as a float.
+/// Element `half` of a register of a tile, as a float; tf32 has one element in a register.
 template <operand_format F>
 PIPE_HD PIPE_INLINE float operand_value(unsigned bits, int half) {
   if constexpr (F == operand_format::tf32)
-    return math::from_bits(bits & 0xffffe000u);  // what the hardware reads of it
+    return math::from_bits(bits & 0xffffe000u);  // the bits that the hardware reads
   else if constexpr (F == operand_format::bf16)
     return detail::float_from_bf16(std::uint16_t(bits >> 16 * half));
   else

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Blocks of one launch that hand on a result: each leaves its part in memory and takes a ticket,
-// and the one that takes the last finds all parts there. It does the rest of the work, in an order
-// that does not depend on which block it is: so a second launch is saved, and no bit depends on the
-// turn of blocks.
+// Blocks of one launch that combine their results. Each block writes its part to memory and takes a
+// ticket; the block that takes the last ticket reads all parts and does the rest of the work, in an
+// order that does not depend on which block it is. This saves a second launch, and no bit depends
+// on the order of blocks.
 #pragma once
 
 #include <pipe/backend/cuda/core/block.hpp>
@@ -11,11 +11,12 @@
 
 namespace pp::cuda {
 
-/// How many tickets a rank has. They are zeros between launches.
+/// The number of a rank's tickets. All are zero between launches.
 inline constexpr int most_tickets = 1024;
 
-/// The number of tickets that were taken before; the last of `count` makes it 0 again. What blocks
-/// before have written is visible to the block, and what it has written to those after it.
+/// Takes a ticket: returns how many blocks have taken this ticket before; the last of `count`
+/// blocks sets it to 0 again. Writes of earlier blocks are visible to this block, and its writes to
+/// later blocks.
 ///
 /// needs: called by one thread, between barriers
 PIPE_HD PIPE_INLINE unsigned take_ticket(unsigned* ticket, unsigned count) {
@@ -35,10 +36,10 @@ PIPE_HD PIPE_INLINE unsigned take_ticket(unsigned* ticket, unsigned count) {
   return before;
 }
 
-/// Whether a block is the last of `count` that come here with this ticket: then it sees all that
-/// they wrote before. is_last: the block's, in shared memory.
+/// Whether a block is the last of `count` blocks to take this ticket; then all writes of the others
+/// before this call are visible to it. is_last: a bool in the block's shared memory.
 ///
-/// law:   true in exactly one of them
+/// law:   true in exactly one of the blocks
 /// needs: called between phases; `count` is the same in all of these blocks, and positive
 template <class Block>
 PIPE_HD PIPE_INLINE bool is_last_block(Block& block, unsigned* ticket, unsigned count,

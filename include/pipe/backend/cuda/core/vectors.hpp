@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Vector accesses: several neighbouring elements in one access of up to 16 bytes. Elements of every
-// type are floats in registers.
+// Vector accesses: several neighbouring elements in one access of up to 16 bytes. In registers,
+// elements of 16 bits are floats.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ struct alignas(sizeof(T) * Count) packed {
   T item[Count];
 };
 
-/// Elements of T in the widest access, of at most 16 bytes, that divides rows of `columns`
-/// elements, so that every row begins with one.
+/// Elements of T in the widest access of at most 16 bytes that divides a row of `columns` elements,
+/// so that every row begins with a whole access.
 template <class T>
 constexpr int access_width(int columns) {
   int width = 16 / int(sizeof(T));
@@ -33,7 +33,7 @@ PIPE_HD PIPE_INLINE float as_stored(float v) {
   return float(T(v));
 }
 
-/// Two numbers of 16 bits in a word, `low` in its lower half: one conversion for both.
+/// Two numbers, rounded to 16 bits, in a word, `low` in its lower half: one conversion for both.
 template <class T>
 PIPE_HD PIPE_INLINE unsigned pack(float low, float high) {
 #ifdef __CUDA_ARCH__
@@ -48,7 +48,8 @@ PIPE_HD PIPE_INLINE unsigned pack(float low, float high) {
 #endif
 }
 
-/// One of the two in such a word: 0 the lower, 1 the upper. One instruction where it is a constant.
+/// The lower (half = 0) or the upper (half = 1) of two numbers in a word: one instruction if `half`
+/// is a constant.
 template <class T>
 PIPE_HD PIPE_INLINE float unpack(unsigned both, int half) {
   if constexpr (std::is_same_v<T, bf16>)
@@ -57,14 +58,14 @@ PIPE_HD PIPE_INLINE float unpack(unsigned both, int half) {
     return detail::float_from_f16(static_cast<std::uint16_t>(both >> 16 * half));
 }
 
-/// The memory that an address is in, for instructions that name it: a store that does not is slower
-/// and stays behind every access that comes before it.
+/// The memory space of an address, for instructions that name it: a store without a space is
+/// slower, and stays behind every earlier access.
 enum class memory_space { global, shared };
 
-/// Words to memory in one access, spelled out: nvcc takes a structure apart, and does not always
-/// put its stores together again.
+/// Writes words to memory in one access, by an instruction: nvcc splits a structure, and does not
+/// always join its stores again.
 ///
-/// needs: `to` is aligned to all of the words
+/// needs: `to` is aligned to the size of all words together
 template <memory_space In, int Words>
 PIPE_HD PIPE_INLINE void store_words(void* to, unsigned const (&w)[Words]) {
   static_assert(Words == 1 || Words == 2 || Words == 4);
@@ -106,16 +107,16 @@ PIPE_HD PIPE_INLINE void store(packed<T, Count>* to, packed<T, Count> const& p) 
   }
 }
 
-/// Count neighbouring elements as they are in memory: what was loaded before it is needed.
+/// Count neighbouring elements in the format of memory, loaded before they are needed.
 template <class T, int Count>
 struct fetched {
   static constexpr int most = 16 / int(sizeof(T)), each = Count < most ? Count : most;
   static constexpr bool is_in_words = sizeof(T) == 2 && each > 1;
   using item = std::conditional_t<is_in_words, unsigned, T>;
-  static constexpr int items = each * int(sizeof(T)) / int(sizeof(item));  // of an access
+  static constexpr int items = each * int(sizeof(T)) / int(sizeof(item));  // items of an access
   packed<item, items> part[Count / each];
 
-  /// In accesses of up to 16 bytes.
+  /// Loads the elements in accesses of up to 16 bytes.
   ///
   /// needs: Count is a power of two and `from` a multiple of Count elements behind an aligned
   ///        address
@@ -124,7 +125,7 @@ struct fetched {
     for (int i = 0; i < Count / each; ++i)
       part[i] = *reinterpret_cast<packed<item, items> const*>(from + i * each);
   }
-  /// Element i, as a float if it has 16 bits; i is a constant once loops are unrolled.
+  /// Element i, as a float if T has 16 bits; i should be a constant after loops are unrolled.
   PIPE_HD PIPE_INLINE auto operator[](int i) const {
     if constexpr (is_in_words)
       return unpack<T>(part[i / each].item[i % each / 2], i % 2);
@@ -135,7 +136,7 @@ struct fetched {
   }
 };
 
-/// Count neighbouring elements to registers: doubles as such, others as floats.
+/// Loads Count neighbouring elements to registers: doubles as doubles, others as floats.
 ///
 /// needs: as fetched::load
 template <int Count, class T, class Number>
@@ -145,7 +146,7 @@ PIPE_HD PIPE_INLINE void load(T const* from, Number (&to)[Count]) {
   PIPE_UNROLL
   for (int i = 0; i < Count; ++i) to[i] = all[i];
 }
-/// Count numbers to memory, rounded to T; needs: as load.
+/// Stores Count numbers to memory, rounded to T. needs: as load
 template <int Count, memory_space In = memory_space::global, class T, class Number>
 PIPE_HD PIPE_INLINE void save(T* to, Number const (&from)[Count]) {
   constexpr int most = 16 / int(sizeof(T)), each = Count < most ? Count : most;

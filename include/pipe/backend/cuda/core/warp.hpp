@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Warp collectives: exchanges between the threads of a warp without shared memory. Each atom is
-// called between phases and works on a value in each thread's state, which `access(state)` names;
-// on the CPU it does for all warps of a block what the hardware does.
+// called between phases and works on a value in each thread's state, `access(state)`; on the CPU an
+// atom does the work of the hardware for all warps of a block.
 #pragma once
 
 #include <pipe/backend/cuda/core/block.hpp>
@@ -18,8 +18,9 @@ struct plus {
     return a + b;
   }
 };
-/// The larger of two, in one instruction: +0 is larger than -0; of a number and a NaN the number.
-/// So what a row's maximum is for must also come from the row's numbers, or a NaN would be lost.
+/// The larger of two numbers, in one instruction: +0 is larger than -0, and of a number and a NaN
+/// the result is the number. So a row's maximum does not show a NaN: what is computed with it must
+/// also read the row's numbers.
 ///
 /// law:    commutative, bit for bit
 /// source: PTX ISA, max
@@ -36,8 +37,8 @@ struct larger {
   }
 };
 
-/// One step of a butterfly: x = op(x, x of the thread whose lane differs in the bits of `lanes`),
-/// in every thread.
+/// One step of a butterfly: in every thread, x = op(x, the x of the thread whose lane differs in
+/// the bits of `lanes`).
 ///
 /// shape: one x per lane -> one per lane
 /// needs: op is commutative, bit for bit; T has 4 or 8 bytes
@@ -51,7 +52,7 @@ PIPE_HD PIPE_INLINE void exchange(Block& block, int lanes, Access access, Op op)
   block.together([&](int first) {
     for (int thread = first; thread < first + warp_size; ++thread) {
       if (thread & lanes & -lanes)
-        continue;  // each pair once: from the thread without the lowest of the bits
+        continue;  // each pair once: by the thread in which the lowest of these bits is 0
       auto &a = access(block.of(thread)), &b = access(block.of(thread ^ lanes));
       auto const x = a, y = b;
       a = op(x, y);
@@ -61,10 +62,10 @@ PIPE_HD PIPE_INLINE void exchange(Block& block, int lanes, Access access, Op op)
 #endif
 }
 
-/// A reduction over Width neighbouring lanes, whose result all of them get: log2(Width) steps of a
-/// butterfly.
+/// A reduction over Width neighbouring lanes, with the result in all of them: log2(Width) steps of
+/// a butterfly.
 ///
-/// shape: one x per lane -> op over Width lanes, in each of them
+/// shape: one x per lane -> op over Width lanes, in each lane
 /// law:   the order of operations depends on Width only; all lanes get the same bits
 template <int Width = warp_size, class Block, class Access, class Op>
 PIPE_HD PIPE_INLINE void reduce_lanes(Block& block, Access access, Op op) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Tensor maps as the driver encodes them for TMA. The driver's function is found at run time, so
-// that nothing is linked for it.
+// The encoding of tensor maps for TMA by the driver. The driver's function is found at run time, so
+// that programs do not link the driver.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,13 +15,13 @@ namespace pp::cuda {
 
 namespace driver {
 
-/// cuTensorMapEncodeTiled, of CUDA 12.0 on, with its enumerations as numbers.
+/// The type of cuTensorMapEncodeTiled, from CUDA 12.0 on, with enumerations as numbers.
 using encode_tiled = int (*)(void* map, int type, std::uint32_t rank, void* base,
                              std::uint64_t const* extents, std::uint64_t const* strides,
                              std::uint32_t const* box, std::uint32_t const* element_strides,
                              int interleave, int swizzle, int l2_promotion, int fill);
 
-/// The driver's function, by name: no program has to link the driver.
+/// The driver's function, found by name.
 ///
 /// throws: pp::error if the driver has no such function
 inline encode_tiled find_encode_tiled() {
@@ -42,8 +42,8 @@ inline encode_tiled find_encode_tiled() {
 
 }  // namespace driver
 
-/// A map as TMA reads it, from a kernel's parameters. The numbers of types and of the promotion of
-/// reads to 128 bytes in the level-2 cache are those of <cuda.h>, which is not included.
+/// A map in the format of TMA, for a kernel's parameters. The numbers of types, and of the
+/// promotion of reads to 128 bytes in the L2 cache, are from <cuda.h>, which is not included.
 ///
 /// shape: rows x columns of 16-bit numbers, `pitch` bytes from a row to the next
 /// throws: pp::error if the driver refuses the map

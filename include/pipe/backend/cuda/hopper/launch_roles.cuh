@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Kernel bodies with roles on the device: their launch encodes the maps of the matrices that they
-// copy, which travel as a parameter.
+// Kernel bodies with roles on the device: a launch encodes the maps of the matrices that a body
+// copies, and passes them as a parameter.
 #pragma once
 
 #include <pipe/backend/cuda/core/launch.cuh>
@@ -10,7 +10,7 @@
 
 namespace pp::cuda {
 
-/// What such a kernel is launched with.
+/// The parameter of a kernel with roles.
 template <class Body>
 struct mapped_arguments {
   typename Body::launch_arguments arguments;
@@ -20,7 +20,7 @@ struct mapped_arguments {
 /// The entry point of a body with roles.
 ///
 /// shape: the body's operands; Body::blocks(arguments) blocks of Body::threads threads
-/// needs: code for sm_90a; wgmma and setmaxnreg are of this architecture alone
+/// needs: code for sm_90a, the only architecture with wgmma and setmaxnreg
 template <class Body>
 static __global__ void __launch_bounds__(Body::threads, 1)
     run_roles(__grid_constant__ const mapped_arguments<Body> a) {
@@ -34,9 +34,10 @@ static __global__ void __launch_bounds__(Body::threads, 1)
 template <class Body>
 concept body_with_roles = requires { typename Body::launch_arguments; };
 
-/// Loads the kernel, as for other bodies.
+/// Loads the kernel of a body with roles: see prepare_body in core/launch.cuh.
 ///
-/// throws: pp::error if the device has no code for it or too little shared memory
+/// throws: pp::error if the program has no code for the device, or the device has too little shared
+///         memory
 template <body_with_roles Body>
 void prepare_body() {
   cudaFuncAttributes code{};
@@ -47,7 +48,7 @@ void prepare_body() {
         "shared memory of a kernel");
 }
 
-/// Launches it on a stream.
+/// Launches a body with roles on a stream.
 ///
 /// throws: pp::error if a map is refused or the launch fails
 template <body_with_roles Body>

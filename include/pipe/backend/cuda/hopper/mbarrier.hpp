@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Barriers in shared memory (mbarrier) that threads and copies arrive at. A phase ends when all
-// arrivals of it, and all bytes that were announced, are there; then the next one begins. A thread
-// waits for the end of a phase by its parity: 0 the first, 1 the second, 0 the third ...
+// Barriers in shared memory (mbarrier) at which threads and copies arrive. A phase ends when all of
+// its arrivals have come, and all bytes that were announced; then the next phase begins. A thread
+// waits for the end of a phase by the phase's parity: 0 for the first, 1 for the second, 0 for the
+// third ...
 //
-// needs: no thread is two phases behind, as it could not tell them apart
+// needs: no thread is two phases behind, since phases of equal parity cannot be told apart
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,13 @@
 
 namespace pp::cuda {
 
-/// In shared memory.
+/// A barrier, in shared memory.
 struct alignas(8) mbarrier {
   std::uint64_t bits;
 };
 
-/// Begins the first phase; each takes `arrivals`. Of one thread, before barriers_are_ready.
+/// Begins the first phase; every phase takes `arrivals` arrivals. Called by one thread, before
+/// barriers_are_ready.
 template <class Block>
 PIPE_HD PIPE_INLINE void begin_barrier([[maybe_unused]] Block& block, mbarrier* b, int arrivals) {
 #ifdef __CUDA_ARCH__
@@ -28,7 +30,8 @@ PIPE_HD PIPE_INLINE void begin_barrier([[maybe_unused]] Block& block, mbarrier* 
   block.begin_barrier(b, arrivals);
 #endif
 }
-/// What the thread has begun is seen by copies; by other threads behind a barrier of the block.
+/// Makes the barriers that this thread has begun visible to copies, and, behind a barrier of the
+/// block, to other threads.
 template <class Block>
 PIPE_HD PIPE_INLINE void barriers_are_ready([[maybe_unused]] Block& block) {
 #ifdef __CUDA_ARCH__
@@ -46,7 +49,7 @@ PIPE_HD PIPE_INLINE void arrive([[maybe_unused]] Role& role, mbarrier* b) {
   role.arrive(b, 0);
 #endif
 }
-/// One arrival, which announces the bytes that copies bring in this phase.
+/// One arrival, which also announces the bytes that copies will write in this phase.
 template <class Role>
 PIPE_HD PIPE_INLINE void arrive_expecting([[maybe_unused]] Role& role, mbarrier* b, int bytes) {
 #ifdef __CUDA_ARCH__
@@ -58,14 +61,14 @@ PIPE_HD PIPE_INLINE void arrive_expecting([[maybe_unused]] Role& role, mbarrier*
 #endif
 }
 
-/// Waits for the end of the phase of this parity. What was stored before its arrivals, and what its
-/// copies brought, is there.
+/// Waits for the end of the phase with this parity. Stores before the phase's arrivals, and the
+/// bytes of its copies, are then visible.
 template <class Role>
 PIPE_HD PIPE_INLINE void await_phase([[maybe_unused]] Role& role, mbarrier* b, unsigned parity) {
 #ifdef __CUDA_ARCH__
   unsigned const at = shared_address(b);
   unsigned done;
-  do {  // the instruction itself waits for a while
+  do {  // the instruction waits for a limited time
     asm volatile(
         "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
         "selp.b32 %0, 1, 0, p;\n}"
@@ -78,7 +81,8 @@ PIPE_HD PIPE_INLINE void await_phase([[maybe_unused]] Role& role, mbarrier* b, u
 #endif
 }
 
-/// The stages of a ring of buffers, in turn, and the parity of the phase that a turn waits for.
+/// A place in a ring of buffers: the stage, and the parity of the phase to wait for, which changes
+/// with each round.
 struct ring_place {
   int stage = 0;
   unsigned parity = 0;

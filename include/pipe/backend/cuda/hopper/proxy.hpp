@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Ordinary loads and stores are one way to memory (the generic proxy), TMA and wgmma another (the
-// async proxy). What is written one way is seen the other way behind a fence only.
+// The fence between two ways to memory: ordinary loads and stores (the generic proxy), and TMA and
+// wgmma (the async proxy). A write by one way is visible to the other only behind a fence.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -13,7 +13,7 @@ __device__ __forceinline__ unsigned shared_address(void const* p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }
 #endif
-/// The address in shared memory, for instructions that name it: from 0.
+/// The address of p in shared memory, from 0, for instructions that take such addresses.
 template <class Role>
 PIPE_HD PIPE_INLINE unsigned address_in([[maybe_unused]] Role& role, void const* p) {
 #ifdef __CUDA_ARCH__
@@ -23,8 +23,8 @@ PIPE_HD PIPE_INLINE unsigned address_in([[maybe_unused]] Role& role, void const*
 #endif
 }
 
-/// What this thread has stored to shared memory is seen by TMA and wgmma that are started after it,
-/// by this thread or, behind a barrier, by others.
+/// Makes this thread's stores to shared memory visible to TMA and wgmma that are started later, by
+/// this thread or, behind a barrier, by others.
 template <class Role>
 PIPE_HD PIPE_INLINE void fence_async_proxy([[maybe_unused]] Role& role) {
 #ifdef __CUDA_ARCH__

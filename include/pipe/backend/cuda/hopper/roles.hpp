@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Blocks whose warps have roles: one thread starts copies (the producer), and warpgroups multiply
-// what has come (consumers). They meet at mbarriers and not in phases, so that copies, tensor
-// cores and epilogues overlap. A role's code sees its own threads only.
+// the copied slabs (consumers). Roles synchronise at mbarriers, not in phases, so that copies,
+// tensor cores and epilogues overlap. The code of a role is for its own threads only.
 //
 //     block.phase(...);                     // all threads: barriers begin
 //     split_roles(block, [&](auto& producer) { ... }, [&](auto& consumer) { ... });
 //
-// On the CPU each role is a fibre that goes on until it waits, and others go on meanwhile.
+// On the CPU each role is a fibre, which runs until it waits; then other roles run.
 #pragma once
 
 #include <pipe/backend/cuda/core/block.hpp>
@@ -15,12 +15,13 @@
 
 namespace pp::cuda {
 
-/// Threads of a block: a producer's warpgroup, which is the first, and those of consumers.
+/// The threads of a block: the producer's warpgroup, which is the first, and the warpgroups of
+/// consumers.
 constexpr int threads_of_roles(int consumers) { return (1 + consumers) * warpgroup_size; }
 
 #ifdef __CUDACC__
 
-/// The one thread that starts copies.
+/// The role of the thread that starts copies.
 template <class Body>
 class device_producer {
  public:
@@ -33,7 +34,7 @@ class device_producer {
   device_block<Body>& in_;
 };
 
-/// A consumer, as one of its 128 threads sees it: with phases of its own.
+/// The role of a consumer, as an object of each of its 128 threads: with phases of its own.
 template <class Body>
 class device_consumer {
  public:
@@ -42,11 +43,11 @@ class device_consumer {
   __device__ device_consumer(device_block<Body>& in, int number) : in_(in), number_(number) {}
   __device__ __forceinline__ extent position() const { return in_.position(); }
   __device__ __forceinline__ shared_type& shared() const { return in_.shared(); }
-  /// From 0.
+  /// The number of the consumer, from 0.
   __device__ __forceinline__ int number() const { return number_; }
   __device__ __forceinline__ state& mine() { return in_.mine(); }
 
-  /// f(thread of the warpgroup, state), and then a barrier of the warpgroup.
+  /// Runs f(thread of the warpgroup, state), then a barrier of the warpgroup.
   template <class F>
   __device__ __forceinline__ void phase(F f) {
     part(f);
@@ -64,13 +65,12 @@ class device_consumer {
 
 #endif  // __CUDACC__
 
-/// Runs produce(producer) by one thread of the first warpgroup and consume(consumer) by each of the
-/// others, and ends when all of them do.
+/// Runs produce(producer) by one thread of the first warpgroup, and consume(consumer) by each of
+/// the other warpgroups, to the end of all of them.
 ///
 /// shape: a block of threads_of_roles(Body::consumers)
-/// needs: on a device: code for sm_90a; each thread of a multiprocessor has 168 registers, of which
-///        the producer's warps hand on all but 40, and a consumer's take 232 (of one consumer: all
-///        that there are)
+/// needs: on a device: code for sm_90a. With two consumers a thread begins with 168 registers; the
+///        producer's warps keep 40, and the consumers' take 232
 template <class Block, class Produce, class Consume>
 PIPE_HD PIPE_INLINE void split_roles(Block& block, Produce produce, Consume consume) {
 #ifdef __CUDA_ARCH__

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A matrix in global memory as TMA reads it: box by box, each into shared memory with its 16-byte
-// pieces permuted; beyond the matrix there are zeros. A plain value: the driver encodes it for a
-// device (tensor_map.cuh), tests copy by it.
+// The description of a matrix in global memory for TMA, which copies boxes of it to shared memory,
+// with 16-byte pieces permuted; elements beyond the matrix are zeros. A plain value: the driver
+// encodes it for a device (encode_map.cuh), and tests copy by it.
 #pragma once
 
 #include <pipe/backend/cuda/core/arguments.hpp>
@@ -12,33 +12,32 @@
 
 namespace pp::cuda {
 
-/// Matrix (rows, columns) of 16-bit numbers in rows `pitch` bytes apart, in boxes of box_rows x
-/// box_columns.
+/// A matrix (rows, columns) of 16-bit numbers, with rows `pitch` bytes apart, in boxes of box_rows
+/// x box_columns.
 struct tensor_map {
   void const* base = nullptr;
   product_format format = product_format::bf16;
   extent rows = 0, columns = 0, pitch = 0;
   int box_rows = 0, box_columns = 0;
   swizzle pattern = swizzle::bytes_128;
-  constexpr int box_bytes() const { return box_rows * box_columns * 2; }
 };
 
-/// What a device reads: 128 bytes that the driver has written.
+/// A map in the format of the device: 128 bytes that the driver has written.
 struct alignas(64) encoded_map {
   unsigned char bytes[128];
 };
 
-/// The maps of the operands of a product, before they are encoded and after.
+/// The maps of the operands of a product, plain or encoded.
 template <class Map>
 struct operand_maps {
   Map left, right;
 };
 
-/// Starts to copy the box at (row, column), also beyond the matrix, and later arrives with its
-/// bytes. By one thread.
+/// Starts the copy of the box at (row, column), which may reach beyond the matrix; the copy arrives
+/// at `done` with its bytes. Called by one thread.
 ///
-/// needs: `to` is aligned to 128 bytes, and where wgmma reads it to alignment_of(pattern); the
-///        phase of `done` expects box_bytes
+/// needs: `to` is aligned to 128 bytes, or to 8 * span_of(pattern) if wgmma reads it; the phase of
+///        `done` expects the box's bytes
 template <class Role, class Map>
 PIPE_HD PIPE_INLINE void copy_box([[maybe_unused]] Role& role, void* to, Map const& map, int row,
                                   int column, mbarrier* done) {

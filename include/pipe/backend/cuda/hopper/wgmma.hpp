@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Tensor cores of Hopper (wgmma): a warpgroup of 128 threads multiplies two matrices in shared
-// memory, c[64, N] += a[64, 16] b[16, N], while its threads go on. The instruction reads memory and
-// writes registers at some later time: until a wait, sums belong to it, and so do the bytes that
-// it reads.
+// memory, c[64, N] += a[64, 16] b[16, N], while its threads continue. The instruction reads memory
+// and writes registers later: until a wait, no thread may use the sums, or write the operands.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +14,17 @@ namespace pp::cuda {
 
 inline constexpr int warpgroup_size = 128;
 
-/// Extents of an instruction; a thread has `columns` / 2 sums.
+/// Extents of an instruction; a thread has N / 2 sums.
 struct wgmma {
   static constexpr int rows = 64, inner = 16;
 };
-/// Sum i of a thread of the warpgroup: row and column of c.
+/// The row and column of c of sum i of a thread of the warpgroup.
 PIPE_HD PIPE_INLINE tile_place place_in_wgmma(int thread, int i) {
   tile_place const p = place_in_c(thread % warp_size, i % 4);
   return {thread / warp_size * 16 + p.row, i / 4 * 8 + p.column};
 }
 
-/// Registers that were written before may be sums of what is started after it. First of every
-/// batch of multiplications.
+/// Begins a batch of multiplications: registers that were written before may be their sums.
 template <class Role>
 PIPE_HD PIPE_INLINE void begin_multiplications([[maybe_unused]] Role& role) {
 #ifdef __CUDA_ARCH__
@@ -44,8 +42,8 @@ PIPE_HD PIPE_INLINE void commit_multiplications([[maybe_unused]] Role& role) {
   role.commit_multiplications();
 #endif
 }
-/// Waits until all groups but the last `Pending` are done: memory is free again, and of 0 sums are
-/// there.
+/// Waits until all groups but the last `Pending` are done: their operands may be overwritten; if
+/// Pending is 0, sums may be read.
 template <int Pending, class Role>
 PIPE_HD PIPE_INLINE void await_multiplications([[maybe_unused]] Role& role) {
 #ifdef __CUDA_ARCH__
@@ -54,8 +52,8 @@ PIPE_HD PIPE_INLINE void await_multiplications([[maybe_unused]] Role& role) {
   role.await_multiplications(Pending);
 #endif
 }
-/// Sums are read after what comes before it, and written before what comes behind it: for
-/// registers, which "memory" does not hold back. Around waits.
+/// Keeps the compiler from moving accesses of sums across this point: the "memory" clobber of a
+/// wait does not order registers. Called after waits.
 template <int Count>
 PIPE_HD PIPE_INLINE void hold_sums([[maybe_unused]] float (&sums)[Count]) {
 #ifdef __CUDA_ARCH__
@@ -67,12 +65,12 @@ PIPE_HD PIPE_INLINE void hold_sums([[maybe_unused]] float (&sums)[Count]) {
 #ifdef __CUDA_ARCH__
 namespace instructions {
 
-// One instruction has N / 2 sums as operands, so each N is spelled out: after them come the
-// descriptors of a and b, whether it adds to the sums (a predicate, made of an integer), factors of
-// 1 for a and b, and for each of them whether it is in memory along m or n instead of k.
+// One instruction has N / 2 sums as operands, so there is a function for each N. After the sums
+// come the descriptors of a and b, a predicate (whether to add to the sums), factors of 1 for a and
+// b, and, for a and for b, whether the operand is contiguous along m or n instead of k.
 //
 // The sums are read and written: "+f" keeps them in the same registers from one instruction to the
-// next, while products are under way.
+// next, while products run.
 
 /// N = 64.
 template <operand_format F, major A, major B>
@@ -229,11 +227,11 @@ __device__ __forceinline__ void wgmma_async(float (&c)[128], std::uint64_t a, st
 }  // namespace instructions
 #endif
 
-/// Starts sums += a b, or sums = a b if it does not add. access(state): the thread's sums.
+/// Starts sums += a b, or sums = a b if `adds` is false. access(state): the thread's sums.
 ///
-/// shape: a (64, 16), b (16, 2 * Count) -> sums: c (64, 2 * Count) spread as place_in_wgmma says
-/// needs: a batch has begun; a and b are in shared memory, written by copies, or by threads and
-///        fence_async_proxy; nothing touches sums, and nothing writes a and b, until a wait
+/// shape: a (64, 16), b (16, 2 * Count) -> sums: c (64, 2 * Count), spread by place_in_wgmma
+/// needs: a batch has begun; a and b are in shared memory, written by copies, or by threads before
+///        fence_async_proxy; until a wait, nothing reads or writes sums, and nothing writes a and b
 template <operand_format F, major A, major B, int Count, class Role, class Access>
 PIPE_HD PIPE_INLINE void multiply_async(Role& role, Access access, std::uint64_t a, std::uint64_t b,
                                         bool adds) {

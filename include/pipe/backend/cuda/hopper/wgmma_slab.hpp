@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A slab of an operand's tile, 64 deep in k, from its copy by TMA to its descriptor for wgmma. Rows
-// of 128 bytes are permuted by both alike.
+// A slab of an operand's tile, 64 deep in k: its copy by TMA and its descriptor for wgmma. TMA and
+// wgmma permute rows of 128 bytes in the same way.
 #pragma once
 
 #include <pipe/backend/cuda/hopper/tensor_map.hpp>
@@ -11,8 +11,8 @@ namespace pp::cuda {
 
 /// `Extent` rows of a, or columns of b, 64 deep in k, of 16-bit numbers.
 ///
-/// layout: Along k: rows of 64 k. Along mn: for each 64 of the extent, 64 rows (k) of them. Either
-///         way as TMA writes boxes with rows of 128 bytes
+/// layout: along k: rows of 64 k. Along mn: for each 64 of the extent, 64 rows, one for each k.
+///         Both as TMA writes boxes with rows of 128 bytes
 template <int Extent, major Along>
 struct alignas(1024) wgmma_slab {
   static_assert(Extent % 64 == 0 && Extent <= 256);
@@ -44,7 +44,8 @@ struct alignas(1024) wgmma_slab {
     }
   }
 
-  /// Of the operand that begins at `first` of the extent, a multiple of 64, and k 0.
+  /// The descriptor of the operand that begins at `first` of the extent, a multiple of 64, and k =
+  /// 0.
   template <class Role>
   PIPE_HD PIPE_INLINE std::uint64_t descriptor(Role& role, int first) const {
     wgmma_operand o;
@@ -54,7 +55,7 @@ struct alignas(1024) wgmma_slab {
     o.pattern = swizzle::bytes_128;
     return encode(o);
   }
-  /// Bytes from one multiplication's k to the next one's.
+  /// Bytes from the first k of a multiplication to the first k of the next.
   static constexpr int step_bytes = Along == major::k ? 2 * wgmma::inner : wgmma::inner * row_bytes;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Matrix products of Hopper: blocks that stay and go from tile to tile, in which one thread copies
-// slabs ahead (TMA) and two warpgroups multiply them (wgmma), each half of a tile. The copies of
-// the next tile go on under the epilogue of this one.
+// Matrix products for Hopper by persistent blocks, which go from tile to tile: one thread copies
+// slabs ahead (TMA), and two warpgroups multiply them (wgmma), each for half of a tile. The copies
+// for the next tile overlap with the epilogue of the present one.
 #pragma once
 
 #include <pipe/backend/cuda/core/kernel_list.hpp>
@@ -13,7 +13,7 @@
 
 namespace pp::cuda {
 
-/// Tiles of 128 x `columns`, of which `stages` slabs are in shared memory or on their way there.
+/// Tiles of 128 x `columns`; `stages` slabs are in shared memory or being copied.
 struct wgmma_plan {
   static constexpr int rows = 128, depth = 64;
   int columns, stages;
@@ -25,8 +25,8 @@ struct wgmma_plan {
 inline constexpr long wgmma_shared_bytes = 227 * 1024;
 inline constexpr extent wgmma_blocks = 132;  // multiprocessors of an H100 or H200
 
-/// The plan whose busiest block has the least to multiply; 16 columns more count for what it does
-/// besides.
+/// The plan whose busiest block has the fewest columns to multiply; 16 more columns stand for the
+/// other work of a tile.
 constexpr wgmma_plan wgmma_plan_for(product_shape const& s) {
   wgmma_plan best{};
   extent least = -1;
@@ -38,18 +38,19 @@ constexpr wgmma_plan wgmma_plan_for(product_shape const& s) {
   return best;
 }
 
-/// Whether TMA and wgmma take a product: of 16-bit numbers, in rows of multiples of 16 bytes.
+/// Whether TMA and wgmma can compute a product: 16-bit numbers, in rows of a multiple of 16 bytes.
 template <class P, int G>
 constexpr bool fits_wgmma() {
   using product = contraction<P, G>;
   constexpr product_shape s = product::shape;
   constexpr extent left = product::makes_weight ? s.rows : s.inner,
-                   right = product::turns_right ? s.inner : s.columns;
+                   right = product::transposes_right ? s.inner : s.columns;
   return (product::format == product_format::bf16 || product::format == product_format::fp16) &&
          left % 8 == 0 && right % 8 == 0;
 }
-/// Whether it fills at least half of the multiprocessors, and is no narrow layer's. There are no
-/// splits: gradients of small weights are left to contraction_tiles.
+/// Whether a product should run by wgmma: it fits, fills at least half of the multiprocessors, and
+/// is not of a narrow layer. There are no splits, so contraction_tiles computes gradients of small
+/// weights.
 template <class P, int G>
 constexpr bool suits_wgmma() {
   constexpr product_shape s = contraction<P, G>::shape;
@@ -59,12 +60,12 @@ constexpr bool suits_wgmma() {
 
 /// The tiles of c = a b.
 ///
-/// shape: a (M, K), b (K, N) -> c (M, N), not the bias's gradient
-/// law:   an element adds its products over ascending k, in steps of the tensor core's depth: the
-///        order depends on K alone. It is not that of contraction_tiles: a tensor core cuts sums of
-///        16 products, and there 8 or 16
-/// work:  a block has every 132nd tile, or fewer by the multiprocessors that P leaves to others; a
-///        consumer has 64 rows, in registers
+/// shape: a (M, K), b (K, N) -> c (M, N), without the gradient of a bias
+/// law:   an element is the sum over ascending k, in steps of the tensor core's depth: the order
+///        depends on K alone. Bits differ from contraction_tiles, since wgmma truncates sums of 16
+///        products, and mma.sync sums of 8 or 16
+/// work:  a block has every 132nd tile, less the multiprocessors that P reserves; a consumer has 64
+///        rows, in registers
 /// cost:  as contraction_tiles
 template <class P, int G, wgmma_plan Plan>
 struct wgmma_tiles {
@@ -85,19 +86,20 @@ struct wgmma_tiles {
   static constexpr long workspace_bytes = product::left_bytes;
   static_assert(shape.rows < 0x7fffff00 && shape.columns < 0x7fffff00);
 
-  /// How the operands are in memory: TMA copies both as they are, and wgmma reads either.
+  /// The contiguous index of each operand: TMA copies operands as they are, and wgmma reads both
+  /// layouts.
   static constexpr major left_along = product::makes_weight ? major::mn : major::k,
-                         right_along = product::turns_right ? major::k : major::mn;
+                         right_along = product::transposes_right ? major::k : major::mn;
   using left_slab = wgmma_slab<Plan.rows, left_along>;
   using right_slab = wgmma_slab<columns, right_along>;
 
-  /// Sums on their way from the layout of tensor cores to rows, 64 columns at a time. Where a
-  /// thread takes eight, the halves of all eights lie apart: see contraction_tiles.
+  /// The layout of a row of sums in shared memory, 64 columns at a time. Where a thread takes eight
+  /// sums, the halves of all eights lie apart: see contraction_tiles.
   static constexpr int piece = 64, stride = piece + 8, apart = piece / 2 + 4;
   PIPE_HD static PIPE_INLINE int place_of_sum(int column) {
     return product::each == 8 ? column / 8 * 4 + column / 4 % 2 * apart + column % 4 : column;
   }
-  /// A consumer's thread has half a row of sums of each of its 64 rows, as wgmma spreads them.
+  /// A consumer's thread has columns / 2 sums of its 64 rows, spread by place_in_wgmma.
   struct state {
     float sums[columns / 2];
   };
@@ -108,9 +110,9 @@ struct wgmma_tiles {
     mbarrier full[stages], empty[stages];
   };
 
-  /// A block for each multiprocessor, which stays there, or fewer if there are fewer tiles.
+  /// A block for each multiprocessor, or for each tile if there are fewer tiles.
   static extent blocks(arguments const&) { return resident_blocks; }
-  /// The matrices that the producer copies: a, and b as columns of it.
+  /// The maps of the matrices that the producer copies: a, and b by its columns.
   static operand_maps<tensor_map> maps(arguments const& a) {
     return {left_slab::map_of(product::left(a), format, shape.rows, shape.inner),
             right_slab::map_of(product::right(a), format, shape.columns, shape.inner)};
@@ -129,8 +131,8 @@ struct wgmma_tiles {
             int(index % band_tiles / high) * columns};
   }
 
-  /// Makes the barriers, and sends the threads into their roles: one warpgroup copies, of which one
-  /// thread does so, and two multiply.
+  /// Begins the barriers, and splits the block into roles: one thread of the first warpgroup
+  /// copies, and two warpgroups multiply.
   template <class Block, class Maps>
   PIPE_HD static void run(Block& block, arguments const& a, Maps const& maps) {
     shared& s = block.shared();
@@ -148,9 +150,9 @@ struct wgmma_tiles {
         [&](auto& consumer) { consume(consumer, a, s); });
   }
 
-  /// Copies the slabs of all of the block's tiles, one stage after the other. A stage is copied
-  /// to when both consumers have released it; the parity of a ring's first turn is one that every
-  /// new barrier has already passed.
+  /// Copies the slabs of all of the block's tiles, one stage after the other. A stage is
+  /// overwritten after both consumers have released it; in the first round of the ring, await_phase
+  /// returns at once, since a new barrier counts as past the phase of parity 1.
   template <class Producer, class Maps>
   PIPE_HD PIPE_INLINE static void produce(Producer& producer, shared& s, Maps const& maps) {
     ring_place ring;
@@ -176,8 +178,8 @@ struct wgmma_tiles {
         if (thread % warp_size == 0) arrive(consumer, &s.empty[stage]);
       });
     };
-    // The ring goes on from tile to tile: the producer is already at the next one's slabs while
-    // this one's sums are stored.
+    // The ring continues from tile to tile: the producer copies slabs of the next tile while the
+    // sums of this tile are stored.
     for (extent tile = consumer.position(); tile < tiles; tile += resident_blocks) {
       place const at = place_of(unsigned(tile));
       int before = 0;
@@ -193,7 +195,7 @@ struct wgmma_tiles {
               advance(left, k * left_slab::step_bytes), advance(right, k * right_slab::step_bytes),
               slab > 0 || k > 0);
         commit_multiplications(consumer);
-        // The slab before this one has been multiplied.
+        // Now the previous slab has been multiplied.
         await_multiplications<1>(consumer);
         if (slab > 0) release(before);
         before = ring.stage;
@@ -205,9 +207,9 @@ struct wgmma_tiles {
     }
   }
 
-  /// The consumer's 64 rows, to rows in memory: through shared memory, 64 columns at a time, so
-  /// that a thread has neighbours of a row for the epilogue. Operands of several pieces are fetched
-  /// before the first is stored.
+  /// Takes the sums of the consumer's 64 rows through shared memory, 64 columns at a time, so that
+  /// a thread has neighbouring elements of a row for the epilogue. Operands of several pieces are
+  /// fetched before the first piece is stored.
   template <class Consumer>
   PIPE_HD PIPE_INLINE static void take_tile(Consumer& consumer, arguments const& a, shared& s,
                                             place const& at) {
@@ -257,8 +259,8 @@ struct wgmma_tiles {
   }
 };
 
-/// The kernels of a product by wgmma_tiles: the prologue's rows before it, the bias's gradient
-/// behind it.
+/// The kernels of a product by wgmma_tiles: before it the rows of a prologue, after it the gradient
+/// of a bias.
 ///
 /// needs: fits_wgmma
 template <class P, int G, wgmma_plan Plan = wgmma_plan_for(contraction<P, G>::shape)>

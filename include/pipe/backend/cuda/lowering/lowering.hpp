@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The lowering of a kernel group to the kernels that compute it, one after the other.
+// The lowering of a kernel group to a list of kernels.
 #pragma once
 
 #include <initializer_list>
 #include <utility>
 
-#include <pipe/backend/cuda/core/kernel_list.hpp>  // first: the notes of an error are short
+#include <pipe/backend/cuda/core/kernel_list.hpp>  // first, so that the notes of an error are short
 #include <pipe/backend/cuda/attention/attention.hpp>
 #include <pipe/backend/cuda/attention/attention_call.hpp>
 #include <pipe/backend/cuda/hopper/wgmma_tiles.hpp>
@@ -46,8 +46,8 @@ template <class P, int C>
 struct chain_of {
   static constexpr detail::chain_kernel value = P::chain_kernels()[C];
 };
-/// The kernels of a chain of launches: of a norm's gradients, or of narrow layers. Constant: a type
-/// with the chain_kernel as its `value`.
+/// The kernel of a chain of launches: of a norm's gradients, or of narrow layers. Constant: a type
+/// whose `value` is the chain_kernel.
 template <class P, class Constant>
 constexpr auto lower_chain() {
   constexpr detail::chain_kernel k = Constant::value;
@@ -58,7 +58,7 @@ constexpr auto lower_chain() {
 }
 template <class P, class Constant>
 using lowered_chain = decltype(lower_chain<P, Constant>());
-/// The kernels of chain C of compiled pipeline P.
+/// The kernel of chain C of compiled pipeline P.
 template <class P, int C>
 using chain_kernels = lowered_chain<source_of<P>, chain_of<P, C>>;
 
@@ -75,7 +75,8 @@ constexpr auto kernels_under() {
   }
 }
 
-/// Bytes of workspace of group G. Our own kernels must find enough where cuBLASLt is not.
+/// Bytes of workspace of group G: enough for cuBLASLt, and for the library's own kernels where
+/// cuBLASLt is not loaded.
 template <class P, int G, detail::product_policy Policy>
 constexpr long workspace_of() {
   long needed = workspace_of(kernels_under<P, G, Policy>());
@@ -85,7 +86,7 @@ constexpr long workspace_of() {
   return needed;
 }
 
-/// Bytes of workspace of a compiled pipeline: what its groups and its chains need.
+/// Bytes of workspace of a compiled pipeline: the maximum over its groups and its chains.
 template <class P>
 constexpr long workspace_bytes() {
   return

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A kernel group around a matrix product whose product is a library's call: our own kernels before
-// and after it. Before: the rows that a prologue makes. After: the steps of the epilogue that the
-// call left, in one pass; or the gradient of a bias.
+// The lowering of a kernel group whose matrix product is a call of cuBLASLt, with kernels before
+// and after the call. Before: the rows that a prologue makes. After: the ops of the epilogue that
+// the call has left, in one pass, or the gradient of a bias.
 #pragma once
 
 #include <pipe/backend/cuda/matmul/blas_product.hpp>
@@ -13,11 +13,11 @@
 
 namespace pp::cuda {
 
-/// Workspace of a call, all that any call may ask for: what NVIDIA recommends for Hopper. It begins
-/// at a multiple of `blas_alignment`.
+/// Bytes of workspace of a call, as NVIDIA recommends for Hopper. The workspace begins at a
+/// multiple of `blas_alignment`.
 inline constexpr long blas_bytes = long(32) << 20, blas_alignment = 256;
 
-/// A source of kernels whose one group is what a call leaves of P's group G.
+/// A source of kernels with one group: the ops that a call leaves of group G of P.
 template <class P, int G, bool TakesAll>
 struct rest_source : P {
   static constexpr detail::group group_at(int) {
@@ -33,7 +33,7 @@ constexpr auto before_blas() {
   else
     return kernel_list<>{};
 }
-/// The kernels after the call: the gradient of a bias, or the steps that the call has left.
+/// The kernels after the call: the gradient of a bias, or the ops that the call has left.
 template <class P, int G, bool TakesAll>
 constexpr auto after_blas() {
   using product = contraction<P, G>;
@@ -42,27 +42,28 @@ constexpr auto after_blas() {
     return kernel_list<
         column_sums_kernel<element_source<typename P::element, product::shape.inner,
                                           product::shape.columns, g.in[1], product::stored>>>{};
-  else if constexpr (describe_blas_product<P, G, TakesAll>().steps < int(g.epilogue.size()))
+  else if constexpr (describe_blas_product<P, G, TakesAll>().ops < int(g.epilogue.size()))
     return kernel_list<pointwise_kernel<rest_source<P, G, TakesAll>, 0>>{};
   else
     return kernel_list<>{};
 }
 
 /// The launches of group G around a library's call. TakesAll: whether the call may compute an
-/// activation; where the library has no algorithm that does, another lowering leaves it to a
-/// kernel.
+/// activation; if the library has no algorithm for that, a lowering without TakesAll leaves the
+/// activation to a kernel.
 template <class P, int G, bool TakesAll = true>
 struct blas_lowering {
   static constexpr blas_product product = describe_blas_product<P, G, TakesAll>();
   using before = decltype(before_blas<P, G>());
   using after = decltype(after_blas<P, G, TakesAll>());
-  /// Bytes at the start of the workspace: of the sums before an activation that nothing reads. The
-  /// library stores them all the same, so that its algorithm does not depend on who reads them.
+  /// Bytes at the start of the workspace for the sums before an activation, where nothing reads
+  /// these sums. The call stores them nevertheless, so that the library's algorithm does not depend
+  /// on what reads them.
   static constexpr long aux_bytes =
       product.activation == blas_activation::gelu && product.aux < 0
           ? detail::align_up(long(product.m * product.n) * bytes_of(product.format))
           : 0;
-  /// Where the call's own workspace may begin.
+  /// The offset from which on the workspace of the call begins.
   static constexpr long first_byte = contraction<P, G>::left_bytes + aux_bytes;
   static constexpr long call_bytes = first_byte + blas_bytes + blas_alignment;
   static constexpr long after_bytes = workspace_of(after{});

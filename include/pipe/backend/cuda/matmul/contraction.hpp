@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Matrix products: a matmul, and the gradients of its input and of its weight. All three are c = a
-// b with b[K, N] in rows; a of a weight's gradient is read transposed, and so is b where it is the
-// transpose of a parameter.
+// b with b[K, N] by rows; the a of a weight's gradient is read transposed, and so is a b that is
+// the transpose of a parameter.
 //
-// Chains before a matmul run as a kernel of their own that writes the rows of a: each row is read
-// by as many blocks as c has tiles in a row, and none of them should compute it again.
+// The prologue of a matmul runs as a kernel of its own that writes the rows of a: each row is read
+// by as many blocks as c has tiles in a row, and none of them should repeat the prologue.
 //
 // law: an element of c is summed in an order that depends on M, N, K and the product's format only
 #pragma once
@@ -16,17 +16,17 @@
 
 namespace pp::cuda {
 
-/// The rows of a matmul's left factor, made by its prologue before the product.
+/// The rows of a matmul's left factor, by its prologue.
 ///
-/// shape: x (M, K) -> a (M, K), in the workspace or where the chain's end is stored
+/// shape: x (M, K) -> a (M, K), in the workspace, or in the memory of the last op if it is stored
 /// work:  a thread has one access of a row
-/// cost:  one pass over x and a, bound by bytes; saves the tiles of a row from repeating the chain
+/// cost:  one pass over x and a, bound by bytes
 template <class P, int G>
 struct left_rows_kernel : row_accesses<P, G, chain<P, G, false>::width> {
   using T = typename P::element;
   using product = contraction<P, G>;
-  using steps = chain<P, G, false>;
-  using base = row_accesses<P, G, steps::width>;
+  using ops = chain<P, G, false>;
+  using base = row_accesses<P, G, ops::width>;
   using base::each;
   static constexpr long workspace_bytes = product::left_bytes;
 
@@ -34,17 +34,17 @@ struct left_rows_kernel : row_accesses<P, G, chain<P, G, false>::width> {
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
     base::for_access(block, [&](extent row, int column) {
-      extent const at = row * steps::width + column;
+      extent const at = row * ops::width + column;
       float v[each];
       load<each>(a.at<T const>(g.in[0]) + at, v);
-      steps::template run<each>(a, row, column, v);
+      ops::template run<each>(a, row, column, v);
       if constexpr (product::stored < 0) save<each>(product::made_left(a) + at, v);
     });
   }
 };
 
-/// Elements of an access to c where splits are added: fewer than the widest while that leaves
-/// multiprocessors without a block.
+/// Elements of an access to c in split_sums_kernel: fewer than the widest access if that would
+/// leave multiprocessors without a block.
 template <class Tiles>
 constexpr int access_for_sums() {
   constexpr extent elements = Tiles::partial_rows * Tiles::columns;
@@ -53,11 +53,11 @@ constexpr int access_for_sums() {
   return each;
 }
 
-/// The end of a product whose sum over k was split into more parts than a block of
-/// contraction_tiles adds: c = epilogue(sum over s of sums[s]).
+/// The end of a product whose splits are too many for a block of contraction_tiles to add: c =
+/// epilogue(sum over s of sums[s]).
 ///
 /// shape: sums (splits, M, N), in the workspace -> c (M, N)
-/// law:   as contraction_tiles adds them
+/// law:   the order of contraction_tiles
 /// work:  a thread has one access of a row of c
 /// cost:  reads splits * M * N floats, bound by bytes; by latency if c is small
 template <class Tiles>
@@ -75,8 +75,8 @@ struct split_sums_kernel
   }
 };
 
-/// The kernels of a product cut as planned: the prologue's rows if it has any, the tiles, and the
-/// sum of the splits where the tiles do not add them.
+/// The kernels of a product by `Plan`: the rows of a prologue if there is one, the tiles, and the
+/// sum of the splits unless the tiles add them.
 template <class P, int G,
           tile_plan Plan = plan_for(contraction<P, G>::shape, contraction<P, G>::format)>
 constexpr auto lower_contraction() {

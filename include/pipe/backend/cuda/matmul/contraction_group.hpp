@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A kernel group around a matrix product c[M, N] = a[M, K] b[K, N]: which of its operands a and b
-// are, and what happens to c.
+// A kernel group around a matrix product c[M, N] = a[M, K] b[K, N]: which operands are a and b, and
+// what is done with c.
 #pragma once
 
 #include <utility>
@@ -12,31 +12,31 @@
 
 namespace pp::cuda {
 
-/// The end of a product c[Rows, columns of the group]: where its elements go.
+/// The end of a product c[Rows, columns of the group]: the epilogue, or the store of a gradient.
 ///
-/// MakesWeight: c is the gradient of a weight, with row number `Rows` the gradient of a bias if the
-/// group has a prologue, which is that gradient
+/// MakesWeight: c is the gradient of a weight. If the group has a prologue, which is then the
+/// gradient of a bias, row number `Rows` of c is that gradient
 template <class P, int G, bool MakesWeight, extent Rows>
 struct product_end {
   using T = typename P::element;
   static constexpr bool makes_weight = MakesWeight;
   static constexpr int columns = group_of<P, G>::value.columns;
   static constexpr bool has_prologue = group_of<P, G>::value.prologue.size() > 0;
-  /// The bias's gradient is one more row of the weight's: that of an x which is always 1.
+  /// Whether c has one more row, the gradient of a bias: the row of an x that is always 1.
   static constexpr bool sums_bias = makes_weight && has_prologue;
-  /// What a prologue writes last.
+  /// The slot to which the last op of a prologue is stored, or -1.
   static constexpr int stored =
       has_prologue ? group_of<P, G>::value.prologue
                          .items[has_prologue ? group_of<P, G>::value.prologue.size() - 1 : 0]
                          .store
                    : -1;
 
-  /// What `take` reads for Count elements of a row: the gradient of earlier micro-batches, or the
-  /// second operands of the epilogue.
+  /// The numbers that `take` reads for Count elements of a row: the gradient of earlier
+  /// micro-batches, or the second operands of the epilogue.
   template <int Count>
   using before = std::conditional_t<makes_weight, fetched<float, Count>,
                                     typename chain<P, G, true>::template seconds<Count>>;
-  /// Reads it; needs: as take, which has not been called for these elements.
+  /// Reads these numbers. needs: as take, which has not been called for these elements
   template <int Count>
   PIPE_HD PIPE_INLINE static void fetch(arguments const& a, extent row, int column,
                                         before<Count>& z) {
@@ -46,10 +46,10 @@ struct product_end {
       z.load(gradient_at(a, row, column));
   }
 
-  /// Takes finished elements [column, column + Count) of a row: a weight's gradient is stored or
-  /// added to that of earlier micro-batches, anything else goes through the epilogue.
+  /// Takes finished elements [column, column + Count) of a row: stores a weight's gradient, or adds
+  /// it to the gradient of earlier micro-batches; runs the epilogue on other results.
   ///
-  /// needs: column is a multiple of Count; row Rows is the bias's gradient; z is fetched
+  /// needs: column is a multiple of Count; row `Rows` is the gradient of the bias; z is fetched
   template <int Count>
   PIPE_HD PIPE_INLINE static void take(arguments const& a, extent row, int column,
                                        float (&v)[Count], before<Count> const& z) {
@@ -63,7 +63,7 @@ struct product_end {
       finish<P, G>(a, row, column, v, z);
     }
   }
-  /// The same, which fetches first.
+  /// The same, with a fetch before it.
   template <int Count>
   PIPE_HD PIPE_INLINE static void take(arguments const& a, extent row, int column,
                                        float (&v)[Count]) {
@@ -72,7 +72,7 @@ struct product_end {
     take<Count>(a, row, column, v, z);
   }
 
-  /// read(matrix) for every matrix [M, N] that `take` reads.
+  /// Calls read(matrix) for every matrix [M, N] that `take` reads.
   template <class Read>
   PIPE_HD PIPE_INLINE static void each_matrix_read([[maybe_unused]] arguments const& a,
                                                    [[maybe_unused]] Read read) {
@@ -87,7 +87,7 @@ struct product_end {
   }
 
  private:
-  /// Of a weight, or of the bias, which is one more row.
+  /// The address of an element of the weight's gradient, or, in the last row, of the bias's.
   PIPE_HD PIPE_INLINE static float* gradient_at(arguments const& a, extent row, int column) {
     constexpr detail::group g = group_of<P, G>::value;
     constexpr int bias = stored < 0 ? 0 : stored;
@@ -98,25 +98,24 @@ struct product_end {
   template <int Index, class Read>
   PIPE_HD PIPE_INLINE static void each_matrix_read([[maybe_unused]] arguments const& a,
                                                    [[maybe_unused]] Read read) {
-    constexpr detail::step s = chain<P, G, true>::template step_at<Index>::value;
+    constexpr detail::pointwise_op s = chain<P, G, true>::template pointwise_at<Index>::value;
     if constexpr (s.kind == op_kind::add || s.kind == op_kind::map_gradient)
       read(a.at<T const>(s.slot));
   }
 };
 
-/// The shape of the product of a matmul's group, or of its gradients'.
+/// The shape of the product of a group: a matmul, or a gradient of one.
 constexpr product_shape shape_of_product(detail::group const& g, int samples) {
   extent const rows = extent(g.rows) * samples, inner = g.attributes.contraction().inner;
   return g.anchor == op_kind::matmul_weight_gradient ? product_shape{inner, g.columns, rows}
                                                      : product_shape{rows, g.columns, inner};
 }
 
-/// The product of group G: c = a b as tiles see it.
+/// The product c = a b of group G, as the kernels of tiles read it.
 ///
 /// shape: matmul, input gradient: a (rows, inner), b (inner, columns) -> c (rows, columns), where b
-///        may be in memory as (columns, inner); weight
-///        gradient: a = x^T (inner, rows), b = dy (rows, columns) -> c (inner, columns), and db as
-///        one more row
+///        may be in memory as (columns, inner); weight gradient: a = x^T (inner, rows), b = dy
+///        (rows, columns) -> c (inner, columns), with db as one more row
 template <class P, int G>
 struct contraction
     : product_end<P, G, group_of<P, G>::value.anchor == op_kind::matmul_weight_gradient,
@@ -127,17 +126,18 @@ struct contraction
   static constexpr bool has_prologue = group_of<P, G>::value.prologue.size() > 0;
   static constexpr bool makes_left = !makes_weight && has_prologue;
   /// Whether b is in memory as (columns, inner).
-  static constexpr bool turns_right = group_of<P, G>::value.attributes.contraction().is_turned;
+  static constexpr bool transposes_right =
+      group_of<P, G>::value.attributes.contraction().is_transposed;
   static constexpr product_format format = product_of<P>();
   static constexpr product_shape shape = shape_of_product(group_of<P, G>::value, P::samples);
-  /// Products side by side in c, each of shape.columns of its columns: those of a convolution's
-  /// groups.
+  /// The number of products side by side in c, each with shape.columns columns: for the groups of a
+  /// convolution.
   static constexpr int products = 1;
   using product_end<P, G, makes_weight, shape.rows>::stored;
   static constexpr long left_bytes =
       makes_left && stored < 0 ? detail::align_up(long(shape.rows * shape.inner) * long(sizeof(T)))
                                : 0;
-  /// Elements of a row of c that are finished together.
+  /// Elements of a row of c in one access.
   static constexpr int each =
       makes_weight ? access_width<float>(int(shape.columns)) : access_width<T>(int(shape.columns));
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A tile of a matrix product, computed by a block of threads on tensor cores. Each warp multiplies
-// its piece of a slab of a and b while the next slabs are on their way into shared memory. Then the
-// tile's sums pass through shared memory once, so that the epilogue reads and writes whole rows, 16
+// its piece of a slab of a and b while the next slabs are copied to shared memory. Then the sums of
+// the tile pass through shared memory once, so that the epilogue reads and writes whole rows, 16
 // bytes at a time.
 #pragma once
 
@@ -14,17 +14,16 @@
 
 namespace pp::cuda {
 
-/// The tiles of c = a b; of several splits their partial sums, which the last block of a tile adds
-/// up, or split_sums_kernel where they are too many for one block.
+/// The tiles of c = a b. With several splits, blocks write partial sums, which the last block of a
+/// tile adds, or split_sums_kernel if they are too many for one block.
 ///
-/// shape: a (M, K), b (K, N) -> c (M, N), by way of sums (splits, M, N) in the workspace if there
-///        are several, with one more row for a bias's gradient
-/// law:   an element adds its products over ascending k within a split, in steps of the tensor
-///        core's depth, and splits in ascending order: the order depends on M, N, K and the
-///        format only
-/// work:  a block has a tile of Plan.rows x Plan.columns, a warp a piece of it in registers; all
-///        threads copy slabs of a and b, up to Plan.stages of them ahead, and a warp loads the
-///        operands of a step while it multiplies those of the step before
+/// shape: a (M, K), b (K, N) -> c (M, N), with one more row for the gradient of a bias; with
+///        several splits also sums (splits, rows of c, N) in the workspace
+/// law:   an element is the sum over ascending k within a split, in steps of the tensor core's
+///        depth, then over ascending splits: the order depends on M, N, K and the format only
+/// work:  a block has a tile of Plan.rows x Plan.columns, a warp a piece of the tile in registers;
+///        all threads copy slabs of a and b, up to Plan.stages slabs ahead, and a warp loads the
+///        operands of a step while it multiplies the operands of the previous step
 /// cost:  2 * M * N * K FLOPs; each element of a is read N / Plan.columns times, of b M / Plan.rows
 ///        times
 template <class P, int G, tile_plan Plan, class Product = contraction<P, G>>
@@ -37,15 +36,15 @@ struct contraction_tiles {
   static constexpr bool split = Plan.splits > 1, sums_bias = product::sums_bias;
 
   static constexpr extent tile_rows = (shape.rows + Plan.rows - 1) / Plan.rows;
-  /// Of a product; where there are several, each has tiles of its own.
+  /// Tiles in a row of one product; each of several products has tiles of its own.
   static constexpr extent product_columns = (shape.columns + Plan.columns - 1) / Plan.columns;
   static constexpr extent tile_columns = product_columns * product::products;
-  static constexpr extent columns = shape.columns * product::products;  // of c
+  static constexpr extent columns = shape.columns * product::products;  // columns of c
   static constexpr extent slabs = Plan.slabs(shape), slabs_each = Plan.slabs_each(shape);
   static constexpr int threads = Plan.threads(), resident = Plan.resident();
   static constexpr extent blocks = tile_rows * tile_columns * Plan.splits;
-  /// Whether the blocks of a tile add their splits. Half a megabyte takes a block as long as a
-  /// launch of its own takes all of them.
+  /// Whether the last block of a tile adds the splits. For one block, half a megabyte takes as long
+  /// as split_sums_kernel takes for all tiles.
   static constexpr bool adds_splits = split && tile_rows * tile_columns <= most_tickets &&
                                       Plan.splits * Plan.rows * Plan.columns <= 1 << 17;
   static constexpr extent partial_rows = shape.rows + (sums_bias ? 1 : 0);
@@ -53,7 +52,7 @@ struct contraction_tiles {
       product::left_bytes +
       (split ? long(partial_rows * columns) * Plan.splits * long(sizeof(float)) : 0);
 
-  /// Small tiles that a warp multiplies, of 16 rows and 8 columns, and how deep.
+  /// The number of small tiles of a warp, each of 16 rows and 8 columns, and their depth.
   static constexpr int down = Plan.warp_rows / 16, across = Plan.warp_columns / 8,
                        inner = tile<operands>::inner;
   static_assert(across % 2 == 0 && Plan.depth == 2 * inner);
@@ -62,17 +61,18 @@ struct contraction_tiles {
   struct state {
     float sums[down][across][4];
     warp_operands<across, down> operands[2];  // of both steps of a slab
-    float columns[4];                         // sums of one of b's
-    T const *left, *right;                    // what the thread copies first of the next slab
+    float columns[4];                         // sums of one column of b
+    T const *left, *right;                    // the thread's first piece of the first slab
   };
   struct stage {
     using left_slab = operand_slab<T, Plan.rows, Plan.depth, product::makes_weight>;
-    using right_slab = operand_slab<T, Plan.columns, Plan.depth, !product::turns_right>;
+    using right_slab = operand_slab<T, Plan.columns, Plan.depth, !product::transposes_right>;
     left_slab left;
     right_slab right;
   };
-  /// Rows of sums in shared memory, where neither the threads that write two of a row nor those
-  /// that read four meet in a bank: where a thread takes eight, the halves of all eights lie apart.
+  /// The layout of a row of sums in shared memory, without bank conflicts between threads that
+  /// write two sums of a row or read four. Where a thread takes eight sums, the halves of all
+  /// eights lie apart.
   static constexpr int sums_stride = Plan.columns + 8, apart = Plan.columns / 2 + 4;
   PIPE_HD static PIPE_INLINE int place_of_sum(int column) {
     return product::each == 8 ? column / 8 * 4 + column / 4 % 2 * apart + column % 4 : column;
@@ -95,17 +95,17 @@ struct contraction_tiles {
     bool is_last;
   };
 
-  /// The tile of a block, and the slabs that it adds up.
+  /// The tile of a block, and the slabs that the block sums.
   struct place {
     int row, column, part, first_slab, slabs;
-    /// Of c, behind the last one of the tile's product.
+    /// The column of c behind the last column of the tile's product.
     PIPE_HD PIPE_INLINE extent end() const {
       return product::products == 1 ? extent(shape.columns)
                                     : (column / shape.columns + 1) * shape.columns;
     }
   };
-  /// The tile of a block. Consecutive blocks, which run together, go down bands of eight rows of
-  /// tiles, so that they share rows of a and columns of b in L2.
+  /// The place of a block. Consecutive blocks, which run at the same time, go down bands of eight
+  /// rows of tiles, so that they share rows of a and columns of b in L2.
   PIPE_HD PIPE_INLINE static place place_of(extent block) {
     constexpr unsigned tiles = unsigned(tile_rows * tile_columns), band = 8,
                        band_tiles = band * unsigned(tile_columns);
@@ -128,7 +128,7 @@ struct contraction_tiles {
                ? at.column / Plan.columns
                : at.column / width * int(product_columns) + at.column % width / Plan.columns;
   }
-  /// Where a warp's piece of the tile begins.
+  /// The first row, and column, of a warp's piece of the tile.
   PIPE_HD PIPE_INLINE static int warp_row(int thread) {
     return thread / warp_size / (Plan.columns / Plan.warp_columns) * Plan.warp_rows;
   }
@@ -148,7 +148,7 @@ struct contraction_tiles {
       else
         mine.left = stage::left_slab::template first_of<int(shape.inner), threads>(
             thread, product::left(a), at.row, first_k);
-      if constexpr (product::turns_right)
+      if constexpr (product::transposes_right)
         mine.right = stage::right_slab::template first_of<int(shape.inner), threads>(
             thread, product::right(a), at.column, first_k);
       else
@@ -157,13 +157,13 @@ struct contraction_tiles {
       hold(mine.left), hold(mine.right);
       clear(mine);
     });
-    // Behind the last slab there are zeros.
+    // Slabs behind the last one are zeros.
     auto const start = [&](int slab, stage& s) {
       extent const k = extent(at.first_slab + slab) * Plan.depth;
       bool const present = slab < at.slabs;
       block.part([&](int thread, state const& mine) {
         constexpr extent down = Plan.depth * (product::makes_weight ? shape.rows : 1),
-                         along = Plan.depth * (product::turns_right ? 1 : shape.columns);
+                         along = Plan.depth * (product::transposes_right ? 1 : shape.columns);
         T const* const left = mine.left + unsigned(slab) * down;
         T const* const right = mine.right + unsigned(slab) * along;
         if constexpr (product::makes_weight)
@@ -172,7 +172,7 @@ struct contraction_tiles {
         else
           s.left.template copy<shape.rows, int(shape.inner), threads>(block, thread, left, at.row,
                                                                       k, present);
-        if constexpr (product::turns_right)
+        if constexpr (product::transposes_right)
           s.right.template copy<shape.columns, int(shape.inner), threads>(block, thread, right,
                                                                           at.column, k, present);
         else
@@ -196,7 +196,8 @@ struct contraction_tiles {
       }
     }
   }
-  /// The tile at a place, of slabs whose copies start(number, stage) begins, in their order.
+  /// Computes the tile at a place; start(number, stage) starts the copies of a slab, in ascending
+  /// order.
   template <class Block, class Start>
   PIPE_HD PIPE_INLINE static void make_tile(Block& block, arguments const& a, place const& at,
                                             Start start) {
@@ -214,7 +215,7 @@ struct contraction_tiles {
       load_step(block, *here, 1);
       multiply(block, *here, 0);
       await_copies<Plan.stages - 3>(block);
-      // The next goes where the slab before this one was, which all threads have read.
+      // The next slab overwrites the previous slab, which all threads have read.
       start(slab + Plan.stages - 1, *before);
       load_step(block, *next, 0);
       multiply(block, *here, 1);
@@ -231,7 +232,7 @@ struct contraction_tiles {
     }
   }
 
-  /// What the epilogue reads is in L2 when the sums are complete.
+  /// Prefetches a matrix that the epilogue reads, so that it is in L2 when the sums are complete.
   template <class U, class Block>
   PIPE_HD PIPE_INLINE static void prefetch_tile(Block& block, U const* matrix, place const& at) {
     constexpr int line = 128 / int(sizeof(U)), lines = (Plan.columns + line - 1) / line;
@@ -244,7 +245,8 @@ struct contraction_tiles {
     });
   }
 
-  /// The first operands of a step, 0 or 1, of a slab: the right ones, and 16 rows of the left.
+  /// Loads the first operands of step 0 or 1 of a slab: all right operands, and 16 rows of the
+  /// left.
   template <class Block>
   PIPE_HD PIPE_INLINE static void load_step(Block& block, stage const& s, int step) {
     PIPE_UNROLL
@@ -260,14 +262,14 @@ struct contraction_tiles {
         block, step * inner, [=](int thread) { return warp_row(thread) + 16 * i; },
         [=](state& mine) { return mine.operands[step].left[i]; });
   }
-  /// columns += the rows of right in a slab: each thread has a column, and the four sums of it that
-  /// four threads have who hold it as an operand.
+  /// columns += the rows of right in a slab: each thread has a column, as four sums, each of the k
+  /// that one of the four threads with this column as an operand has.
   template <class Block>
   PIPE_HD PIPE_INLINE static void add_columns(Block& block, stage const& s) {
     block.part([&](int thread, state& mine) {
       if (Plan.columns < threads && thread >= Plan.columns) return;
 #ifdef __CUDA_ARCH__
-#pragma unroll 1  // a loop, so that the tiles that sum no columns jump over it
+#pragma unroll 1  // a loop, so that tiles that sum no columns jump over little code
 #endif
       for (int first = 0; first < Plan.depth; first += 8) {
         PIPE_UNROLL
@@ -277,7 +279,7 @@ struct contraction_tiles {
       }
     });
   }
-  /// sums += left right, of a step whose first operands are there.
+  /// sums += left * right for a step whose first operands are loaded.
   template <class Block>
   PIPE_HD PIPE_INLINE static void multiply(Block& block, stage const& s, int step) {
     auto const of = [=](state& mine) -> auto& { return mine.operands[step]; };
@@ -290,8 +292,8 @@ struct contraction_tiles {
     }
   }
 
-  /// Elements of a row of c, or of the bias's gradient, are complete, or those of a split are: z is
-  /// what the product needs of memory for them.
+  /// The numbers that `take` reads from memory: none if there are splits. take() is called for
+  /// complete elements of a row of c, of the gradient of a bias, or of a split.
   template <int Count>
   using before = std::conditional_t<split, nothing, typename product::template before<Count>>;
   template <int Count>
@@ -319,8 +321,8 @@ struct contraction_tiles {
     return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + product::left_bytes);
   }
 
-  /// The end of elements whose splits are all in the workspace: eight accesses or 32 numbers are
-  /// loaded together.
+  /// Adds the splits of elements, which are all in the workspace, and takes the sums: eight
+  /// accesses, or 32 numbers, are loaded together.
   template <int Count>
   PIPE_HD PIPE_INLINE static void add_splits(arguments const& a, extent row, int column) {
     constexpr int most = Count < 4 ? 32 / Count : 8,
@@ -339,12 +341,12 @@ struct contraction_tiles {
     }
     product::template take<Count>(a, row, column, v);
   }
-  /// The tile, and what it has of the bias's gradient, from those that all its blocks have left.
+  /// Adds the splits of a tile, and of its part of the gradient of the bias.
   template <class Block>
   PIPE_HD PIPE_INLINE static void add_tile(Block& block, arguments const& a, place const& at) {
     constexpr int each = product::each, pieces = Plan.columns / each;
     block.part([&](int thread, state&) {
-      int const rows = Plan.rows + (sums_bias && at.row == 0);  // the bias's are the last of c
+      int const rows = Plan.rows + (sums_bias && at.row == 0);  // the bias's row is the last of c
       for (int piece = thread; piece < rows * pieces; piece += threads) {
         int const r = piece / pieces, column = at.column + piece % pieces * each;
         extent const row = r < Plan.rows ? at.row + r : extent(shape.rows);
@@ -354,7 +356,7 @@ struct contraction_tiles {
     });
   }
 
-  /// The bias's gradient from the rows of b that passed by.
+  /// Takes the gradient of the bias: the sums of b's columns.
   template <class Block>
   PIPE_HD PIPE_INLINE static void take_columns(Block& block, arguments const& a, place const& at) {
     block.part([&](int thread, state& mine) {
@@ -365,9 +367,9 @@ struct contraction_tiles {
       take<1>(a, at, shape.rows, column, v);
     });
   }
-  /// The tile from the layout of the tensor cores to rows: sums go through shared memory, where the
-  /// slabs were, and leave in accesses of up to 16 bytes. What the epilogue reads for several of
-  /// them is on its way before the first is stored, which no load may pass.
+  /// Takes the sums of the tile: from the layout of tensor cores they go through shared memory, in
+  /// place of the slabs, to rows, in accesses of up to 16 bytes. The loads of the epilogue for
+  /// several accesses are issued before the first store, since no load may pass a store.
   template <class Block>
   PIPE_HD PIPE_INLINE static void take_tile(Block& block, arguments const& a, place const& at) {
     constexpr int each = product::each, pieces = Plan.columns / each, all = Plan.rows * pieces,

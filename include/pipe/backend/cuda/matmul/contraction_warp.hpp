@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The register level of a matrix product, in a warp: one multiplication deep, for all small tiles
-// of its piece of a product. An element's sums are added in the same order whatever the piece, so
-// products that are cut differently give the same bits.
+// of the warp's piece of a product. An element is summed in the same order for every size of the
+// piece, so products that are cut differently give the same bits.
 #pragma once
 
 #include <pipe/backend/cuda/matmul/contraction_plan.hpp>
@@ -10,17 +10,17 @@
 
 namespace pp::cuda {
 
-/// A constant, for device code.
+/// operands_of(F) as a constant, for device code.
 template <product_format F>
 inline constexpr operand_format operands_in = operands_of(F);
 
-/// A thread's part of the operands of a step: of `Rows` times 16 rows of the left one, and of
-/// `Across` tiles of 8 columns of the right one, two registers each, side by side, because two
-/// tiles are loaded at once.
+/// A thread's part of the operands of a step: of `Rows` times 16 rows of the left operand, and of
+/// `Across` tiles of 8 columns of the right operand, two registers for each tile, side by side,
+/// because two tiles are loaded at once.
 template <int Across, int Rows = 1>
 struct warp_operands {
   unsigned left[Rows][4], right[2 * Across];
-  unsigned left_rest[4], right_rest[2 * Across];  // fp32: what tf32 numbers leave out
+  unsigned left_rest[4], right_rest[2 * Across];  // fp32: the rest of each number
   float step[4][4];                               // fp32: the sums of one multiplication
 };
 
@@ -36,17 +36,18 @@ PIPE_HD PIPE_INLINE void round_operand(unsigned* x, unsigned* rest) {
 }
 
 /// A row of small tiles in fp32, from operands split in two: sums += (left_rest right + left
-/// right_rest) + left right. The product of the two rests, at most 2^-22 of the whole, is left out.
+/// right_rest) + left right. The product of the two rests, at most 2^-22 of the whole, is omitted.
 ///
 /// shape:  left (16, 8), right (8, 8 * Across) -> sums (16, 8 * Across)
-/// law:    small products first. Tensor cores truncate when they add, which over thousands of k is
-///         a bias, so each multiplication starts from zero and its sums are added with rounding
+/// law:    small products first. Tensor cores truncate when they add, which over thousands of k
+///         gives a bias, so each multiplication starts from zero, and its sums are then added with
+///         rounding
 /// source: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while
 ///         surpassing the FP32 theoretical peak performance", 2022
 template <int Across, class Block, class Operands, class Sums>
 PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, int row, Operands of, Sums sums) {
   using state = typename Block::state;
-  constexpr int some = Across % 4 == 0 ? 4 : 2;  // enough to hide the latency of one
+  constexpr int some = Across % 4 == 0 ? 4 : 2;  // enough to hide the latency of one multiplication
   PIPE_UNROLL
   for (int first = 0; first < Across; first += some) {
     block.part([=](int, state& mine) {
@@ -76,7 +77,7 @@ PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, int row, Operands of, Su
   }
 }
 
-/// Rounds the right operands of a step to the format they are multiplied in, once for all rows.
+/// Rounds the right operands of a step to the format of the multiplication, once for all rows.
 template <product_format F, int Across, class Block, class Operands>
 PIPE_HD PIPE_INLINE void round_right(Block& block, Operands of) {
   using state = typename Block::state;
@@ -90,7 +91,7 @@ PIPE_HD PIPE_INLINE void round_right(Block& block, Operands of) {
 /// warp_operands.
 ///
 /// shape: left (16, K), right (K, 8 * Across), K = tile<F>::inner -> sums(state, j): the thread's 4
-///        of a small tile
+///        sums of a small tile
 template <product_format F, int Across, class Block, class Operands, class Sums>
 PIPE_HD PIPE_INLINE void multiply_row(Block& block, int row, Operands of, Sums sums) {
   using state = typename Block::state;
@@ -111,10 +112,10 @@ PIPE_HD PIPE_INLINE void multiply_row(Block& block, int row, Operands of, Sums s
 /// One step of a warp's product: sums += left right, one multiplication deep.
 ///
 /// shape: left (16 * Down, K), right (K, 8 * Across), K = tile<F>::inner -> sums(state, i, j)
-/// work:  right's operands are in registers for all of left's rows, which are loaded 16 at a time
+/// work:  the right operands are in registers for all rows of left, which are loaded 16 at a time
 ///
-/// load_left(i, access) and load_right(j, access) bring a row of small tiles of a, and two columns
-/// of b. seen(): called when b is there as it is in memory.
+/// load_left(i, access) and load_right(j, access) load a row of small tiles of a, and two columns
+/// of tiles of b. seen() is called when b is loaded and not yet rounded.
 template <product_format F, int Down, int Across, class Block, class Operands, class Sums,
           class Left, class Right, class Seen>
 PIPE_HD PIPE_INLINE void multiply_step(Block& block, Operands of, Sums sums, Left load_left,
@@ -133,8 +134,7 @@ PIPE_HD PIPE_INLINE void multiply_step(Block& block, Operands of, Sums sums, Lef
   }
 }
 
-/// columns[j] += the elements of b that this thread holds of tile j: what the gradient of a bias
-/// adds up.
+/// columns[j] += the elements of b that this thread holds of tile j, for the gradient of a bias.
 template <product_format F, class T, int Across, int Most, int Rows>
 PIPE_HD PIPE_INLINE void add_columns(float* columns, warp_operands<Most, Rows> const& of) {
   PIPE_UNROLL

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Matrix products by cuBLASLt. The library is opened when a program asks for it, so that no program
-// has to link it; where it is not, everything runs by our own kernels.
+// Matrix products by cuBLASLt. The library is opened when a program uses it, so that no program has
+// to link it; where it is not installed, kernels of this library run all products.
 //
-// A product's descriptors and its algorithm are made once. The algorithm is the library's first
-// choice for the shape: the same on every run of one version of the library on one kind of GPU, and
-// so are the bits.
+// The descriptors and the algorithm of a product are created once. The algorithm is cuBLASLt's
+// first choice for the shape: the same in every run with one version of cuBLASLt on one kind of
+// GPU, and so are the bits.
 #pragma once
 
 #include <cstddef>
@@ -24,15 +24,15 @@
 
 namespace pp::cuda {
 
-/// The library, which is opened by name.
+/// cuBLASLt, opened by name.
 class cublaslt : public lt::functions {
  public:
-  /// Opened by the first call.
+  /// The library, opened by the first call.
   static cublaslt const& library() {
     static cublaslt const one;
     return one;
   }
-  /// Why the library cannot be used; empty if it can.
+  /// The reason why the library cannot be used; empty if it can.
   std::string const& missing() const { return missing_; }
 
   /// Throws pp::error, "cuBLASLt, `what`: reason", if a call failed.
@@ -42,7 +42,7 @@ class cublaslt : public lt::functions {
   }
 
  private:
-  /// It stays open until the program ends.
+  /// Opens the library, which stays open until the program ends.
   [[gnu::cold]] cublaslt() {
     void* opened = nullptr;
     for (char const* name : {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"})
@@ -73,10 +73,10 @@ class cublaslt : public lt::functions {
   std::string missing_;
 };
 
-/// One per engine. The library's own state, shared by all streams.
+/// The library's handle: one for each engine, shared by all streams.
 class cublaslt_handle {
  public:
-  /// Null where there is no library.
+  /// Null if there is no library.
   [[gnu::cold]] cublaslt_handle() {
     if (!missing().empty()) return;
     lt::context* made = nullptr;
@@ -95,7 +95,7 @@ class cublaslt_handle {
 /// A described product, ready to be enqueued.
 class cublaslt_product {
  public:
-  /// Null if the library cannot do this one, or is not there.
+  /// Null if the library has no algorithm for this product, or is missing.
   static detail::owner<cublaslt_product> make(cublaslt_handle const& handle, blas_product const& p,
                                               long first_byte) {
     if (!cublaslt_handle::missing().empty()) return nullptr;
@@ -104,7 +104,8 @@ class cublaslt_product {
     return made;
   }
 
-  /// On one host thread at a time: the bias is a part of the descriptor.
+  /// Enqueues the product on a stream. needs: one host thread at a time, since the bias is a part
+  /// of the descriptor
   void enqueue(arguments const& a, cudaStream_t stream) const {
     if (p_.bias >= 0) set(field::bias, static_cast<void const*>(a.slot[p_.bias]), "a bias");
     bool const adds = p_.c >= 0 || (p_.accumulates && a.accumulate);
@@ -145,7 +146,8 @@ class cublaslt_product {
     if (p.transposes_a) set(field::transposition_a, transposed, "a transposed operand");
     if (p.transposes_b) set(field::transposition_b, transposed, "a transposed operand");
     set(field::epilogue, epilogue_of(p), "an epilogue");
-    // Not read before a product runs: here the library looks at its detail::alignment only.
+    // These addresses are not read before a product runs: the choice of an algorithm depends on
+    // their alignment only.
     auto const aligned = reinterpret_cast<void*>(std::size_t(detail::alignment));
     if (p.bias >= 0) set(field::bias, aligned, "a bias");
     if (p.activation != blas_activation::none) {
@@ -154,8 +156,8 @@ class cublaslt_product {
     }
   }
 
-  /// The library's first choice within the workspace. Splits are added up in fp32, in an order of
-  /// their own, whatever D is.
+  /// Takes the library's first choice within the workspace. Splits are added in fp32 for every type
+  /// of D.
   [[gnu::cold]] bool finds_algorithm() {
     lt::preference* made = nullptr;
     lt_.check(lt_.create_preference(&made), "preferences");
@@ -182,7 +184,7 @@ class cublaslt_product {
     algorithm_ = found.algorithm;
     return true;
   }
-  /// What our own kernels need of operands, too: a row is whole accesses.
+  /// The alignment of rows, which kernels need too: the largest access that divides a row.
   static std::uint32_t row_alignment(extent elements, int bytes) {
     std::uint32_t most = 16;
     while (elements * bytes % most != 0) most /= 2;
@@ -214,7 +216,7 @@ class cublaslt_product {
   void set(field which, Value value, char const* what) const {
     lt_.check(lt_.set_operation(operation_.get(), which, &value, sizeof value), what);
   }
-  /// After what is already in the workspace, where the library wants it.
+  /// The workspace of the call, behind the first_byte_ bytes in use.
   void* workspace_of(arguments const& a) const {
     return a.workspace_from(first_byte_, blas_alignment);
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The part of cuBLASLt's C interface that products use: types, numbers and functions with the
-// layout and the values of <cublasLt.h>. That header and those that it includes would be a
-// twentieth of what nvcc reads with this library, in programs that call no cuBLASLt, too; and a
-// program may be compiled where it is not installed. The stand-in of tests/ptx, which is compiled
-// with the header, holds both equal.
+// layout and the values of <cublasLt.h>. <cublasLt.h> and the headers that it includes would be a
+// twentieth of what nvcc reads with this library, even in programs that call no cuBLASLt, and a
+// program may be compiled where it is not installed. The stand-in of tests/ptx is compiled with
+// <cublasLt.h>, and holds both equal.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,18 @@
 
 #include <pipe/base/config.hpp>
 
-struct CUstream_st;  // a cudaStream_t leads to it
+struct CUstream_st;  // a cudaStream_t is a pointer to it
 
 namespace pp::cuda::lt {
 
-// What the library makes and ends.
+// Objects that the library creates and destroys.
 struct context;
 struct operation;
 struct layout;
 struct preference;
 
 enum class status { success = 0, not_supported = 15 };
-/// Types of elements: of cudaDataType_t.
+/// Types of elements, as in cudaDataType_t.
 enum class number { fp32 = 0, fp16 = 2, bf16 = 14 };
 enum class compute_type { fp32 = 68, tf32 = 77 };
 enum class transposition { none = 0, transposed = 1 };
@@ -55,7 +55,7 @@ enum class preference_field {
   alignment_c = 7,
   alignment_d = 8
 };
-/// Splits are added up in the format that products are summed in.
+/// Splits are added in the format in which products are summed.
 inline constexpr std::uint32_t reduces_in_compute_type = 2;
 
 struct algorithm {

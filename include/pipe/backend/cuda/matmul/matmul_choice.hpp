@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The choice between our own kernels and cuBLASLt for each matrix product of a pipeline.
+// The choice between the library's own kernels and cuBLASLt for each matrix product of a pipeline.
 //
-// Our tiles multiply by mma.sync, which reaches some 60 % of what Hopper's tensor cores do for
-// wgmma, but finish a row with any chain of steps. A library is at 80 % for large products and
+// contraction_tiles multiplies by mma.sync, at about 60 % of the rate of Hopper's tensor cores with
+// wgmma, and runs any chain of steps on finished rows. cuBLASLt is at 80 % for large products, and
 // needs a pass over memory for steps that it cannot take.
 //
-// law: a plan depends on a product's shape and format alone, not on the steps around it, which
-//      differ with cuts and recomputation: so these change no bit of any result
+// law: the choice depends on a product's shape and format alone, not on the steps around it, which
+//      differ with cuts and recomputation: so cuts and recomputation change no bit
 #pragma once
 
 #include <initializer_list>
@@ -17,18 +17,19 @@
 
 namespace pp::cuda {
 
-/// About how many clocks cuBLASLt takes on an H200, to be compared with `clocks` of our own plans.
-/// It is taken to choose among tiles and splits as we do; tiles are some of those that cublasLt.h
-/// enumerates. A quarter of a pass over c is counted: of a Transformer's products that make values,
-/// one in four is followed by steps that a call cannot take, those of an activation.
+/// An estimate of the clocks of cuBLASLt on an H200, for comparison with `clocks` of tile_plans.
+/// The estimate assumes that cuBLASLt chooses among tiles and splits as plan_for does; the tiles
+/// are some of those in cublasLt.h. A quarter of a pass over c is added: of a Transformer's
+/// products that are not gradients of weights, one in four is followed by steps that a call cannot
+/// take, of an activation.
 ///
 /// needs: the format is not fp32
 constexpr extent blas_clocks(product_shape const& s, product_format format, bool makes_weight) {
   constexpr extent multiprocessors = 132, fill = 2500, launch = 3500, bytes_per_clock = 2000;
   extent const multiplied = format == product_format::tf32 ? 750 : 1500;
-  // Efficiency: percent of what the largest tiles reach, which read each operand least often. A
-  // product of few tiles is decided by how many the busiest multiprocessor has: with 768 columns
-  // and 8192 rows, 192 of 128 x 256 are two turns as 256 of 128 x 192 are.
+  // Efficiency: in percent of the largest tiles, which read each operand least often. A product of
+  // few tiles takes as long as the tiles of the busiest multiprocessor: with 768 columns and 8192
+  // rows, 192 tiles of 128 x 256 take two rounds, as 256 tiles of 128 x 192 do.
   struct tile {
     extent rows, columns, efficiency;
   };
@@ -50,10 +51,11 @@ constexpr extent blas_clocks(product_shape const& s, product_format format, bool
   return least + (launch + 2 * s.rows * s.columns * bytes_of(format) / bytes_per_clock) / 4;
 }
 
-/// Whether cuBLASLt is expected to be faster than our own kernels at a product, by an eighth, as
-/// estimates are no better; `makes_weight`: of a weight's gradient. It is not in fp32, which it
-/// leaves to ordinary cores; rows that are not whole accesses of 16 bytes are left to our own, and
-/// so are narrow layers, which may be a part of one kernel: see narrow_runs.hpp.
+/// Whether cuBLASLt is expected to be faster than the library's own kernels at a product, by an
+/// eighth, since estimates are no better than that; makes_weight: for the gradient of a weight. In
+/// fp32 cuBLASLt does not use tensor cores, and is not faster. The library's own kernels also take
+/// products whose rows are not whole accesses of 16 bytes, and narrow layers, which may run in one
+/// kernel: see narrow_mlp/narrow_mlp.hpp.
 constexpr bool is_for_cublaslt(product_shape const& s, product_format format, bool makes_weight) {
   if (format == product_format::fp32) return false;
   if (s.columns <= narrow_width && (makes_weight ? s.rows : s.inner) <= narrow_width) return false;
@@ -64,8 +66,8 @@ constexpr bool is_for_cublaslt(product_shape const& s, product_format format, bo
   return blas + blas / 8 < clocks(s, plan_for(s, format), format);
 }
 
-/// The implementation of group G of P, if cuBLASLt is there: `own`, `cublaslt`, or `timed`: the
-/// faster one.
+/// The implementation of group G of P where cuBLASLt is installed: `own`, `cublaslt`, `wgmma`, or
+/// `timed`, the faster of the first two.
 template <class P, int G, detail::product_policy Policy>
 constexpr detail::product_policy policy_of() {
   if constexpr (!detail::is_contraction(group_of<P, G>::value.anchor)) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The option of a Pipeline that chooses between cuBLASLt and our own kernels for its matrix
-// products on a GPU. It changes sums in their last bits. Where cuBLASLt is not there, or cannot do
-// a product, our own kernels do it.
+// The option of a Pipeline that chooses between cuBLASLt and the library's own kernels for matrix
+// products on a GPU. The option changes the last bits of sums. If cuBLASLt is missing, or has no
+// algorithm for a product, the library's own kernels run the product.
 #pragma once
 
 #include <concepts>
@@ -15,28 +15,30 @@ enum class product_policy : unsigned char { planned, own, cublaslt, timed, wgmma
 
 }  // namespace detail
 
-/// Each product runs by cuBLASLt or by our kernels as the plan estimates it from shape and format
-/// (default).
+/// Each product runs by cuBLASLt or by the library's own kernels, whichever the plan estimates to
+/// be faster, from shape and format (default).
 struct PlannedProducts {
   static constexpr auto products = detail::product_policy::planned;
 };
-/// No product runs by cuBLASLt: the bits do not depend on a library's version.
+/// No product runs by cuBLASLt: the bits do not depend on its version.
 struct OwnProducts {
   static constexpr auto products = detail::product_policy::own;
 };
-/// Every product that cuBLASLt can do runs by it.
+/// Every product for which cuBLASLt has an algorithm runs by cuBLASLt.
 struct CublasLtProducts {
   static constexpr auto products = detail::product_policy::cublaslt;
 };
-/// Each product runs by what is faster, measured when a trainer is made: bits may differ from
-/// machine to machine, and from one trainer to the next.
+/// Each product runs by the faster of cuBLASLt and the library's own kernels, measured when a
+/// trainer is constructed: bits may differ from machine to machine, and from one trainer to the
+/// next.
 struct TimedProducts {
   static constexpr auto products = detail::product_policy::timed;
 };
 
-/// Large products of 16-bit numbers run by kernels of Hopper alone (TMA, wgmma), all others by our
-/// own for every GPU. cuBLASLt is faster at most of them, so they are off unless this option asks
-/// for them; the program is compiled for sm_90a alone.
+/// Large products of 16-bit numbers run by the library's kernels for Hopper alone (TMA, wgmma), all
+/// others by its kernels for every GPU. cuBLASLt is faster at most of these products, so the
+/// kernels for Hopper are off without this option; with it, the program must be compiled for sm_90a
+/// alone.
 struct WgmmaProducts {
   static constexpr auto products = detail::product_policy::wgmma;
 };
@@ -48,8 +50,8 @@ concept product_option = requires {
   { O::products } -> std::same_as<product_policy const&>;
 };
 
-/// Whether a policy makes sense on a GPU only. A plan, and our own kernels, are what a host has
-/// anyway.
+/// Whether a policy needs cuBLASLt, and so is refused on the host, where PlannedProducts and
+/// OwnProducts have no effect.
 constexpr bool needs_cublaslt(product_policy p) {
   return p == product_policy::cublaslt || p == product_policy::timed;
 }

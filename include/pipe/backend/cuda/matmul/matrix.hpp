@@ -2,8 +2,8 @@
 //
 // Tensor cores: a warp multiplies two small matrices whose elements are spread over its threads.
 // c[16, 8] += a[16, K] b[K, 8], where K is 8 for tf32 and 16 for bf16 and fp16, and c is fp32.
-// Which thread has which element is the PTX ISA's definition of mma.m16n8k8 and mma.m16n8k16; the
-// functions below say the same for loads, for stores and for the atom's twin on the CPU.
+// Which thread has which element is defined by the PTX ISA for mma.m16n8k8 and mma.m16n8k16; the
+// functions below are this definition for loads, for stores and for the instruction on the CPU.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct tile_place {
   int row, column;
 };
 
-/// What half `half` of register `i` of a holds in thread `lane` of the warp.
+/// The element of a, or b, in half `half` of register `i` of thread `lane` of the warp.
 template <operand_format F>
 PIPE_HD PIPE_INLINE tile_place place_in_a(int lane, int i, int half = 0) {
   constexpr int each = tile<F>::per_register;
@@ -37,7 +37,8 @@ PIPE_HD PIPE_INLINE tile_place place_in_b(int lane, int i, int half = 0) {
   constexpr int each = tile<F>::per_register;
   return {lane % 4 * each + half + 4 * each * i, lane / 4};
 }
-/// The same for all formats. Sums 0 and 1 are neighbours in a row, and so are 2 and 3.
+/// The element of c in sum `i` of a thread, for all formats. Sums 0 and 1 are neighbours in a row,
+/// and so are sums 2 and 3.
 PIPE_HD PIPE_INLINE tile_place place_in_c(int lane, int i) {
   return {lane / 4 + 8 * (i / 2), lane % 4 * 2 + i % 2};
 }
@@ -49,7 +50,7 @@ struct tile_operands {
   unsigned const* b;  ///< 2
 };
 
-/// The same instruction on the CPU, on the registers of a warp's threads: [warp_size].
+/// The instruction on the CPU, on the registers of a warp's threads: warp[warp_size].
 template <operand_format F>
 PIPE_HD void multiply_tile(tile_operands const* warp) {
   using shape = tile<F>;
@@ -74,11 +75,11 @@ PIPE_HD void multiply_tile(tile_operands const* warp) {
     }
 }
 
-/// c += a b in every warp, by one instruction. `access(state)` gives the thread's registers.
+/// c += a b in every warp, by one instruction. access(state): the thread's registers.
 ///
-/// shape: a (16, K), b (K, 8) -> c (16, 8), K = tile<F>::inner, spread over the warp as place_in_a,
-///        place_in_b and place_in_c say
-/// needs: tf32 operands are floats rounded by to_tf32; all threads of a warp call it
+/// shape: a (16, K), b (K, 8) -> c (16, 8), K = tile<F>::inner, spread over the warp by place_in_a,
+///        place_in_b and place_in_c
+/// needs: tf32 operands are floats rounded by to_tf32; called by all threads of a warp
 template <operand_format F, class Block, class Access>
 PIPE_HD PIPE_INLINE void multiply_add(Block& block, Access access) {
 #ifdef __CUDA_ARCH__

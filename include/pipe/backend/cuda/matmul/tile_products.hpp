@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Products of matrices in shared memory on tensor cores, each warp for 16 or 32 rows of the result,
-// which stays in registers: of the rows of two matrices with each other, and of a result with a
-// third matrix, so that what two products make in between is never in memory. With 32 rows (Tall =
-// 2) what is read of the right operand is used twice: shared memory is as scarce as tensor cores.
+// Products of matrices in shared memory on tensor cores. Each warp computes 16 or 32 rows of a
+// result, which stays in registers: the products of the rows of two matrices, then the product of
+// this result with a third matrix, so that the result in between is never in memory. With 32 rows
+// (Tall = 2) each load of the right operand is used twice, since loads of shared memory limit the
+// speed as much as tensor cores do.
 //
-// float is multiplied as two tf32 numbers, x = high + rest, in three products: what is lost is
-// 2^-21 of a factor. In sums' registers a thread has two neighbouring columns, as a left operand it
-// needs two that are 4 apart: the sum over them may run in any order, so those two are taken for
-// these, and the rows of the right operand accordingly.
+// A float is multiplied as two tf32 numbers, x = high + rest, in three products: the error is 2^-21
+// of a factor. In the registers of sums, a thread has two neighbouring columns; as a left operand
+// it needs two columns that are 4 apart. The sum over columns may run in any order, so the
+// neighbouring columns take the place of these two, and the rows of the right operand are loaded in
+// the same order.
 #pragma once
 
 #include <pipe/backend/cuda/core/vectors.hpp>
@@ -25,38 +27,38 @@ inline constexpr operand_format format_of<bf16> = operand_format::bf16;
 template <>
 inline constexpr operand_format format_of<fp16> = operand_format::fp16;
 
-/// Elements from a row to the next of a matrix in shared memory; columns are a multiple of 16. An
-/// odd number of 16 bytes, so that eight rows lie in different banks.
+/// Elements from a row to the next of a matrix in shared memory; columns are a multiple of 16. The
+/// pitch is an odd multiple of 16 bytes, so that eight rows lie in different banks.
 template <class T>
 PIPE_HD constexpr int pitch_of(int columns) {
   return columns + 16 / int(sizeof(T));
 }
 
-/// The operands of a step of a product in a thread: 16 * Tall rows of the left one, 16 columns of
-/// the right one. Bodies that multiply keep them in their state, as a member `operands`, and their
-/// sums as float[Tall * columns / 8][4].
+/// A thread's operands of a step of a product: of 16 * Tall rows of the left operand, and of 16
+/// columns of the right operand. The state of a body that multiplies has them as a member
+/// `operands`, and sums as float[Tall * columns / 8][4].
 template <class T, int Tall>
 struct operand_registers {
   static constexpr int parts = format_of<T> == operand_format::tf32 ? 2 : 1;
   unsigned left[Tall][parts][4], right[parts][4];
 };
 
-/// The row, of those of a block, of a thread's sums number 2 * (r % 2) and the next of each tile
-/// number r / 2 from above.
+/// The row, in a block, of a thread's sums 2 * (r % 2) and 2 * (r % 2) + 1 in tiles number r / 2
+/// from above.
 template <int Tall>
 PIPE_HD PIPE_INLINE int row_of_sums(int thread, int r) {
   return (thread / warp_size * Tall + r / 2) * 16 + place_in_c(thread % warp_size, r % 2 * 2).row;
 }
 
-/// x as a sum of two numbers of which tensor cores read all bits that matter. NaN and infinity give
-/// NaN.
+/// x as a sum of two numbers, high + rest. Tensor cores read all of `high`, and of `rest` all but
+/// the lowest bits. NaN and infinity give NaN.
 PIPE_HD PIPE_INLINE void split(float x, unsigned& high, unsigned& rest) {
   high = (math::bits(x) + 0x1000u) & 0xffffe000u;
   rest = math::bits(x - math::from_bits(high));
 }
 
-/// Columns [k, k + tile depth) of the rows of a warp, from 16 * Tall * warp on, as the left
-/// operand.
+/// Loads columns [k, k + depth of a tile) of a warp's rows, from row 16 * Tall * warp on, as the
+/// left operand.
 template <int Tall, int Pitch, class T, class Block>
 PIPE_HD PIPE_INLINE void load_left(Block& block, T const* from, int k) {
   using state = typename Block::state;
@@ -82,7 +84,7 @@ PIPE_HD PIPE_INLINE void load_left(Block& block, T const* from, int k) {
           [&](state& mine) { return mine.operands.left[m][0]; });
 }
 
-/// right[k, n] = from[n, k]: tile depth columns from k on of 16 rows from n on.
+/// right[k, n] = from[n, k]: the depth of a tile, in columns from k on, of 16 rows from n on.
 template <int Pitch, class T, class Block>
 PIPE_HD PIPE_INLINE void load_right_transposed(Block& block, T const* from, int k, int n) {
   using state = typename Block::state;
@@ -105,8 +107,8 @@ PIPE_HD PIPE_INLINE void load_right_transposed(Block& block, T const* from, int 
         [](state& mine) { return mine.operands.right[0]; });
 }
 
-/// right[k, n] = from[k, n]: tile depth rows from k on, 16 columns from n on. Of floats in the
-/// order of left_of_sums.
+/// right[k, n] = from[k, n]: the depth of a tile, in rows from k on, and 16 columns from n on.
+/// Floats are in the order of left_of_sums.
 template <int Pitch, class T, class Block>
 PIPE_HD PIPE_INLINE void load_right(Block& block, T const* from, int k, int n) {
   using state = typename Block::state;
@@ -127,8 +129,8 @@ PIPE_HD PIPE_INLINE void load_right(Block& block, T const* from, int k, int n) {
         [](state& mine) { return mine.operands.right[0]; });
 }
 
-/// Sums of a column of tiles, of two columns where one register holds two elements, as the left
-/// operand of tile depth columns.
+/// The sums of a column of tiles (of two columns if a register holds two elements) as the left
+/// operand of one step.
 template <int Tall, int Columns, class T, class Block, class Sums>
 PIPE_HD PIPE_INLINE void left_of_sums(Block& block, Sums sums) {
   block.part([&](int, typename Block::state& mine) {
@@ -145,12 +147,12 @@ PIPE_HD PIPE_INLINE void left_of_sums(Block& block, Sums sums) {
   });
 }
 
-/// Two tiles of sums, in each row of tiles, += left operand * right operand.
+/// In each row of tiles, two tiles of sums += left operand * right operand.
 template <int Tall, int Columns, class T, class Block, class Sums>
 PIPE_HD PIPE_INLINE void multiply_operands(Block& block, Sums sums) {
   constexpr int products = operand_registers<T, Tall>::parts == 2 ? 3 : 1;
   PIPE_UNROLL
-  for (int product = products - 1; product >= 0; --product)  // the small ones first
+  for (int product = products - 1; product >= 0; --product)  // small products first
     PIPE_UNROLL
   for (int j = 0; j < 2 * Tall; ++j)
     multiply_add<format_of<T>>(block, [&](typename Block::state& mine) {
@@ -163,7 +165,7 @@ PIPE_HD PIPE_INLINE void multiply_operands(Block& block, Sums sums) {
 /// sums = left right^T of two matrices in shared memory, each warp with 16 * Tall rows of `left`.
 ///
 /// shape: left (16 * Tall * warps, Depth), right (Columns, Depth), row pitch pitch_of(Depth) ->
-///        sums(state): float[Tall * Columns / 8][4], spread as place_in_c says, upper tiles first
+///        sums(state): float[Tall * Columns / 8][4], spread by place_in_c, upper tiles first
 /// law:   products are added over ascending Depth
 /// needs: called between phases; Depth and Columns are multiples of 16
 template <int Tall, int Depth, int Columns, class T, class Block, class Sums>

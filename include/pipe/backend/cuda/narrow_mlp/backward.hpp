@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A chain of narrow layers backward: a block takes rows of the batch, tile by tile, through the
-// gradients of all inputs, and adds up the gradients of all weights meanwhile. A tile's gradient is
-// on the chip from the last layer to the first; the inputs of the layers come from memory.
+// A chain of narrow layers backward: for each tile of rows a block computes the gradients of all
+// inputs, and adds to the gradients of all weights. A tile's gradient stays in shared memory from
+// the last layer to the first; the inputs of the layers are read from memory.
 #pragma once
 
 #include <pipe/backend/cuda/narrow_mlp/gradients.hpp>
@@ -17,14 +17,14 @@ struct narrow_backward_weights<P, Rows, std::integer_sequence<int, Is...>, G...>
                          numbered_slab<Is, typename narrow_layer<P, G, Rows>::weights>,
                          numbered_slab<Is, nothing>>... {};
 
-/// The gradients of a chain of narrow layers: dx_i = epilogue_i(dy_i w_i^T), which is dy of the
-/// layer below, and dw_i = x_i^T dy_i, db_i = sum over rows of dy_i.
+/// The gradients of a chain of narrow layers: dx_i = epilogue_i(dy_i w_i^T), which is dy_(i - 1),
+/// dw_i = x_i^T dy_i, and db_i = sum over rows of dy_i.
 ///
 /// shape: dy of the last layer (rows, columns), x_i (rows, inner_i), w_i^T -> dw_i (inner_i,
 ///        columns_i) or its splits, db_i, and every dx that is read outside the chain
-/// law:   the bits of the groups' own kernels
-/// work:  a block has the rows of one split of the weights' sums; a tile of Rows rows goes through
-///        all levels, whose gradient stays in shared memory, while the next operand is copied
+/// law:   the same bits as the groups' own kernels
+/// work:  a block has the rows of one split of the weights' sums; the gradient of a tile of Rows
+///        rows stays in shared memory through all levels, while the next operand is copied
 /// cost:  reads x_i and dy once and writes the gradients; bounded by shared memory and registers,
 ///        which hold all weights and all sums
 template <class P, int Rows, unsigned Dropped, int... G>
@@ -71,10 +71,10 @@ struct narrow_backward_kernel {
     extent const first = block.position() * gradients::rows_each, end = gradients::end_of(first);
     block.part([&](int, state& mine) { mine.kept.clear(); });
     start_weights(block, a, launch_numbers{});
-    int turn = 0;
-    start_level<0>(block, a, first, end, turn);
+    int parity = 0;
+    start_level<0>(block, a, first, end, parity);
     for (extent row = first; row < end; row += Rows)
-      run_levels(block, a, row, end, turn, numbers{});
+      run_levels(block, a, row, end, parity, numbers{});
     await_copies<0>(block);
     gradients::take_weights(block, a, launch_numbers{});
   }
@@ -92,43 +92,44 @@ struct narrow_backward_kernel {
       layer<Index>::copy(block, a.of[Index], slab_of<Index>(block.shared().weights));
   }
 
-  /// What level L reads of rows [row, end) that is not on the chip: the first dy, and the input of
-  /// a layer.
+  /// Starts the copies that level L needs for rows [row, end): the first dy, and the input of a
+  /// layer.
   template <int L, class Block>
   PIPE_HD PIPE_INLINE static void start_level(Block& block, arguments const& a, extent row,
-                                              extent end, int turn) {
+                                              extent end, int parity) {
     constexpr int w = levels::template at<L>.weight;
     if constexpr (L == 0) gradients::start_dy(block, block.shared().input, a, row, end);
     if constexpr (w >= 0)
-      gradients::template start_x<w>(block, block.shared().x[turn], a, row, end);
+      gradients::template start_x<w>(block, block.shared().x[parity], a, row, end);
     commit_copies(block);
   }
   template <class Block, int... L>
   PIPE_HD PIPE_INLINE static void run_levels(Block& block, arguments const& a, extent row,
-                                             extent end, int& turn,
+                                             extent end, int& parity,
                                              std::integer_sequence<int, L...>) {
-    ((run_level<L>(block, a, row, end, turn), turn ^= 1), ...);
+    ((run_level<L>(block, a, row, end, parity), parity ^= 1), ...);
   }
   template <int L, class Block>
   PIPE_HD PIPE_INLINE static void run_level(Block& block, arguments const& a, extent row,
-                                            extent end, int turn) {
+                                            extent end, int parity) {
     constexpr bool is_last = L + 1 == levels::count;
-    await_copies<0>(block);  // what this level reads is there, and all threads are here
+    await_copies<0>(block);  // this level's operands have arrived; also a barrier
     if constexpr (!is_last)
-      start_level<L + 1>(block, a, row, end, turn ^ 1);
+      start_level<L + 1>(block, a, row, end, parity ^ 1);
     else if (row + Rows < end)
-      start_level<0>(block, a, row + Rows, end, turn ^ 1);
+      start_level<0>(block, a, row + Rows, end, parity ^ 1);
     if constexpr (L == 0)
-      run_gradients<L>(block, a, block.shared().input, row, end, turn);
+      run_gradients<L>(block, a, block.shared().input, row, end, parity);
     else
-      run_gradients<L>(block, a, block.shared().tile, row, end, turn);
+      run_gradients<L>(block, a, block.shared().tile, row, end, parity);
   }
   template <int L, class Block, class Dy>
   PIPE_HD PIPE_INLINE static void run_gradients(Block& block, arguments const& a, Dy const& dy,
-                                                extent row, extent end, [[maybe_unused]] int turn) {
+                                                extent row, extent end,
+                                                [[maybe_unused]] int parity) {
     constexpr bool is_last = L + 1 == levels::count;
     constexpr int w = levels::template at<L>.weight, b = levels::template at<L>.input;
-    if constexpr (w >= 0) gradients::template add<w>(block, block.shared().x[turn], dy, row, end);
+    if constexpr (w >= 0) gradients::template add<w>(block, block.shared().x[parity], dy, row, end);
     if constexpr (b >= 0) {
       layer<b>::multiply(block, dy, slab_of<b>(block.shared().weights));
       if constexpr (L > 0 && !is_last) block.phase([](int, state&) {});  // the tile has been read
@@ -140,8 +141,8 @@ struct narrow_backward_kernel {
   }
 };
 
-/// A range of a grid's blocks as a grid of its own, so that a kernel's body runs as part of
-/// another.
+/// A range of a grid's blocks as a grid of its own, so that a kernel's body can run in a part of
+/// another kernel's grid.
 template <class Block>
 struct part_of_grid {
   using state = typename Block::state;
@@ -154,12 +155,12 @@ struct part_of_grid {
   }
 };
 
-/// The weights' gradients from the sums of their splits, in one launch for all weights of a chain.
+/// Adds the splits of the weights' gradients, in one launch for all weights of a chain.
 ///
 /// shape: sums (splits, inner_i, columns_i) per weight -> dw_i (inner_i, columns_i)
 /// work:  as split_sums_kernel; a weight has a range of the blocks
 ///
-/// First: the number of the first of these launches among the chain's.
+/// First: the number of the first of the launches G in the chain.
 template <class P, int First, int... G>
 struct narrow_sums_kernel {
   static constexpr int launches = sizeof...(G);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The rule by which launches of a program run as one kernel: chains of narrow layers, forward, or
-// the gradients of their inputs and weights. Rows of the batch stay with the block that has them,
-// so launches of a chain may share only what all of them read, or what each reads and writes row by
-// row.
+// the gradients of their inputs and weights. A row of the batch stays in one block, so launches of
+// a chain may share only operands that all of them read, and operands that each launch reads and
+// writes row by row.
 #pragma once
 
 #include <pipe/backend/cuda/matmul/contraction_plan.hpp>
@@ -13,35 +13,38 @@
 
 namespace pp::cuda {
 
-/// An operand of a launch. `by_rows`: each row of the batch has a row of it.
+/// An operand of a launch. by_rows: the operand has a row for each row of the batch.
 struct narrow_access {
   detail::operand what;
   bool by_rows = false, writes = false,
-       on_the_way = false;  ///< on_the_way: read before launches before it have ended
+       on_the_way = false;  ///< read before the earlier launches have ended
 };
 using narrow_accesses = detail::static_vector<narrow_access, detail::group::max_slots>;
 
 /// The rule of passes/chains.hpp for narrow layers whose products are computed in `format`; the
-/// form of a chain is how many rows of the batch are in a tile.
+/// form of a chain is the number of rows of a tile.
 ///
-/// law: launches of a chain, run as one kernel, make the bits that they make one after the other
+/// law: launches of a chain, run as one kernel, compute the same bits as one after the other
 struct narrow_chain_rule {
   product_format format = product_format::fp32;
 
-  /// Whether a group may be in a chain: a product without prologue, of few columns and few addends.
+  /// Whether a group may be in a chain: a product without prologue, with few columns and few
+  /// addends.
   constexpr bool may_join(detail::group const& g, int samples) const {
     bool const product = g.anchor == op_kind::matmul || is_input(g);
     if (!(product || is_weight(g)) || inner_of(g) > narrow_width || g.columns > narrow_width)
       return false;
     if (is_weight(g)) {
-      for (detail::step const& s : g.prologue)
+      for (detail::pointwise_op const& s : g.prologue)
         if (s.kind != op_kind::bias_gradient) return false;
       return g.prologue.size() < 2;
     }
     extent const rows = extent(g.rows) * samples;
     return g.prologue.empty() && plan_for({rows, g.columns, inner_of(g)}, format).splits == 1;
   }
-  /// needs: may_join() of the first
+  /// The longest chain that begins with launch `first`.
+  ///
+  /// needs: may_join() of launch `first`
   constexpr detail::launch_chain longest(detail::unplaced_program const& p, int first) const {
     detail::launch_chain run{first, 1, 0}, good = run;
     bool const is_backward = p.shape(first).anchor != op_kind::matmul;
@@ -53,8 +56,8 @@ struct narrow_chain_rule {
       if (!is_weight(g)) now = p.operand_of(i, handed(g)), width = g.columns;
       run.form = rows_in_tile(p, run, is_backward);
       if (run.form == 0) break;
-      // a gradient of a weight alone, or with the gradient of the same layer's input, has nothing
-      // to hand on
+      // a gradient of a weight alone, or with the gradient of the same layer's input, passes
+      // nothing on
       if (run.count > 1 && (!is_backward || levels > 1 || (levels == 1 && is_weight(g))))
         good = run;
       if (++i == p.size() || run.count == detail::chain_kernel::most || now == detail::operand{})
@@ -70,29 +73,29 @@ struct narrow_chain_rule {
     }
     return good;
   }
-  /// What a launch computes from: a matmul's rows, or a gradient's dy.
+  /// The slot of a launch's main operand: a matmul's rows, or a gradient's dy.
   constexpr int taken(detail::group const& g) const { return g.in[is_weight(g) ? 1 : 0]; }
-  /// Its finished rows, if others may go on with them.
+  /// The slot of a launch's finished rows, which the next launch reads; -1: none.
   constexpr int handed(detail::group const& g) const {
     if (is_weight(g)) return -1;
     return g.epilogue.empty() ? g.out[0] : g.epilogue.back().store;
   }
-  /// Whether a slot is stored only where it has a place: rows, which the chain may hand on.
+  /// Whether a slot is stored only if it has a place in memory: rows, which the chain may pass on.
   constexpr bool is_optional(detail::group const& g, int slot) const {
     if (is_weight(g)) return false;
     bool stores = slot == g.out[0];
-    for (detail::step const& s : g.epilogue) stores = stores || slot == s.store;
+    for (detail::pointwise_op const& s : g.epilogue) stores = stores || slot == s.store;
     return stores;
   }
 
-  /// The layers forward whose results a chain of gradients recomputes, where it has the
-  /// gradient of every layer's weight: then it reads the input of the first of them alone.
+  /// The forward layers whose results a chain of gradients recomputes, if the chain has the
+  /// gradient of every layer's weight: then the chain reads the input of the first layer alone.
   constexpr detail::recomputed_launches recomputed(detail::unplaced_program const& forward,
                                                    detail::view<detail::launch_chain> chains,
                                                    detail::unplaced_program const& backward,
                                                    detail::launch_chain const& b,
                                                    bool may_take_loss) const {
-    // By layer, from the first on: the gradients of its weight and of its input, or -1.
+    // By layer, from the first on: the launches of its weight's and its input's gradient, or -1.
     struct gradients {
       int weight = -1, input = -1;
     };
@@ -117,7 +120,7 @@ struct narrow_chain_rule {
         if (forward.shape(i).anchor == op_kind::matmul && main_operand(forward, i) == x_of(0))
           first = i;
     if (first < 0) return {};
-    int kept = 0;  // results besides those handed on, which derivatives read
+    int kept = 0;  // results that derivatives read, and that are not passed on
     for (int k = 0; k + 1 < count; ++k) {
       detail::operand derived;
       bool is_kept = false;
@@ -129,7 +132,7 @@ struct narrow_chain_rule {
     }
     for (int k = 0; k < count; ++k)
       if (layers[k].input >= 0 &&
-          !(backward.shape(layers[k].input).attributes.contraction().is_turned &&
+          !(backward.shape(layers[k].input).attributes.contraction().is_transposed &&
             (k + 1 == count ||
              forward.operand_of(first + k, forward.shape(first + k).in[1]).index ==
                  backward.operand_of(layers[k].input, backward.shape(layers[k].input).in[1])
@@ -146,8 +149,9 @@ struct narrow_chain_rule {
   }
 
  private:
-  /// Whether launch i of forward may be recomputed. derived: what the derivative of its epilogue
-  /// may be made from; is_kept: this is not what it hands on.
+  /// Whether launch i of forward may be recomputed. derived: the one result from which the
+  /// derivative of the launch's epilogue can be computed; is_kept: whether this is another result
+  /// than the finished rows.
   constexpr bool may_recompute(detail::unplaced_program const& forward, int i,
                                detail::operand& derived, bool& is_kept) const {
     detail::group const g = forward.shape(i);
@@ -156,28 +160,28 @@ struct narrow_chain_rule {
       if (slot >= 0 && slot != handed(g)) stored = slot, ++others;
     };
     other(g.out[0]);
-    for (detail::step const& s : g.epilogue) {
+    for (detail::pointwise_op const& s : g.epilogue) {
       if (s.kind == op_kind::add) return false;
       other(s.store);
     }
     derived = forward.operand_of(i, stored);
     is_kept = others == 1;
-    return others < 2 && !g.attributes.contraction().is_turned;
+    return others < 2 && !g.attributes.contraction().is_transposed;
   }
-  /// Whether the gradient of an input, launch i, reads no more of forward than `derived`.
+  /// Whether the gradient of an input, launch i, reads only `derived` of forward.
   static constexpr bool derives_from(detail::unplaced_program const& backward, int i,
                                      detail::operand const& derived) {
     int derivatives = 0;
-    for (detail::step const& s : backward.shape(i).epilogue)
+    for (detail::pointwise_op const& s : backward.shape(i).epilogue)
       if (s.kind == op_kind::map_gradient) {
         if (backward.operand_of(i, s.slot) != derived) return false;
         ++derivatives;
       }
     return derivatives < 2;
   }
-  /// Whether the `count` layers from launch `first` of forward on are a chain, of which the loss
-  /// alone reads the result, and backward begins with chain b, which alone reads what they and the
-  /// loss make.
+  /// Whether the `count` layers from launch `first` of forward on are a chain, only the loss reads
+  /// the chain's result, backward begins with chain b, and only b reads the other results of the
+  /// layers and of the loss.
   constexpr bool is_before_loss(detail::unplaced_program const& forward,
                                 detail::view<detail::launch_chain> chains, int first, int count,
                                 detail::unplaced_program const& backward,
@@ -222,7 +226,7 @@ struct narrow_chain_rule {
     return is_weight(g) ? g.columns : inner_of(g);
   }
 
-  // ---- what launches share ----
+  // ---- operands that launches share ----
 
   static constexpr narrow_accesses accesses(detail::unplaced_program const& p, int i,
                                             bool is_first) {
@@ -238,13 +242,13 @@ struct narrow_chain_rule {
       by_rows(g.in[0], false, true);
       if (is_first) by_rows(g.in[1], false, true);
       whole(g.out[0], true);
-      for (detail::step const& s : g.prologue) whole(s.store, true);
+      for (detail::pointwise_op const& s : g.prologue) whole(s.store, true);
       return all;
     }
     if (is_first) by_rows(g.in[0], false, true);
     whole(g.in[1], false);
     by_rows(g.out[0], true);
-    for (detail::step const& s : g.epilogue) {
+    for (detail::pointwise_op const& s : g.epilogue) {
       if (s.kind == op_kind::bias || s.kind == op_kind::row_bias)
         whole(s.slot, false);
       else if (s.kind != op_kind::dropout)
@@ -253,7 +257,7 @@ struct narrow_chain_rule {
     }
     return all;
   }
-  /// Whether launch i may run together with those from `first` on.
+  /// Whether launch i may run in one kernel with the launches from `first` on.
   constexpr bool shares_well(detail::unplaced_program const& p, int first, int i) const {
     narrow_accesses const mine = accesses(p, i, false);
     for (int k = first; k < i; ++k)
@@ -265,10 +269,10 @@ struct narrow_chain_rule {
     return true;
   }
 
-  // ---- what a block holds ----
+  // ---- the memory of a block ----
 
-  /// The most rows per tile with which the chain's block has enough shared memory and, backward,
-  /// registers; 0 if there is none.
+  /// The largest number of rows of a tile for which a block's shared memory and, backward, its
+  /// registers suffice; 0: none.
   constexpr int rows_in_tile(detail::unplaced_program const& p, detail::launch_chain const& run,
                              bool is_backward) const {
     int const most = 256 / bytes_of(format);
@@ -289,16 +293,16 @@ struct narrow_chain_rule {
       if (is_weight(g))
         x = narrow_stride(inner_of(g), bytes) > x ? narrow_stride(inner_of(g), bytes) : x;
       else
-        weights += g.attributes.contraction().is_turned
+        weights += g.attributes.contraction().is_transposed
                        ? long(narrow_columns(g.columns, bytes)) * narrow_stride(inner_of(g), bytes)
                        : long(narrow_columns(inner_of(g), bytes)) * narrow_stride(g.columns, bytes);
     }
     long const input = narrow_stride(main_width(p.shape(run.first)), bytes),
-               none = 64;  // x of one row, if there are none
+               none = 64;  // x of one row, if no layer has x
     return ((input + widest + 2 * x) * rows + weights) * bytes + 2 * none * bytes;
   }
-  /// The same of a chain of gradients of `layers` layers that makes what it reads, `kept` results
-  /// besides those handed on: all of a tile's rows are there at once.
+  /// Bytes of shared memory of a chain of gradients of `layers` layers that recomputes the inputs
+  /// of the layers, and `kept` further results: all of them are in shared memory together.
   constexpr long shared_bytes_recomputing(detail::unplaced_program const& p,
                                           detail::launch_chain const& b, int rows, int layers,
                                           int kept) const {
@@ -314,8 +318,8 @@ struct narrow_chain_rule {
     long const input = narrow_stride(main_width(p.shape(b.first)), bytes);
     return ((input + (narrow_tiles(layers) + kept) * widest) * rows + weights) * bytes;
   }
-  /// Numbers that a thread keeps in registers: sums of all weights, and those of the product under
-  /// way, of which it finishes `each` together.
+  /// The number of sums that a thread keeps in registers: of all weights, and of the current
+  /// product, of which the thread finishes `each` elements together.
   static constexpr int most_sums = 160;
   constexpr int sums(detail::unplaced_program const& p, detail::launch_chain const& run, int rows,
                      int each) const {
@@ -337,7 +341,7 @@ struct narrow_chain_rule {
   }
 };
 
-/// As the option of a backend: products of values of type T are computed in `Product`.
+/// The rule as an option of a backend: products of values of type T are computed in `Product`.
 template <class T, dtype Product>
 struct narrow_chains {
   struct numbers {

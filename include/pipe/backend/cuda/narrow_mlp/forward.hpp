@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A chain of narrow layers forward: a block has the weights of all of them in shared memory, and
-// takes rows of the batch through them tile by tile, the next tile being on its way meanwhile. What
-// has a place in memory is stored; nothing of it is read again.
+// A chain of narrow layers forward: a block has the weights of all layers in shared memory, and
+// computes all layers for one tile of rows after the other, while the next tile is copied. Results
+// that have a place in memory are stored, but not read again.
 #pragma once
 
 #include <pipe/backend/cuda/narrow_mlp/tile.hpp>
@@ -20,11 +20,11 @@ struct narrow_forward_weights<P, Rows, std::integer_sequence<int, Is...>, G...>
 ///
 /// shape: x_0 (rows, inner_0), w_i (inner_i, columns_i), inner_(i + 1) = columns_i <= 128 -> every
 ///        result that is read outside the chain
-/// law:   the bits of the groups' own kernels
-/// work:  a block keeps all weights in shared memory and takes tiles of Rows rows through the
-///        layers; the next tile is copied meanwhile
-/// cost:  reads x_0 and writes the stored results once; weights are read once per block, and
-///        launches of small layers, whose overhead would dominate, are one
+/// law:   the same bits as the groups' own kernels
+/// work:  a block keeps all weights in shared memory and computes all layers for a tile of Rows
+///        rows; the next tile is copied meanwhile
+/// cost:  reads x_0 and writes the stored results once; weights are read once per block; one launch
+///        instead of launches of small layers, whose overhead would dominate
 template <class P, int Rows, unsigned Dropped, int... G>
 struct narrow_forward_kernel {
   static constexpr int layers = sizeof...(G);

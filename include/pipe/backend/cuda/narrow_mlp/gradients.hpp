@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The common part of kernels of a chain's gradients: which rows of the batch a block has, and the
-// sums of the weights' gradients, which stay in a thread's registers over all tiles of rows. Rows
-// are shared out as the weights' plans split them, so the sums are those of contraction_tiles.
+// The common part of the kernels of a chain's gradients: the rows of a block, and the sums of the
+// weights' gradients, which stay in a thread's registers over all tiles of rows. The blocks' rows
+// are the splits of the weights' plans, so the sums have the same bits as in contraction_tiles.
 #pragma once
 
 #include <pipe/backend/cuda/matmul/contraction.hpp>
@@ -14,7 +14,7 @@ namespace pp::cuda {
 /// The gradient of a weight, dw (inner, columns) = x^T dy, as sums in the registers of a block over
 /// all its tiles.
 ///
-/// law: a block's rows are those of a split of contraction_tiles, in the same order: the same bits
+/// law: a block has the rows of a split of contraction_tiles, in the same order: the same bits
 template <class P, int G>
 struct narrow_weight_sums {
   using T = typename P::element;
@@ -26,8 +26,8 @@ struct narrow_weight_sums {
   using product =
       narrow_product<narrow_columns(inner, sizeof(T)), narrow_columns(columns, sizeof(T)), 16>;
 
-  /// sums += x^T dy, of `left` rows of a tile. to(state) and columns_of(state): the first of this
-  /// weight's sums, and of its bias's.
+  /// sums += x^T dy over `left` rows of a tile. to(state): the first of the weight's sums;
+  /// columns_of(state): the first of the bias's sums.
   template <int Rows, class Block, class X, class Dy, class Sums, class ColumnSums>
   PIPE_HD PIPE_INLINE static void add(Block& block, X const& x, Dy const& dy, int left, Sums to,
                                       ColumnSums columns_of) {
@@ -35,7 +35,7 @@ struct narrow_weight_sums {
     constexpr operand_format operands = operands_in<whole::format>;
     constexpr int step = cuda::tile<operands>::inner, deep = 64 / int(sizeof(T));
 #ifdef __CUDA_ARCH__
-#pragma unroll 1  // so that fewer numbers are under way at once
+#pragma unroll 1  // so that a thread needs fewer registers
 #endif
     for (int first = 0; first < Rows && first < left; first += deep) {
       PIPE_UNROLL
@@ -61,8 +61,8 @@ struct narrow_weight_sums {
     }
   }
 
-  /// The sums are complete: those of a split, or all. They go where the tiles of the product's own
-  /// kernel would have taken them, so that both make the same bits.
+  /// Stores the complete sums, of a split or of all rows, by the function of contraction_tiles that
+  /// stores a tile, so that both write the same bits.
   template <class Block, class Sums, class ColumnSums>
   PIPE_HD PIPE_INLINE static void take(Block& block, arguments const& a, Sums to,
                                        ColumnSums columns_of) {
@@ -107,14 +107,14 @@ struct narrow_weight_sums {
   }
 };
 
-/// Gradients of level L, all made of the same dy: launch number `weight` and, after it, launch
-/// number `input`; -1: there is none.
+/// The gradients of a level, all computed from the same dy: the numbers of the launches of the
+/// weight's and then of the input's gradient; -1: none.
 struct narrow_level {
   int weight = -1, input = -1;
 };
 /// The levels of a chain of gradients, from the last layer down.
 ///
-/// law: a level has a gradient of an input, but the last may have only that of a weight
+/// law: every level has a gradient of an input, but the last may have a weight's gradient alone
 template <class P, int... G>
 struct narrow_levels {
   static constexpr int launches = sizeof...(G);
@@ -138,8 +138,8 @@ struct narrow_levels {
   static constexpr narrow_level at = all[L];
 };
 
-/// The gradients of a chain, launches G, of which the first is number First of the kernel's. A
-/// thread's state has `kept`, its sums.
+/// The gradients of a chain, launches G; the first of them is launch First of the kernel. A
+/// thread's state has `kept`, the thread's sums.
 template <class P, int Rows, int First, int... G>
 struct narrow_gradients {
   static constexpr int launches = sizeof...(G);
@@ -150,15 +150,15 @@ struct narrow_gradients {
   template <int Index>
   using weight_sums = narrow_weight_sums<P, launch_at<Index, G...>>;
 
-  /// The number of sums that a thread keeps for the launches before Index: sixteenths of weights'
-  /// gradients, each four floats,
+  /// The number of sums of weights' gradients, each four floats, that a thread keeps for the
+  /// launches before Index.
   template <int Index>
   static constexpr int sums_before() {
     return []<int... K>(std::integer_sequence<int, K...>) {
       return (0 + ... + (makes_weight<K> ? weight_sums<K>::product::sums : 0));
     }(std::make_integer_sequence<int, Index>{});
   }
-  /// and columns of biases' gradients.
+  /// The number of sums of biases' gradients that a thread keeps for the launches before Index.
   template <int Index>
   static constexpr int columns_before() {
     return []<int... K>(std::integer_sequence<int, K...>) {
@@ -177,8 +177,7 @@ struct narrow_gradients {
     ((m = N > m ? N : m), ...);
     return m;
   }
-  /// Widths of what launch Index reads: dy, and the input of its layer if it makes a weight's
-  /// gradient.
+  /// The widths of the operands of launch Index: dy, and the layer's input for a weight's gradient.
   template <int Index>
   static constexpr int width_of_dy =
       group_of<P, Index>::value.anchor == op_kind::matmul_input_gradient
@@ -192,17 +191,17 @@ struct narrow_gradients {
   static constexpr int width = width_of_dy<launch_at<0, G...>>,
                        widest_dy = most<width_of_dy<G>...>(), widest_x = most<width_of_x<G>...>();
 
-  // ---- which rows a block takes ----
+  // ---- the rows of a block ----
 
   static constexpr extent rows = extent(group_of<P, launch_at<0, G...>>::value.rows) * P::samples;
-  /// A launch that makes a weight's gradient: all of them split the rows alike.
+  /// A launch that computes a weight's gradient: all such launches have the same splits of rows.
   static constexpr int a_weight = [] {
     int last = -1;
     for (int i = 0; i < launches; ++i)
       if (!levels::is_input[i]) last = i;
     return last;
   }();
-  /// Rows of a block: those of one split of the weights' sums, or even shares of tiles.
+  /// Rows of a block: the rows of one split of the weights' sums, or an equal share of tiles.
   static constexpr extent rows_each_of() {
     extent const tiles = (rows + Rows - 1) / Rows;
     if constexpr (has_weights)
@@ -223,12 +222,12 @@ struct narrow_gradients {
   static constexpr extent blocks_in_all = (rows + rows_each - 1) / rows_each;
   /// Whether no tile has rows beyond the end.
   static constexpr bool is_whole = rows % Rows == 0 && rows_each % Rows == 0;
-  /// The end of the rows of the block whose first one this is.
+  /// The end of the rows of the block that begins with row `first`.
   PIPE_HD PIPE_INLINE static extent end_of(extent first) {
     return first + rows_each < rows ? first + rows_each : rows;
   }
 
-  /// A thread's sums of all weights.
+  /// A thread's sums of all weights' and biases' gradients.
   struct kept_sums {
     float weights[has_weights ? sums_before<launches>() : 1][4];
     float columns[has_weights ? columns_before<launches>() : 1];
@@ -244,8 +243,8 @@ struct narrow_gradients {
     }
   };
 
-  /// Starts the copy of rows [row, end) of the first dy: of the second operand of a weight's
-  /// gradient, or of the first one of an input's.
+  /// Starts the copy of rows [row, end) of the first dy: the second operand of a weight's gradient,
+  /// or the first operand of an input's gradient.
   template <class Block, class Slab, class Arguments>
   PIPE_HD PIPE_INLINE static void start_dy(Block& block, Slab& to, Arguments const& a, extent row,
                                            extent end) {
@@ -272,8 +271,8 @@ struct narrow_gradients {
         [](state& mine) { return mine.kept.weights + first_sum<W>; },
         [](state& mine) { return mine.kept.columns + first_column<W>; });
   }
-  /// The sums of all weights are complete: after the last tile, once for each launch of the chain
-  /// that makes a weight's gradient.
+  /// Stores the sums of all weights after the last tile, once for each launch of the chain that
+  /// computes a weight's gradient.
   template <class Block, class Arguments, int... Is>
   PIPE_HD PIPE_INLINE static void take_weights(Block& block, Arguments const& a,
                                                std::integer_sequence<int, Is...>) {

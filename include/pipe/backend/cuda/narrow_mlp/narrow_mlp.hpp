@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A chain of launches lowered to kernels of its own: Linear and activation layers of up to 128
-// channels are one kernel forward, and two backward, of which the second adds up the splits of the
+// channels are one kernel forward, and two kernels backward; the second adds up the splits of the
 // weights' gradients.
 #pragma once
 
@@ -17,17 +17,17 @@
 
 namespace pp::cuda {
 
-/// The kernels of a chain of groups G of P, of which the first Recomputed are forward launches
-/// that a chain of gradients recomputes. Rows: rows of the batch per tile. Dropped: bit k is set
-/// where the result of launch k has no place in memory, as only the chain reads it. ForBackward: of
-/// chain_kernel.
+/// The kernels of a chain of groups G of P, of which the first Recomputed are forward launches that
+/// a chain of gradients recomputes. Rows: rows of the batch per tile. Dropped: bit k is set if the
+/// result of launch k has no place in memory, since only the chain reads this result. ForBackward:
+/// chain_kernel::for_backward.
 template <class P, int Rows, unsigned Dropped, unsigned ForBackward, int Recomputed, int... G>
 struct narrow_mlp {
   static constexpr int launches = sizeof...(G);
   static constexpr bool is_forward =
       Recomputed == 0 && group_of<P, launch_at<0, G...>>::value.anchor == op_kind::matmul;
   using arguments = chain_arguments<launches>;
-  /// The group of the loss, which is the last of the recomputed launches; -1: there is none.
+  /// The group of the loss, which is the last of the recomputed launches; -1: none.
   static constexpr int loss = [] {
     constexpr int last = launch_at<(Recomputed > 0 ? Recomputed - 1 : 0), G...>;
     return detail::is_loss(group_of<P, last>::value.anchor) ? last : -1;
@@ -47,11 +47,12 @@ struct narrow_mlp {
       return detail::align_up(narrow_weight_sums<P, H>::tiles::workspace_bytes);
     return 0;
   }
-  /// The launches have their workspaces one behind the other.
+  /// The workspaces of the launches follow each other.
   static constexpr long workspace_bytes = (0L + ... + workspace_of_group<G>());
 
   /// The arguments of the kernels: `each` with the operands of all launches one after the other,
-  /// and a workspace of `workspace_bytes`. What only backward reads has a place in training alone.
+  /// and a workspace of `workspace_bytes`. Results that only backward reads have a place in
+  /// training alone.
   static arguments pack(cuda::arguments const& each, void* const* slot) {
     constexpr long bytes[] = {workspace_of_group<G>()...};
     constexpr int counts[] = {group_of<P, G>::value.slots...};
@@ -103,7 +104,7 @@ struct narrow_mlp {
   }
 };
 
-/// That of a chain_kernel K, a constant of type `Constant`.
+/// The narrow_mlp of a chain_kernel, a constant of type `Constant`.
 template <class P, class Constant, int... Is>
 constexpr auto narrow_mlp_of(std::integer_sequence<int, Is...>) {
   constexpr detail::chain_kernel k = Constant::value;

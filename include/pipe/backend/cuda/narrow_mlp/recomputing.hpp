@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A chain of narrow layers backward that recomputes the inputs of its layers: a tile of rows
-// goes forward through the layers and back, and all of it that backward reads stays in shared
-// memory meanwhile, each layer's input until its gradient takes its place. The weights are there
-// for both directions, in the order of memory. Where a step runs backward directly after forward,
-// the last layer and the loss are part of it: then forward has nothing to do.
+// A chain of narrow layers backward that recomputes the inputs of its layers: a block computes a
+// tile of rows forward through the layers and then backward. The results that backward reads stay
+// in shared memory, each layer's input until the input's gradient overwrites the input. Both
+// directions read the same weights in shared memory, in the order of memory. If a step runs
+// backward directly after forward, the chain also has the last layer and the loss: then forward
+// computes none of these layers.
 #pragma once
 
 #include <pipe/backend/cuda/narrow_mlp/gradients.hpp>
@@ -12,28 +13,28 @@
 
 namespace pp::cuda {
 
-/// Results of forward groups, of which each layer but the last has what it hands on and at most one
-/// more: that of the derivative.
+/// The slot of the result that a forward group keeps for the derivative beside its finished rows;
+/// -1: none. Each layer but the last has at most one such result.
 template <class P, int G>
 inline constexpr int kept_slot = [] {
   constexpr detail::group g = group_of<P, G>::value;
   constexpr int handed = handed_slot<P, G>;
   int slot = g.out[0] == handed ? -1 : g.out[0];
-  for (detail::step const& s : g.epilogue)
+  for (detail::pointwise_op const& s : g.epilogue)
     if (s.store >= 0 && s.store != handed) slot = s.store;
   return slot;
 }();
-/// The step of an epilogue that multiplies by a derivative; -1: there is none.
+/// The op of an epilogue that multiplies by a derivative; -1: none.
 template <class P, int G>
-inline constexpr int derivative_step = [] {
+inline constexpr int derivative_op = [] {
   constexpr detail::group g = group_of<P, G>::value;
-  int step = -1;
+  int found = -1;
   for (int i = 0; i < int(g.epilogue.size()); ++i)
-    if (g.epilogue.items[i].kind == op_kind::map_gradient) step = i;
-  return step;
+    if (g.epilogue.items[i].kind == op_kind::map_gradient) found = i;
+  return found;
 }();
 
-/// A result that is not handed on goes to shared memory, if it is kept.
+/// Stores the kept result of a layer, slot Kept, in shared memory.
 template <int Kept, class T>
 struct recomputed_stores {
   T* to;
@@ -43,14 +44,14 @@ struct recomputed_stores {
   }
 };
 
-/// Weights of layer K in shared memory, as they are in memory.
+/// The weights of layers K in shared memory, in the order of memory.
 template <class P, int Rows, class Numbers, int... F>
 struct narrow_layer_weights;
 template <class P, int Rows, int... K, int... F>
 struct narrow_layer_weights<P, Rows, std::integer_sequence<int, K...>, F...>
     : numbered_slab<K, typename narrow_layer<P, F, Rows, 2>::weights>... {};
 
-/// Rows of a tile that are kept besides the layers' inputs; none take no memory.
+/// The kept results of a tile, beside the layers' inputs; if Count is 0, no memory.
 template <class T, int Rows, int Columns, int Count>
 struct narrow_kept_rows {
   narrow_rows<T, Rows, Columns> kept[Count];
@@ -63,15 +64,16 @@ struct narrow_recomputing_kernel;
 
 /// The gradients of a chain of narrow layers, launches G, whose inputs but the first one are
 /// recomputed by the launches F of forward: x_(k+1) = epilogue_k(x_k w_k), then dx_k =
-/// epilogue(dy_k w_k^T), which is dy of the layer below, and dw_k = x_k^T dy_k, db_k = sum over
-/// rows of dy_k. Loss: the group of the loss, if F has the last layer too: then dy of that one is
-/// the gradient of its rows' loss, made in shared memory; or -1.
+/// epilogue(dy_k w_k^T), which is dy_(k - 1), and dw_k = x_k^T dy_k, db_k = sum over rows of dy_k.
+/// Loss: the group of the loss, if F also has the last layer: then dy of the last layer is the
+/// gradient of the loss, computed in shared memory; or -1.
 ///
 /// shape: dy of the last layer (rows, columns), x_0 (rows, inner_0), w_k (inner_k, columns_k) ->
 ///        dw_k (inner_k, columns_k) or its splits, db_k, and every dx that is read outside
-/// law:   the bits of the groups' own kernels
-/// work:  a block has the rows of one split of the weights' sums; a tile of Rows rows goes through
-///        all layers and back, while x_0 and dy of the next one are copied
+/// law:   the same bits as the groups' own kernels
+/// work:  a block has the rows of one split of the weights' sums; for each tile of Rows rows the
+///        block computes all layers forward and backward, while x_0 and dy of the next tile are
+///        copied
 /// cost:  reads x_0 and dy once and writes the gradients; bounded by shared memory and registers,
 ///        which hold all weights, all inputs of a tile, and all sums
 template <class P, int Rows, unsigned Dropped, int Loss, int... F, int... G>
@@ -108,7 +110,7 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
   static constexpr int across_of = group_of<P, H>::value.anchor == op_kind::matmul_weight_gradient
                                        ? narrow_weight_sums<P, H>::product::across
                                        : narrow_layer<P, H, Rows, 2>::product::across;
-  /// Of layer K, the number of its kept rows.
+  /// The number of kept results of the layers before K.
   template <int K>
   PIPE_HD static constexpr int kept_before() {
     return []<int... Is>(std::integer_sequence<int, Is...>) {
@@ -124,7 +126,7 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
   using tile = narrow_rows<T, Rows, gradients::widest_x>;
   static constexpr int tiles = narrow_tiles(layers);
   using last_gradient = narrow_rows<T, Rows, gradients::width>;
-  /// Weights of the last layer where it is not among the layers forward.
+  /// The weights of the last layer, if the forward layers F do not have it.
   using last_weights = std::conditional_t<has_loss, nothing, typename backward<last>::weights>;
   struct shared : narrow_kept_rows<T, Rows, gradients::widest_x, kept_before<last>()> {
     last_gradient input;
@@ -143,26 +145,26 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
     start_weights(block, a, forward_numbers{});
     if constexpr (!has_loss) gradients::start_dy(block, block.shared().input, a, first, end);
     start_x(block, a, first, end, 0);
-    int turn = 0;
-    for (extent row = first; row < end; row += Rows, turn ^= 1) {
+    int parity = 0;
+    for (extent row = first; row < end; row += Rows, parity ^= 1) {
       await_copies<0>(block);
-      run_forward(block, a, row, end, turn, forward_numbers{});
+      run_forward(block, a, row, end, parity, forward_numbers{});
       if constexpr (has_loss)
         loss::template run<Rows>(block, a.of[forwards], block.shared().input, row, end);
-      run_backward(block, a, row, end, turn, std::make_integer_sequence<int, layers>{});
+      run_backward(block, a, row, end, parity, std::make_integer_sequence<int, layers>{});
     }
     await_copies<0>(block);
     gradients::take_weights(block, a, launch_numbers{});
   }
 
  private:
-  /// The input of layer k: the order of tiles is reversed every other turn, so that the first
-  /// layer's of the next rows comes to the place of the last one's.
+  /// The input of layer k: the order of tiles is reversed for every other tile, so that the first
+  /// layer's input of the next rows overwrites the last layer's input.
   template <class Block>
-  PIPE_HD PIPE_INLINE static tile& x_of(Block& block, int k, int turn) {
-    return block.shared().x[turn == 0 ? k : tiles - 1 - k];
+  PIPE_HD PIPE_INLINE static tile& x_of(Block& block, int k, int parity) {
+    return block.shared().x[parity == 0 ? k : tiles - 1 - k];
   }
-  /// Starts the copies of all layers' weights, and of the last one's for its input's gradient.
+  /// Starts the copies of all layers' weights; the last layer's for its input's gradient.
   template <class Block, int... K>
   PIPE_HD PIPE_INLINE static void start_weights(Block& block, arguments const& a,
                                                 std::integer_sequence<int, K...>) {
@@ -173,41 +175,41 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
   /// Starts the copy of the first layer's input, of rows [row, end).
   template <class Block>
   PIPE_HD PIPE_INLINE static void start_x(Block& block, arguments const& a, extent row, extent end,
-                                          int turn) {
-    gradients::template start_x<weight_of<0>>(block, x_of(block, 0, turn), a, row, end);
+                                          int parity) {
+    gradients::template start_x<weight_of<0>>(block, x_of(block, 0, parity), a, row, end);
     commit_copies(block);
   }
 
   /// Recomputes the inputs of all layers but the first, for a tile of rows.
   template <class Block, int... K>
   PIPE_HD PIPE_INLINE static void run_forward(Block& block, arguments const& a, extent row,
-                                              extent end, int turn,
+                                              extent end, int parity,
                                               std::integer_sequence<int, K...>) {
-    (run_layer<K>(block, a, row, end, turn), ...);
+    (run_layer<K>(block, a, row, end, parity), ...);
   }
-  /// Layer K: its result is the next layer's input, and the last one's what the loss reads; a value
-  /// that its derivative reads besides is kept beside it.
+  /// Computes layer K: the result is the next layer's input, or the input of the loss; a further
+  /// result that the layer's derivative reads is kept.
   template <int K, class Block>
   PIPE_HD PIPE_INLINE static void run_layer(Block& block, arguments const& a, extent row,
-                                            extent end, int turn) {
-    layer_to<K>(block, a, row, end, turn, [&]() -> auto& {
+                                            extent end, int parity) {
+    layer_to<K>(block, a, row, end, parity, [&]() -> auto& {
       if constexpr (K == last)
         return block.shared().input;
       else
-        return x_of(block, K + 1, turn);
+        return x_of(block, K + 1, parity);
     });
   }
   template <int K, class Block, class Next>
   PIPE_HD PIPE_INLINE static void layer_to(Block& block, arguments const& a, extent row, extent end,
-                                           int turn, Next next) {
+                                           int parity, Next next) {
     using layer = forward<K>;
     using seconds = typename layer::seconds;
     constexpr int g = launch_at<K, F...>, kept = kept_slot<P, g>;
-    layer::multiply(block, x_of(block, K, turn), slab_of<K>(block.shared().weights));
+    layer::multiply(block, x_of(block, K, parity), slab_of<K>(block.shared().weights));
     block.phase([&](int thread, state& mine) {
       layer::template finish_each<true, gradients::is_whole>(
           thread, mine, row, end, next(),
-          [&](int r, int column, seconds& z) { layer::steps::fetch(a.of[K], row + r, column, z); },
+          [&](int r, int column, seconds& z) { layer::ops::fetch(a.of[K], row + r, column, z); },
           [&](int r, int column, float(&some)[layer::together], seconds const& z) {
             T* to = nullptr;
             if constexpr (kept >= 0)
@@ -220,47 +222,48 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
   /// Gradients of a tile of rows, from the last layer to the first.
   template <class Block, int... L>
   PIPE_HD PIPE_INLINE static void run_backward(Block& block, arguments const& a, extent row,
-                                               extent end, int turn,
+                                               extent end, int parity,
                                                std::integer_sequence<int, L...>) {
-    (run_level<L>(block, a, row, end, turn), ...);
+    (run_level<L>(block, a, row, end, parity), ...);
   }
-  /// Level L, of layer layers - 1 - L. Memory that it is the last to read is filled for the next
-  /// tile meanwhile.
+  /// Level L, the gradients of layer layers - 1 - L. Memory that no later level reads is filled for
+  /// the next tile meanwhile.
   template <int L, class Block>
   PIPE_HD PIPE_INLINE static void run_level(Block& block, arguments const& a, extent row,
-                                            extent end, int turn) {
+                                            extent end, int parity) {
     constexpr int k = layers - 1 - L;
-    if constexpr (L > 0) block.phase([](int, state&) {});  // the gradient of this level is there
+    if constexpr (L > 0) block.phase([](int, state&) {});  // this level's dy is complete
     if (row + Rows < end) {
-      // `input` has been read, and so has, by now, the last layer's gradient
+      // read by earlier levels: `input` by level 0, the last layer's input gradient by level 1
       if constexpr (L == 1 && !has_loss)
         gradients::start_dy(block, block.shared().input, a, row + Rows, end);
-      if constexpr (L == (layers > 2 ? 2 : 1)) start_x(block, a, row + Rows, end, turn ^ 1);
+      if constexpr (L == (layers > 2 ? 2 : 1)) start_x(block, a, row + Rows, end, parity ^ 1);
     }
     if constexpr (L == 0)
-      run_gradients<k>(block, a, block.shared().input, row, end, turn);
+      run_gradients<k>(block, a, block.shared().input, row, end, parity);
     else
-      run_gradients<k>(block, a, x_of(block, k + 1, turn), row, end, turn);
+      run_gradients<k>(block, a, x_of(block, k + 1, parity), row, end, parity);
   }
-  /// Both gradients of layer K: of its weight first, since that of its input takes the place of
-  /// what the weight's has read.
+  /// Both gradients of layer K: the weight's gradient first, since the input's gradient overwrites
+  /// the layer's input.
   template <int K, class Block, class Dy>
   PIPE_HD PIPE_INLINE static void run_gradients(Block& block, arguments const& a, Dy const& dy,
-                                                extent row, extent end, int turn) {
+                                                extent row, extent end, int parity) {
     constexpr int b = input_of<K>;
-    gradients::template add<weight_of<K>>(block, x_of(block, K, turn), dy, row, end);
+    gradients::template add<weight_of<K>>(block, x_of(block, K, parity), dy, row, end);
     if constexpr (K == forwards) {
       backward<K>::multiply(block, dy, block.shared().of_last);
-      finish_gradient<K>(block, a, row, end, turn);
+      finish_gradient<K>(block, a, row, end, parity);
     } else if constexpr (b >= 0) {
       backward<K>::multiply(block, dy, slab_of<K>(block.shared().weights));
-      finish_gradient<K>(block, a, row, end, turn);
+      finish_gradient<K>(block, a, row, end, parity);
     }
   }
-  /// The gradient of layer K's input takes its place; the first one's leaves.
+  /// The gradient of layer K's input overwrites the input; the first layer's gradient is only
+  /// stored in memory.
   template <int K, class Block>
   PIPE_HD PIPE_INLINE static void finish_gradient(Block& block, arguments const& a, extent row,
-                                                  extent end, int turn) {
+                                                  extent end, int parity) {
     constexpr int b = input_of<K>, g = launch_at<b, G...>;
     constexpr bool dropped = (Dropped >> (recomputed + b) & 1) != 0;
     cuda::arguments const& of = a.of[recomputed + b];
@@ -268,20 +271,20 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
     if constexpr (K == 0) {
       block.part([&](int thread, state& mine) {
         layer::template finish_rows<false, gradients::is_whole, dropped>(of, thread, mine, row, end,
-                                                                         x_of(block, K, turn));
+                                                                         x_of(block, K, parity));
       });
     } else {
       using seconds = typename layer::seconds;
-      constexpr int derived = derivative_step<P, g>, kept = kept_slot<P, launch_at<K - 1, F...>>;
+      constexpr int derived = derivative_op<P, g>, kept = kept_slot<P, launch_at<K - 1, F...>>;
       block.phase([](int, state&) {});  // all threads have read the layer's input
       block.part([&](int thread, state& mine) {
-        tile& x = x_of(block, K, turn);
+        tile& x = x_of(block, K, parity);
         T const* from = x.element;
         if constexpr (kept >= 0) from = block.shared().kept[kept_before<K - 1>()].element;
         layer::template finish_each<true, gradients::is_whole>(
             thread, mine, row, end, x,
             [&](int r, int column, seconds& z) {
-              layer::steps::template fetch<layer::together, derived>(of, row + r, column, z);
+              layer::ops::template fetch<layer::together, derived>(of, row + r, column, z);
               if constexpr (derived >= 0) z.of[derived].load(from + r * tile::stride + column);
             },
             [&](int r, int column, float(&some)[layer::together], seconds const& z) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Rows of a batch on their way through narrow layers: tiles of them in shared memory, weights
-// beside them, and products of the two whose finished rows become the next tile. Numbers are added
-// as contraction_tiles adds them, and epilogues are the group's own, so a layer gives the same bits
-// here and there.
+// Narrow layers on rows of a batch: tiles of rows and weights in shared memory, and products of
+// both, whose finished rows become the next tile. Sums have the order of contraction_tiles, and
+// epilogues are the group's own, so a layer computes the same bits here and in contraction_tiles.
 #pragma once
 
 #include <utility>
@@ -17,8 +16,8 @@
 namespace pp::cuda {
 
 /// A product (Rows, Columns) as sums in the registers of a block: units of 16 rows and `Unit`
-/// columns, spread over the warps. A warp without a unit repeats the last one's work, so that all
-/// warps do the same.
+/// columns, spread over the warps. A warp without a unit repeats the work of the last unit, so that
+/// all warps execute the same instructions.
 template <int Rows, int Columns, int Unit>
 struct narrow_product {
   static_assert(Rows % 16 == 0 && Columns % Unit == 0 && Unit % 16 == 0);
@@ -37,8 +36,8 @@ struct narrow_product {
     return (grid.rows * down == units_down || unit_down(thread, i) < units_down) &&
            (grid.columns * grid.across == units_across || unit_across(thread, j) < units_across);
   }
-  /// Where the small tiles of row i begin, and those of column j; of a tile outside of the product,
-  /// the last one's.
+  /// The first row of the small tiles in row i, and the first column of the small tiles in column
+  /// j; outside of the product, the row or column of the last unit.
   PIPE_HD PIPE_INLINE static int row(int thread, int i) {
     int const unit = unit_down(thread, i);
     return (grid.rows * down == units_down || unit < units_down ? unit : units_down - 1) * 16;
@@ -64,15 +63,15 @@ struct narrow_product {
 };
 
 /// Elements that a thread finishes together: with columns of the weights in the order of
-/// `place_of_column`, sums of neighbouring small tiles are neighbours in a row, 16 bytes of it.
+/// `place_of_column`, sums of neighbouring small tiles are neighbours in a row, 16 bytes together.
 template <class T>
 inline constexpr int narrow_each = 16 / int(sizeof(T));
 /// Columns of a unit of a product of which a thread finishes `each` elements together.
 constexpr int narrow_unit(int each) { return 4 * each < 16 ? 16 : 4 * each; }
 
 /// The place in shared memory of column n of the weights: a permutation within 4 Each columns,
-/// after which a thread's sums of neighbouring small tiles are neighbours in a row. Of two elements
-/// it is the order of the columns.
+/// after which a thread's sums of neighbouring small tiles are neighbours in a row. For two
+/// elements the permutation is the identity.
 template <int Each>
 PIPE_HD PIPE_INLINE int place_of_column(int n) {
   int const r = n % (4 * Each);
@@ -80,16 +79,17 @@ PIPE_HD PIPE_INLINE int place_of_column(int n) {
 }
 
 /// Weights [Inner, Columns] in shared memory, with columns in the order of place_of_column.
-/// IsTurned: a row has the weights of a column.
-template <class T, int Inner, int Columns, bool IsTurned>
-using narrow_weights = operand_slab<T, narrow_columns(IsTurned ? Inner : Columns, sizeof(T)),
-                                    narrow_columns(IsTurned ? Columns : Inner, sizeof(T)), true>;
-/// Rows of a batch there, of up to this number of columns.
+/// IsTransposed: a row in shared memory has the weights of a column.
+template <class T, int Inner, int Columns, bool IsTransposed>
+using narrow_weights =
+    operand_slab<T, narrow_columns(IsTransposed ? Inner : Columns, sizeof(T)),
+                 narrow_columns(IsTransposed ? Columns : Inner, sizeof(T)), true>;
+/// Rows of a batch in shared memory, with up to `Columns` columns.
 template <class T, int Rows, int Columns>
 using narrow_rows = operand_slab<T, narrow_columns(Columns, sizeof(T)), Rows, true>;
 
-/// `Count` elements, or zeros. Called in a phase; they are there when the block has awaited its
-/// copies.
+/// Starts the copy of `Count` elements, or writes zeros. Is called in a phase; the elements have
+/// arrived when the block has awaited its copies.
 template <int Count, class T, class Block>
 PIPE_HD PIPE_INLINE void copy_some(Block& block, T* to, T const* from, bool present) {
   if constexpr (Count * sizeof(T) >= 4)
@@ -101,16 +101,18 @@ PIPE_HD PIPE_INLINE void copy_some(Block& block, T* to, T const* from, bool pres
 template <class T, int Columns>
 inline constexpr int copied_together = access_width<T>(Columns);
 
-/// Starts the copy of weights to shared memory, with zeros around them. Each: of place_of_column.
+/// Starts the copy of weights to shared memory, with zeros around them. Each: the parameter of
+/// place_of_column.
 ///
-/// shape: from (Inner, Columns), or (Columns, Inner) if IsTurned -> to
-///        (narrow_columns(Inner), narrow_columns(Columns))
-template <int Inner, int Columns, bool IsTurned, int Each, class T, class Block>
-PIPE_HD PIPE_INLINE void copy_weights(Block& block, narrow_weights<T, Inner, Columns, IsTurned>& to,
+/// shape: from (Inner, Columns), or (Columns, Inner) if IsTransposed -> to (narrow_columns(Inner),
+///        narrow_columns(Columns))
+template <int Inner, int Columns, bool IsTransposed, int Each, class T, class Block>
+PIPE_HD PIPE_INLINE void copy_weights(Block& block,
+                                      narrow_weights<T, Inner, Columns, IsTransposed>& to,
                                       T const* from) {
-  using slab = narrow_weights<T, Inner, Columns, IsTurned>;
-  constexpr int rows = IsTurned ? Columns : Inner, columns = IsTurned ? Inner : Columns,
-                each = IsTurned           ? copied_together<T, columns>
+  using slab = narrow_weights<T, Inner, Columns, IsTransposed>;
+  constexpr int rows = IsTransposed ? Columns : Inner, columns = IsTransposed ? Inner : Columns,
+                each = IsTransposed       ? copied_together<T, columns>
                        : columns % 2 == 0 ? 2
                                           : 1,
                 pieces = slab::columns / each;
@@ -118,8 +120,8 @@ PIPE_HD PIPE_INLINE void copy_weights(Block& block, narrow_weights<T, Inner, Col
     for (int i = thread; i < slab::rows * pieces; i += narrow_threads) {
       int const r = i / pieces, c = i % pieces * each;
       bool const present = r < rows && c < columns;
-      int const row = IsTurned ? place_of_column<Each>(r) : r,
-                column = IsTurned ? c : place_of_column<Each>(c);
+      int const row = IsTransposed ? place_of_column<Each>(r) : r,
+                column = IsTransposed ? c : place_of_column<Each>(c);
       copy_some<each>(block, to.element + row * slab::stride + column,
                       from + (present ? r * columns + c : 0), present);
     }
@@ -144,8 +146,8 @@ PIPE_HD PIPE_INLINE void copy_rows(Block& block, Slab& to, T const* from, extent
   });
 }
 
-/// Where the results of a group in a chain go: to memory, if they have a place there. Dropped: the
-/// one that is handed on, in slot Handed, has none.
+/// Stores the results of a group in a chain, if they have a place in memory. Dropped: the finished
+/// rows, slot Handed, have no place.
 template <int Handed, bool Dropped>
 struct narrow_stores {
   template <int Slot, class T, int Count>
@@ -159,7 +161,7 @@ template <class P, int G>
 inline constexpr int handed_slot = narrow_chain_rule{}.handed(group_of<P, G>::value);
 
 /// The product of a tile's rows with the weights of group G, a matmul or the gradient of one's
-/// input. Each: elements that a thread finishes together.
+/// input. Each: the number of elements that a thread finishes together.
 ///
 /// shape: tile (Rows, inner), weights (inner, columns), both in shared memory -> sums (Rows,
 ///        columns) in registers
@@ -170,8 +172,8 @@ struct narrow_layer {
   static constexpr int inner = group_of<P, G>::value.attributes.contraction().inner,
                        columns = group_of<P, G>::value.columns;
   static constexpr product_format format = contraction<P, G>::format;
-  static constexpr bool is_turned = contraction<P, G>::turns_right;
-  using weights = narrow_weights<T, inner, columns, is_turned>;
+  static constexpr bool is_transposed = contraction<P, G>::transposes_right;
+  using weights = narrow_weights<T, inner, columns, is_transposed>;
   using product = narrow_product<Rows, narrow_columns(columns, sizeof(T)), narrow_unit(Each)>;
   static constexpr int each = Each,
                        together = access_width<T>(columns) < each ? access_width<T>(columns) : each;
@@ -179,10 +181,10 @@ struct narrow_layer {
   /// Starts the copy of the weights to shared memory.
   template <class Block>
   PIPE_HD PIPE_INLINE static void copy(Block& block, arguments const& a, weights& to) {
-    copy_weights<inner, columns, is_turned, each>(block, to, contraction<P, G>::right(a));
+    copy_weights<inner, columns, is_transposed, each>(block, to, contraction<P, G>::right(a));
   }
 
-  /// sums = tile weights. Called when both are there; state has `sums` and `operands`.
+  /// sums = tile weights. Is called when both have arrived; state has `sums` and `operands`.
   template <class Block, class Slab>
   PIPE_HD PIPE_INLINE static void multiply(Block& block, Slab const& tile, weights const& w) {
     using state = typename Block::state;
@@ -191,7 +193,7 @@ struct narrow_layer {
     product::clear(block, [](state& mine) { return mine.sums; });
     constexpr int deep = 64 / int(sizeof(T));
 #ifdef __CUDA_ARCH__
-#pragma unroll 1  // so that fewer numbers are under way at once
+#pragma unroll 1  // so that a thread needs fewer registers
 #endif
     for (int first = 0; first < narrow_columns(inner, sizeof(T)); first += deep) {
       PIPE_UNROLL
@@ -205,7 +207,7 @@ struct narrow_layer {
             },
             [&](int j, auto access) {
               auto const column = [&](int thread) { return product::column(thread, j); };
-              if constexpr (is_turned)
+              if constexpr (is_transposed)
                 w.load_columns(block, first + k, column, access);
               else
                 w.template load_right<operands>(block, first + k, column, access);
@@ -214,14 +216,14 @@ struct narrow_layer {
     }
   }
 
-  using steps = chain<P, G, true>;
-  using seconds = typename steps::template seconds<together>;  ///< operands of the epilogue
-  /// Pieces of `each` elements in a row of a thread's small tiles, and how many of them may have
-  /// their operands on the way at once: in 16 registers.
+  using ops = chain<P, G, true>;
+  using seconds = typename ops::template seconds<together>;  ///< operands of the epilogue
+  /// wide: pieces of `each` elements in a row of a thread's small tiles. ahead: the number of
+  /// pieces whose operands are loaded together, into 16 registers.
   static constexpr int wide = product::across / (each / 2);
   static constexpr int ahead = [] {
     int words = 0;
-    for (detail::step const& s : group_of<P, G>::value.epilogue)
+    for (detail::pointwise_op const& s : group_of<P, G>::value.epilogue)
       if (s.kind != op_kind::map && s.kind != op_kind::dropout)
         words += together * int(sizeof(T)) < 4 ? 1 : together * int(sizeof(T)) / 4;
     int most = wide;
@@ -229,13 +231,13 @@ struct narrow_layer {
     return most;
   }();
 
-  /// A thread's finished rows, of a tile that begins with row `row` of those before `end`: some
-  /// elements at a time, finish(row of the tile, column, elements, z), for which fetch(row of the
-  /// tile, column, z) has been called before. Keeps: they become the tile `next`. Whole: no row is
+  /// Finishes a thread's elements of the tile of rows [row, row + Rows), as far as before `end`,
+  /// some at a time: calls fetch(row of the tile, column, z) and, later, finish(row of the tile,
+  /// column, elements, z). Keeps: the finished elements become the tile `next`. Whole: no row is
   /// beyond the end.
   ///
-  /// work: where accesses are as wide as pieces, the operands of some pieces are on the way before
-  ///       the first of these is stored
+  /// work: if accesses are as wide as pieces, the loads of operands of `ahead` pieces are started
+  ///       before the first of these pieces is stored
   template <bool Keeps, bool Whole, class State, class Slab, class Fetch, class Finish>
   PIPE_HD PIPE_INLINE static void finish_each(int thread, State& mine, extent row, extent end,
                                               Slab& next, Fetch fetch, Finish finish_some) {
@@ -292,26 +294,26 @@ struct narrow_layer {
       }
     }
   }
-  /// The same through the group's epilogue, with second operands from memory, and results to it.
-  /// Dropped: the one that is handed on has no place there.
+  /// finish_each by the group's epilogue, whose second operands and results are in memory. Dropped:
+  /// the finished rows have no place in memory.
   template <bool Keeps, bool Whole, bool Dropped, class State, class Slab>
   PIPE_HD PIPE_INLINE static void finish_rows(arguments const& a, int thread, State& mine,
                                               extent row, extent end, Slab& next) {
     finish_each<Keeps, Whole>(
         thread, mine, row, end, next,
-        [&](int r, int column, seconds& z) { steps::fetch(a, row + r, column, z); },
+        [&](int r, int column, seconds& z) { ops::fetch(a, row + r, column, z); },
         [&](int r, int column, float(&some)[together], seconds const& z) {
           finish<P, G>(a, row + r, column, some, z, narrow_stores<handed_slot<P, G>, Dropped>{});
         });
   }
 };
 
-/// Weights of one of several layers, by its number: a base for each.
+/// The weights of layer Index: a base of a struct that has the weights of several layers.
 template <int Index, class Slab>
 struct numbered_slab {
   Slab slab;
 };
-/// That of layer Index, of a struct with such bases.
+/// The slab of layer Index, from a struct with such bases.
 template <int Index, class Slab>
 PIPE_HD PIPE_INLINE Slab& slab_of(numbered_slab<Index, Slab>& layers) {
   return layers.slab;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The loss of a tile of rows in shared memory, by the body of the loss's own kernel: the same teams
-// of threads read rows of a tile and leave the gradients in their place.
+// of threads read rows of a tile and overwrite the rows by the gradients.
 #pragma once
 
 #include <type_traits>
@@ -35,9 +35,10 @@ constexpr auto only_body(kernel_list<Body>) {
   return std::type_identity<Body>{};
 }
 
-/// The loss of group G on tiles in a block of narrow layers; -1: none, which has no state.
+/// The loss of group G on tiles in a block of narrow layers; -1: no loss and no state.
 ///
-/// law: the bits of the loss's own kernel: the order of a row's sums depends on its width alone
+/// law: the same bits as the loss's own kernel: the order of a row's sums depends on the row's
+///      width alone
 template <class P, int G>
 struct narrow_tile_loss {
   using body = typename decltype(only_body(
@@ -46,16 +47,15 @@ struct narrow_tile_loss {
   static_assert(team::size <= warp_size, "a team needs no shared memory");
   using state = typename body::state;
 
-  /// Of the rows of a tile of Rows, from row `row` to the end of the tile or `end`: their losses,
-  /// and in their places their gradients. All threads are there before, and what they wrote, and
-  /// all are there after.
+  /// Computes the losses of rows [row, row + Rows), as far as before `end`, and overwrites the rows
+  /// of the tile by their gradients. Is called after a barrier, and ends with a barrier.
   template <int Rows, class Block, class Slab>
   PIPE_HD PIPE_INLINE static void run(Block& block, arguments const& a, Slab& tile, extent row,
                                       extent end) {
     constexpr int together = narrow_threads / team::size;
     extent const last = row + Rows < end ? row + Rows : end;
 #ifdef __CUDA_ARCH__
-#pragma unroll 1  // so that fewer numbers are under way at once
+#pragma unroll 1  // so that a thread needs fewer registers
 #endif
     for (extent first = row; first < last; first += together)
       body::run_rows(block, a, loss_tile<Slab>{tile, row}, first, last);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Batch norm: each column normalised over all rows of a group of samples, which is a micro-batch
-// or, with SyncOver, a part of one. Sums over rows are kernels of their own, whose blocks share the
-// rows; then accesses are normalised one by one, with whatever pointwise ops follow. Samples that
-// only fill up the last micro-batch are in no sum.
+// Batch norm: each column is normalised over all rows of a group of samples, which is a micro-batch
+// or, with SyncOver, a part of a micro-batch. Sums over rows are kernels of their own, whose blocks
+// share the rows; a second kernel normalises, with the epilogue. Samples that only fill up the last
+// micro-batch are in no sum.
 #pragma once
 
 #include <pipe/backend/cuda/core/accesses.hpp>
@@ -20,7 +20,7 @@ struct batch_columns {
   static constexpr int columns = group_of<P, G>::value.columns;
   static constexpr detail::batch_attributes attributes = group_of<P, G>::value.attributes.batch();
   static constexpr int sample_rows = attributes.rows;
-  /// Groups of samples, and the size and rows of each.
+  /// The number of groups of samples; the samples and rows of a group.
   static constexpr extent groups = attributes.groups(P::samples),
                           group_size = attributes.group_size(P::samples),
                           rows = sample_rows * group_size;
@@ -29,14 +29,14 @@ struct batch_columns {
   template <int Index>
   static constexpr int out = group_of<P, G>::value.out[Index];
 
-  /// Real samples, which come first, and their rows.
+  /// The number of real samples, which come first, and of their rows.
   PIPE_HD PIPE_INLINE static int real_samples(arguments const& a) {
     return a.valid_samples < P::samples ? a.valid_samples : P::samples;
   }
   PIPE_HD PIPE_INLINE static extent real_rows(arguments const& a) {
     return extent(sample_rows) * real_samples(a);
   }
-  /// Those of them in a group: 0 or less where there are none.
+  /// The real rows of a group: 0 or less if there are none.
   PIPE_HD PIPE_INLINE static extent real_rows(arguments const& a, extent group) {
     extent const left = real_rows(a) - group * rows;
     return left < rows ? left : rows;
@@ -48,7 +48,7 @@ struct batch_columns {
     else
       return row / rows;
   }
-  /// f(group) for the groups that have real samples, in order.
+  /// Calls f(group) for the groups with real samples, ascending, and for group 0.
   template <class F>
   PIPE_HD PIPE_INLINE static void for_groups(arguments const& a, F f) {
     f(0);
@@ -58,12 +58,12 @@ struct batch_columns {
   }
 };
 
-/// The statistics of each group or, outside of training, the running ones: mean, 1 /
+/// The statistics of each group or, outside of training, the running statistics: mean, 1 /
 /// sqrt(variance + epsilon) and variance. A source of column_sums_kernel.
 ///
 /// shape: x (groups, rows, C), running mean (C), running variance (C) -> statistics (groups, 3, C)
-/// law:   the order of sums depends on the size of groups, not on how many samples are real; those
-///        of a group without real samples are zeros
+/// law:   the order of sums depends on the size of groups, not on the number of real samples;
+///        statistics of a group without real samples are zeros
 /// cost:  one pass over x, bound by bytes; outside of training x is not read
 template <class P, int G>
 struct batch_statistics_source {
@@ -74,11 +74,11 @@ struct batch_statistics_source {
   template <int Count>
   using known = near_mean<Count>;
 
-  /// Whether the running statistics are taken: outside of training, and in a layer of constants.
+  /// Whether the running statistics are used: outside of training, and if is_constant.
   PIPE_HD PIPE_INLINE static bool is_running(arguments const& a) {
     return base::attributes.is_constant || !a.training;
   }
-  /// How many rows are read.
+  /// The number of rows to read.
   PIPE_HD PIPE_INLINE static extent count(arguments const& a) {
     return is_running(a) ? 0 : base::real_rows(a);
   }
@@ -93,7 +93,7 @@ struct batch_statistics_source {
                                        known<Count> const& first, float (&terms)[2][Count]) {
     first.read(a.at<T const>(base::template in<0>) + row * columns + column, terms);
   }
-  /// Statistics of Count columns of a group, whose sums over all real rows are complete.
+  /// Writes the statistics of Count columns of a group, from complete sums over all real rows.
   template <int Count>
   PIPE_HD PIPE_INLINE static void take(arguments const& a, extent group, extent column,
                                        float const (&sum)[2][Count]) {
@@ -120,7 +120,7 @@ struct batch_statistics_source {
   }
 };
 
-/// Every row normalised, and scaled and shifted where there are gamma and beta.
+/// Normalises every row, and scales and shifts it where gamma and beta are present.
 ///
 /// shape: x (groups, rows, C), statistics (groups, 3, C), gamma (C), beta (C) -> y as x
 /// work:  a thread has one access of a row
@@ -147,7 +147,7 @@ struct batch_norm_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
   }
 };
 
-/// What the gradients need of all rows: the sums of dy * xhat and of dy. A source of
+/// The sums over all rows of a group that the gradients read: of dy * xhat and of dy. A source of
 /// column_sums_kernel.
 ///
 /// shape: dy, x (groups, rows, C), statistics (groups, 3, C) -> sums (groups, 2, C)
@@ -189,8 +189,8 @@ struct batch_sums_source {
   }
 };
 
-/// dx = rstd * (g - mean of g - xhat * mean of g xhat), g = dy * gamma, by column; of constant
-/// statistics rstd * g; 0 in rows that only fill up the micro-batch.
+/// dx = rstd * (g - mean of g - xhat * mean of g xhat), g = dy * gamma, by column; for constant
+/// statistics dx = rstd * g; 0 in rows that only fill up the micro-batch.
 ///
 /// shape: dy, x (groups, rows, C), statistics (groups, 3, C), sums (groups, 2, C) or none,
 ///        gamma (C) or none -> dx as x
@@ -257,7 +257,7 @@ struct batch_parameter_kernel : accesses<1, group_of<P, G>::value.columns,
 
  private:
   using of = batch_columns<P, G>;
-  /// Sum Index of each group.
+  /// Adds sum Index of each group.
   template <int Index>
   PIPE_HD PIPE_INLINE static void add(arguments const& a, int column) {
     if constexpr (of::template out<Index> >= 0)
@@ -270,11 +270,11 @@ struct batch_parameter_kernel : accesses<1, group_of<P, G>::value.columns,
   }
 };
 
-/// The sums of the running statistics, over real rows: of x - m and of (x - m)^2, where m is the
-/// running mean, see commit_rule.
+/// The sums of the running statistics over real rows: of x - m and of (x - m)^2, where m is the
+/// running mean; see commit_rule.
 ///
 /// shape: statistics (groups, 3, C), running mean (C) -> two sums (C)
-/// law:   made of the statistics of groups, in order, not of x
+/// law:   computed from the statistics of groups, in order, not from x
 template <class P, int G>
 struct batch_running_kernel : accesses<1, group_of<P, G>::value.columns,
                                        access_width<float>(group_of<P, G>::value.columns)> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Means and variances of columns in one pass. Terms are differences from a number near the mean,
-// the mean of a few rows that lie apart, so that the variance cancels few digits.
+// which is the mean of a few rows at equal distances, so that the variance loses few digits.
 #pragma once
 
 #include <pipe/backend/cuda/core/vectors.hpp>
@@ -11,13 +11,15 @@ namespace pp::cuda {
 
 /// A number near the mean of each of Count columns.
 ///
-/// law:    the variance loses digits only by the square of (value - mean) / deviation; whatever is
-///         not finite in a column makes its mean NaN
+/// law:    the variance loses digits only by the square of (value - mean) / deviation; a number of
+///         a column that is not finite makes the column's mean NaN
 /// source: Chan, Golub and LeVeque, Algorithms for computing the sample variance, 1983, section 3
 template <int Count>
 struct near_mean {
   float value[Count];
 
+  /// Sets the numbers, from up to four rows.
+  ///
   /// shape: x (rows, stride), from the first of the columns on
   template <class T>
   PIPE_HD PIPE_INLINE void learn(T const* x, extent stride, extent rows) {
@@ -34,7 +36,7 @@ struct near_mean {
       for (int i = 0; i < Count; ++i) value[i] += of[i] / float(some);
     }
   }
-  /// The terms of a row: the difference and its square.
+  /// The terms of a row: the differences and their squares.
   template <class T>
   PIPE_HD PIPE_INLINE void read(T const* x, float (&terms)[2][Count]) const {
     load<Count>(x, terms[0]);
@@ -44,7 +46,8 @@ struct near_mean {
       terms[1][i] = terms[0][i] * terms[0][i];
     }
   }
-  /// The mean and the sum of squared differences from it, of the sums of the terms of `rows` rows.
+  /// The mean, and the sum of squared differences from the mean, from the sums of the terms of
+  /// `rows` rows.
   PIPE_HD PIPE_INLINE void take(float rows, float const (&sum)[2][Count], float (&mean)[Count],
                                 float (&squares)[Count]) const {
     PIPE_UNROLL
@@ -56,8 +59,8 @@ struct near_mean {
   }
 };
 
-/// x = (x - mean) * rstd, times gamma and plus beta where there are these parameters: their
-/// tensors, or -1. From `column` on.
+/// x = (x - mean) * rstd (* gamma) (+ beta) for columns from `column` on. Gamma, Beta: the slots of
+/// these parameters, or -1.
 template <class T, int Gamma, int Beta, int Count>
 PIPE_HD PIPE_INLINE void normalize_columns(arguments const& a, extent column,
                                            float const (&mean)[Count], float const (&rstd)[Count],

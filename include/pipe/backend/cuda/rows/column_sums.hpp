@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Sums over rows: the gradients of biases, of tables of positions, and of a norm's scale and shift.
-// Many blocks share the rows in chunks; what a chunk adds up to goes to the workspace, and the last
-// block adds the chunks. The plan of chunks is made from the shape alone, so the order of every
+// Many blocks share the rows in chunks; the sum of a chunk is written to the workspace, and the
+// last block adds the chunks. The plan of chunks depends on the shape alone, so the order of every
 // sum is the same on every GPU.
 //
 // The summands are a source:
 //
 //     struct some_source {
-//       using T = ...;                       // of what it reads: rows of `columns` elements
-//       static constexpr extent rows, columns;
-//       static constexpr int sums;           // of each column
-//       template <int Count>
-//       static void read(arguments const&, extent row, extent column, float (&terms)[sums][Count]);
-//       static float* target(arguments const&, int sum);  // float[columns]
+//       using T = ...; // of elements: rows of `columns` elements static constexpr extent rows,
+//       columns; static constexpr int sums; // of each column template <int Count> static void
+//       read(arguments const&, extent row, extent column, float (&terms)[sums][Count]); static
+//       float* target(arguments const&, int sum); // float[columns]
 //     };
 //
-// A source may say more:
+// A source may have further members:
 //
 //       static constexpr extent together;      // neighbours in memory: a divisor of `columns`
 //       static constexpr extent groups;        // of `rows` each, one behind another, with own sums
@@ -50,16 +48,16 @@ PIPE_HD PIPE_INLINE void add_to_sum(bool accumulate, float* to, float (&of)[Coun
   save<Count>(to, of);
 }
 
-/// The division of a source among blocks of `threads`: strips of columns times chunks of rows. In a
-/// block `lanes` neighbours have neighbouring pieces of a row, the other threads the same pieces of
-/// other rows.
+/// The division of a source among blocks of `threads` threads: strips of columns times chunks of
+/// rows. In a block, `lanes` neighbouring threads have neighbouring pieces of a row; the other
+/// threads have the same pieces of other rows.
 template <class T>
 struct column_plan {
   static constexpr int threads = 256;
   int each, lanes, rows_at_once;
   extent strips, chunk_rows, chunks;
 
-  /// The plan for a shape, of which an access divides `together` columns.
+  /// The plan for a shape, with accesses that divide `together` columns.
   ///
   /// law: depends on the shape alone, never on the GPU
   static constexpr column_plan of(extent rows, extent columns, extent together) {
@@ -67,14 +65,14 @@ struct column_plan {
     p.each = 16 / int(sizeof(T));
     while (together % p.each != 0) p.each /= 2;
     extent const pieces = columns / p.each;
-    int apart = 1;  // rows at once that are worth it
+    int apart = 1;  // the minimum of rows_at_once
     while (apart < 8 && apart < rows) apart *= 2;
     p.lanes = 1;
     while (p.lanes < pieces && p.lanes < threads / apart) p.lanes *= 2;
     p.rows_at_once = threads / p.lanes;
     p.strips = (pieces + p.lanes - 1) / p.lanes;
-    // As many blocks as are there at once, where four share each of 132 multiprocessors, but every
-    // thread has some rows to add.
+    // As many blocks as run at once, if four share each of 132 multiprocessors, but every thread
+    // has at least eight rows to add.
     extent const busy = 528, wanted = (busy + p.strips - 1) / p.strips,
                  most = rows / (8 * p.rows_at_once);
     p.chunks = most < 1 ? 1 : wanted < most ? wanted : most;
@@ -84,7 +82,7 @@ struct column_plan {
   }
 };
 
-/// The columns of a source that lie side by side: all, or what its member `together` says.
+/// The columns of a source that are neighbours in memory: Source::together, or all.
 template <class Source>
 constexpr extent together_in() {
   if constexpr (requires { Source::together; })
@@ -93,7 +91,7 @@ constexpr extent together_in() {
     return Source::columns;
 }
 
-/// The groups of rows that have sums of their own: one, or what a source says.
+/// The groups of rows with sums of their own: Source::groups, or one.
 template <class Source>
 constexpr extent groups_in() {
   if constexpr (requires { Source::groups; })
@@ -102,7 +100,7 @@ constexpr extent groups_in() {
     return 1;
 }
 
-/// The bytes of the workspace that a source uses itself, before those of the sums.
+/// The bytes at the start of the workspace that a source uses itself.
 template <class Source>
 constexpr long kept_bytes_of() {
   if constexpr (requires { Source::kept_bytes; })
@@ -113,15 +111,15 @@ constexpr long kept_bytes_of() {
 
 /// Sums of columns over all rows of a group.
 ///
-/// shape: the source's terms (groups, R, C) -> sums (groups, C), by way of (groups, chunks, C) in
-///        the workspace
+/// shape: the source's terms (groups, R, C) -> sums (groups, C); with several chunks also (groups,
+///        chunks, C) in the workspace
 /// law:   a thread adds every rows_at_once-th row of a chunk in order, then threads of a column are
-///        added by halves, then chunks in the same way; accumulate adds the finished sum once. The
-///        order is the same for any number of groups
-/// work:  a block has a chunk of a strip of a group; the last of a strip adds the chunks of its
-///        group, or of several where there are more groups than tickets
-/// cost:  one pass over the source, bound by bytes: blocks that are there at once, with up to 32
-///        numbers on their way to a thread
+///        added by halves, then chunks are added in the same way; accumulate adds the finished sum
+///        once. The order does not depend on the number of groups
+/// work:  a block has a chunk of a strip of a group; the last block of a strip adds the chunks of
+///        its group, or of several groups if there are not enough tickets
+/// cost:  one pass over the source, bound by bytes: all blocks run at once, and a thread has up to
+///        32 loads in flight
 template <class Source>
 struct column_sums_kernel {
   using T = typename Source::T;
@@ -137,9 +135,10 @@ struct column_sums_kernel {
       kept_bytes +
       (chunks == 1 ? 0 : long(groups * chunks * Source::columns) * sums * long(sizeof(float)));
   static_assert(chunks == 1 || strips <= most_tickets);
-  /// Groups whose blocks take the same tickets.
-  static constexpr extent joint = (groups * strips + most_tickets - 1) / most_tickets;
-  /// Whether the source says what becomes of a sum.
+  /// The number of groups whose blocks share tickets, of which each share of groups has `strips`.
+  static constexpr extent most_shares = chunks == 1 ? groups : most_tickets / strips,
+                          joint = (groups + most_shares - 1) / most_shares;
+  /// Whether the source has `take` in place of `target`.
   static constexpr bool takes =
       requires(arguments const& a, extent i, float const (&sum)[sums][each]) {
         Source::template take<each>(a, i, i, sum);
@@ -181,7 +180,7 @@ struct column_sums_kernel {
   }
 
  private:
-  /// What the blocks of a strip have left in the workspace, as a source of `chunks` rows a group.
+  /// The sums of chunks in the workspace, as a source with `chunks` rows for each group.
   struct chunk_sums {
     PIPE_HD PIPE_INLINE static float* at(arguments const& a, extent row, int sum) {
       return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + kept_bytes) +
@@ -195,7 +194,7 @@ struct column_sums_kernel {
     }
   };
 
-  /// The sums of a strip of a group go to where they belong.
+  /// Passes the complete sums of a strip of a group to the source.
   template <class Block>
   PIPE_HD PIPE_INLINE static void hand_on(Block& block, arguments const& a, extent group,
                                           extent strip) {
@@ -206,7 +205,7 @@ struct column_sums_kernel {
         add_to_target(a, column, mine.sum);
     });
   }
-  /// Sums to where they belong, or to those of earlier micro-batches.
+  /// Writes sums to their targets, or adds them to the sums of earlier micro-batches.
   PIPE_HD PIPE_INLINE static void add_to_target(arguments const& a, extent column,
                                                 float (&sum)[sums][each]) {
     PIPE_UNROLL
@@ -218,7 +217,7 @@ struct column_sums_kernel {
     else
       return groups * Source::rows;
   }
-  /// Terms of a row of From, read with what is known of its column.
+  /// Reads the terms of a row of From, with `known` of the column if From has it.
   template <class From>
   struct reader {
     PIPE_HD PIPE_INLINE void learn(arguments const&, extent, extent) {}
@@ -243,7 +242,7 @@ struct column_sums_kernel {
   PIPE_HD PIPE_INLINE static extent column_of(int thread, extent strip) {
     return (strip * lanes + thread % lanes) * each;
   }
-  /// f(column, state) of the threads that have the sums of a strip's columns.
+  /// Calls f(column, state) in the threads that have the sums of a strip's columns.
   template <class Block, class F>
   PIPE_HD PIPE_INLINE static void for_columns(Block& block, extent strip, F f) {
     block.part([&](int thread, state& mine) {
@@ -252,7 +251,8 @@ struct column_sums_kernel {
     });
   }
 
-  /// The sums of rows [begin, end) of a strip of a group, in the states of its first threads.
+  /// Sums rows [begin, end) of a strip of a group; the first `lanes` threads have the sums in their
+  /// states.
   template <class From, class Block>
   PIPE_HD PIPE_INLINE static void sum_rows(Block& block, arguments const& a, extent group,
                                            extent strip, extent begin, extent end) {
@@ -289,8 +289,8 @@ struct column_sums_kernel {
     }
   }
 
-  /// Every rows_at_once-th row from `row` on, in order; several are on their way from memory at
-  /// once.
+  /// Adds every rows_at_once-th row from `row` on, in order, with the loads of several rows in
+  /// flight.
   template <class From>
   PIPE_HD PIPE_INLINE static void add_rows(arguments const& a, extent group, extent row, extent end,
                                            extent column, float (&sum)[sums][each]) {
@@ -351,7 +351,7 @@ using row_bias_source =
                    extent(group_of<P, G>::value.rows) * group_of<P, G>::value.columns,
                    group_of<P, G>::value.in[0], group_of<P, G>::value.out[0]>;
 
-/// Mean and 1 / deviation of each row: what norms of rows keep.
+/// The statistics that norms of rows store: mean and 1 / deviation of each row.
 struct row_statistics {
   template <int Count>
   PIPE_HD PIPE_INLINE static void load_at(float const* statistics, extent row, extent,
@@ -366,8 +366,8 @@ struct row_statistics {
 /// The gradients of a norm's scale and shift: dgamma sums dy * xhat, xhat = (x - mean) * rstd, and
 /// dbeta sums dy.
 ///
-/// shape: dy, x (rows, C), statistics as Statistics -> dgamma, dbeta (C), either of which may be
-///        absent
+/// shape: dy, x (rows, C), statistics in the layout of Statistics -> dgamma, dbeta (C), either of
+///        which may be absent
 template <class P, int G, class Statistics = row_statistics>
 struct norm_parameter_source {
   using T = typename P::element;

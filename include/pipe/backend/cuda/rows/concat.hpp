@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Rows put side by side, and taken apart again: copies, in the widest accesses that the widths
-// allow. And the transpose of each sample.
+// Concatenation of rows, slices of rows, and the transpose of each sample: copies, in the widest
+// accesses that the widths allow.
 #pragma once
 
 #include <pipe/backend/cuda/core/accesses.hpp>
@@ -11,8 +11,8 @@
 
 namespace pp::cuda {
 
-/// Base of the kernels of this file: rows of `columns` elements, one piece per thread. `Aligned`:
-/// an or of the widths and offsets that a piece must be aligned to.
+/// Base of concat_kernel and slice_kernel: rows of `columns` elements, one piece per thread.
+/// Aligned: the bitwise or of the widths and offsets that a piece must divide.
 template <class P, int G, int Aligned>
 struct copied_rows : row_accesses<P, G, group_of<P, G>::value.columns, Aligned> {
   using T = typename P::element;
@@ -20,7 +20,7 @@ struct copied_rows : row_accesses<P, G, group_of<P, G>::value.columns, Aligned> 
   using base = row_accesses<P, G, columns, Aligned>;
   using piece = packed<T, base::each>;
 
-  /// y[row, column] = what from(row, column) points to, for every piece.
+  /// y[row, column] = *from(row, column), for every piece.
   template <class Block, class From>
   PIPE_HD PIPE_INLINE static void copy(Block& block, T* y, From from) {
     base::for_access(block, [&](extent row, int column) {
@@ -37,7 +37,7 @@ struct copied_rows : row_accesses<P, G, group_of<P, G>::value.columns, Aligned> 
 template <class P, int G>
 struct concat_kernel : copied_rows<P, G, group_of<P, G>::value.attributes.concat().left> {
   static constexpr int left = group_of<P, G>::value.attributes.concat().left;
-  /// From one row of x to the next.
+  /// Elements from one row of x to the next.
   static constexpr int apart =
       group_of<P, G>::value.attributes.concat().left_is_parameter ? 0 : left;
   using base = copied_rows<P, G, left>;
@@ -73,7 +73,7 @@ struct slice_kernel : copied_rows<P, G, (Width | First)> {
   }
 };
 
-/// The transpose of each sample. Threads side by side write side by side.
+/// The transpose of each sample. Neighbouring threads write neighbouring elements.
 ///
 /// shape: x (B, C, R) -> y (B, R, C)
 template <class P, int G>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A user-defined layer on a GPU: its functions are called with a stream, on which they launch what
-// they like.
+// User-defined layers on a GPU: their functions are called with a stream, on which they launch
+// kernels.
 #pragma once
 
 #include <pipe/backend/cuda/core/block.hpp>
@@ -12,7 +12,7 @@
 
 namespace pp::cuda {
 
-/// The layer of group G, and what its functions are called with.
+/// The layer of group G, and the arguments of its functions.
 template <class P, int G>
 struct custom_layer {
   using T = typename P::element;
@@ -20,48 +20,48 @@ struct custom_layer {
   static constexpr op_kind anchor = group_of<P, G>::value.anchor;
   static constexpr shape form = group_of<P, G>::value.attributes.custom().form;
 
-  static custom_forward<T> forward(arguments const& a) {
+  static custom::forward<T> forward(arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    custom_forward<T> with{P::samples,          form, a.at<T const>(g.in[0]), {}, a.at<T>(g.out[0]),
-                           a.maybe<T>(g.out[1])};
+    custom::forward<T> with{
+        P::samples, form, a.at<T const>(g.in[0]), {}, a.at<T>(g.out[0]), a.maybe<T>(g.out[1])};
     for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.maybe<T const>(g.in[1 + i]);
     for (int i = 0; i < layer::buffers; ++i)
       with.buffer[i] = a.at<float const>(g.in[1 + layer::parameters + i]);
     return with;
   }
-  static custom_input_gradient<T> input_gradient(arguments const& a) {
+  static custom::input_gradient<T> input_gradient(arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    custom_input_gradient<T> with{P::samples,
-                                  form,
-                                  a.at<T const>(g.in[0]),
-                                  a.at<T const>(g.in[1]),
-                                  a.maybe<T const>(g.in[2]),
-                                  {},
-                                  a.at<T>(g.out[0])};
+    custom::input_gradient<T> with{P::samples,
+                                   form,
+                                   a.at<T const>(g.in[0]),
+                                   a.at<T const>(g.in[1]),
+                                   a.maybe<T const>(g.in[2]),
+                                   {},
+                                   a.at<T>(g.out[0])};
     for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.maybe<T const>(g.in[3 + i]);
     for (int i = 0; i < layer::buffers; ++i)
       with.buffer[i] = a.at<float const>(g.in[3 + layer::parameters + i]);
     return with;
   }
-  static custom_weight_gradient<T> weight_gradient(arguments const& a) {
+  static custom::weight_gradient<T> weight_gradient(arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    custom_weight_gradient<T> with{
+    custom::weight_gradient<T> with{
         P::samples, form, a.at<T const>(g.in[0]), a.at<T const>(g.in[1]), a.maybe<T const>(g.in[2]),
         {}};
     for (int i = 0; i < layer::parameters; ++i) with.gradient[i] = a.maybe<float>(g.out[i]);
     return with;
   }
-  static custom_statistics<T> statistics(arguments const& a) {
+  static custom::statistics<T> statistics(arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    custom_statistics<T> with{a.valid_samples < P::samples ? a.valid_samples : P::samples,
-                              form,
-                              a.at<T const>(g.in[0]),
-                              a.maybe<T const>(g.in[1]),
-                              {}};
+    custom::statistics<T> with{a.valid_samples < P::samples ? a.valid_samples : P::samples,
+                               form,
+                               a.at<T const>(g.in[0]),
+                               a.maybe<T const>(g.in[1]),
+                               {}};
     for (int i = 0; i < layer::buffers; ++i) with.sum[i] = a.maybe<float>(g.out[i]);
     return with;
   }
-  /// Numbers in result Index of an op that adds to its results.
+  /// The elements of result Index of an op that adds to its results.
   template <int Index>
   static constexpr extent elements() {
     if constexpr (anchor == op_kind::custom_statistics)
@@ -71,7 +71,8 @@ struct custom_layer {
   }
 };
 
-/// No body: launch.cuh calls it instead of launching one.
+/// The call of a layer's function, in a list of kernels: launch.cuh calls launch() instead of
+/// launching a body.
 template <class P, int G>
 struct custom_call {
   using call = custom_layer<P, G>;
@@ -90,8 +91,8 @@ struct custom_call {
   }
 };
 
-/// Zeros for the sums of parameter or buffer Index before the first micro-batch, as the layer's
-/// functions only add.
+/// Clears the gradient of parameter Index, or the sum of buffer Index, before the first
+/// micro-batch, since the layer's functions only add.
 ///
 /// shape: -> gradient or sum Index (elements); nothing if it is absent or sums are accumulated
 template <class P, int G, int Index>
@@ -114,8 +115,8 @@ struct clear_sum_kernel {
   }
 };
 
-/// The kernels of group G, a user-defined layer or one of its gradients: clearings of the sums that
-/// it adds to, then the call.
+/// The kernels of group G, a user-defined layer or one of its gradients: first the kernels that
+/// clear the sums to which the call adds, then the call.
 template <class P, int G>
 constexpr auto lower_custom() {
   constexpr detail::group g = group_of<P, G>::value;

@@ -9,16 +9,16 @@
 #include <pipe/backend/cuda/core/chain.hpp>
 #include <pipe/backend/cuda/core/kernel_list.hpp>
 
-#ifdef __CUDACC__  // a user's formula for the host alone would do nothing here, and nvcc only warns
-                   // of that
+#ifdef __CUDACC__  // nvcc only warns of a user-defined formula that is for the host alone, and
+                   // calls nothing
 #pragma nv_diagnostic push
 #pragma nv_diag_error 20011, 20013, 20014, 20015
 #endif
 
 namespace pp::cuda {
 
-/// Base of the kernels of this file: rows of two halves of `half` elements, of which each thread
-/// has the same piece of both.
+/// Base of the kernels of this file, for rows of two halves of `half` elements; each thread has the
+/// same piece of both halves.
 template <class P, int G, int Half>
 struct half_rows : row_accesses<P, G, Half> {
   using T = typename P::element;
@@ -29,7 +29,8 @@ struct half_rows : row_accesses<P, G, Half> {
   using base = row_accesses<P, G, half>;
   using base::each;
 
-  /// f(row, column, activated piece, plain piece) of x, which is in slot `slot`.
+  /// Calls f(row, column, activated piece, plain piece) for the thread's pieces of x, which is in
+  /// slot `slot`.
   template <class Block, class F>
   PIPE_HD PIPE_INLINE static void for_piece(Block& block, arguments const& a, int slot, F f) {
     base::for_access(block, [&](extent row, int column) {
@@ -64,7 +65,7 @@ struct gate_kernel : half_rows<P, G, group_of<P, G>::value.columns> {
   }
 };
 
-/// d activated = dy * plain * f'(activated), d plain = dy * f(activated); f is computed again.
+/// d activated = dy * plain * f'(activated), d plain = dy * f(activated); f is recomputed.
 ///
 /// shape: dy (R, C), x (R, 2 C) -> dx (R, 2 C)
 /// cost:  one pass over dy, x and dx, bound by bytes

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Group norm: a sample's columns in groups, each normalised over all of its rows. Columns are
-// summed over the rows of a sample first, by all blocks of the GPU; then the columns of a group are
-// joined, and a last kernel normalises access by access.
+// Group norm: a sample's columns are in groups, and each group is normalised over all rows of the
+// sample. Columns are first summed over the rows of a sample, by many blocks; a second kernel joins
+// the columns of each group, and a third normalises.
 #pragma once
 
 #include <pipe/backend/cuda/core/accesses.hpp>
@@ -14,7 +14,7 @@
 
 namespace pp::cuda {
 
-/// Base of the kernels of this file.
+/// Base of the kernels of this file: constants of group G, and the layout of the workspace.
 template <class P, int G>
 struct grouped_columns {
   using T = typename P::element;
@@ -29,8 +29,8 @@ struct grouped_columns {
   template <int Index>
   static constexpr int out = group_of<P, G>::value.out[Index];
 
-  /// What the kernels of a group hand on in the workspace: two numbers of each column of each
-  /// sample, and two of each group.
+  /// Bytes of the numbers that kernels pass on in the workspace: two for each column of each
+  /// sample, and two for each group of each sample.
   static constexpr long kept_bytes =
       detail::align_up((2 * sample_columns + 2 * sample_groups) * long(sizeof(float)));
   PIPE_HD PIPE_INLINE static float* of_columns(arguments const& a, int which) {
@@ -40,7 +40,7 @@ struct grouped_columns {
     return static_cast<float*>(a.workspace) + 2 * sample_columns;
   }
 
-  /// Two numbers of the group of each of Count columns of a sample.
+  /// Loads, for each of Count columns of a sample, the two numbers of its group.
   template <int Count>
   PIPE_HD PIPE_INLINE static void load_pairs(float const* pairs, extent sample, int column,
                                              float (&first)[Count], float (&second)[Count]) {
@@ -57,8 +57,8 @@ struct grouped_columns {
   }
 };
 
-/// The mean of each column of each sample, and the sum of squared differences from it: a source of
-/// column_sums_kernel.
+/// The mean of each column of each sample, and the sum of squared differences from this mean: a
+/// source of column_sums_kernel.
 ///
 /// shape: x (B, R, C) -> workspace (2, B, C)
 template <class P, int G>
@@ -72,13 +72,12 @@ struct group_moment_source {
   template <int Count>
   using known = near_mean<Count>;
 
-  /// A column is counted over all samples: sample * C + channel.
+  /// The address of an element. Columns are numbered over all samples: sample * C + channel.
   PIPE_HD PIPE_INLINE static T const* at(arguments const& a, extent row, extent column) {
     return a.at<T const>(base::template in<0>) + (column / together * rows + row) * together +
            column % together;
   }
-  /// Each column's first number stands for its mean until the mean is known: sums of differences
-  /// from it do not cancel.
+  /// A number near the mean of each column, from which differences are summed: see near_mean.
   template <int Count>
   PIPE_HD PIPE_INLINE static void learn(arguments const& a, extent, extent column,
                                         known<Count>& first) {
@@ -89,7 +88,7 @@ struct group_moment_source {
                                        known<Count> const& first, float (&terms)[2][Count]) {
     first.read(at(a, row, column), terms);
   }
-  /// The column's mean and sum of squares, of what all of its rows have added up to.
+  /// Writes the mean and the sum of squared differences of columns, from complete sums of terms.
   template <int Count>
   PIPE_HD PIPE_INLINE static void take(arguments const& a, extent, extent column,
                                        float const (&sum)[2][Count]) {
@@ -104,7 +103,8 @@ struct group_moment_source {
 
 /// Base of kernels with a warp for each group of each sample.
 ///
-/// law:  a lane adds every 32nd column of its group in order, then the warp's lanes by a butterfly
+/// law:  a lane adds every 32nd column of its group in order, then the warp's lanes are added by a
+///       butterfly
 /// cost: bound by latency; reads a few numbers of each column
 template <class P, int G>
 struct group_warps : grouped_columns<P, G> {
@@ -116,25 +116,27 @@ struct group_warps : grouped_columns<P, G> {
     float sum[2];
   };
 
-  /// The thread's group, counted over all samples; the last block may have some too many.
+  /// The thread's group, numbered over all samples; in the last block it may be beyond the last
+  /// group.
   template <class Block>
   PIPE_HD PIPE_INLINE static extent group(Block const& block, int thread) {
     return block.position() * warps + thread / warp_size;
   }
-  /// f(column) for the thread's columns of a group, counted over all samples.
+  /// Calls f(column) for the thread's columns of a group, numbered over all samples.
   template <class F>
   PIPE_HD PIPE_INLINE static void for_columns(extent group, int thread, F f) {
     for (int c = thread % warp_size; group < base::sample_groups && c < base::width; c += warp_size)
       f(group * base::width + c);
   }
-  /// Sum Index of all lanes of a warp, in each of them.
+  /// Adds sum Index over all lanes of a warp, with the result in each lane.
   template <int Index, class Block>
   PIPE_HD PIPE_INLINE static void reduce(Block& block) {
     reduce_lanes(block, [](state& mine) -> float& { return mine.sum[Index]; }, plus{});
   }
 };
 
-/// Mean and 1 / sqrt(variance + epsilon) of each group, joined from those of its columns.
+/// Mean and 1 / sqrt(variance + epsilon) of each group, joined from the means and squares of its
+/// columns.
 ///
 /// shape:  workspace (2, B, C) -> statistics (B, groups, 2)
 /// source: Chan, Golub and LeVeque, Algorithms for computing the sample variance, 1983
@@ -170,11 +172,11 @@ struct group_statistics_kernel : group_warps<P, G> {
   }
 };
 
-/// Every element normalised, and scaled and shifted where there are gamma and beta.
+/// Normalises every element, and scales and shifts it where gamma and beta are present.
 ///
 /// shape: x (B, R, C), statistics (B, groups, 2), gamma (C), beta (C) -> y (B, R, C)
 /// work:  a thread has one access of a row
-/// cost:  one pass over x and y, bound by bytes: the second that reads x
+/// cost:  one pass over x and y, bound by bytes: the second pass over x
 template <class P, int G>
 struct group_norm_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
   using base = row_accesses<P, G, group_of<P, G>::value.columns>;
@@ -312,7 +314,8 @@ struct group_norm_gradient_kernel : row_accesses<P, G, group_of<P, G>::value.col
   }
 };
 
-/// Mean and 1 / deviation of the group of each column, of rows of all samples.
+/// The statistics of group norms for norm_parameter_source: mean and 1 / deviation of a column's
+/// group; rows are numbered over all samples.
 template <class P, int G>
 struct group_statistics {
   template <int Count>

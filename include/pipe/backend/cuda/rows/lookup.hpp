@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Rows of a table by their ids, and the table's gradient. The gradient adds the rows of each id in
-// ascending order of the rows, and no two threads add to the same element: rows are put in the
-// order of their ids (radix_sort_rows.hpp), that order is cut into chunks of equal length, a thread
-// adds up the runs of equal ids in its chunk, and what spans chunks is joined by a second kernel.
-// So the work of a block does not depend on how frequent an id is, and the order of additions
-// follows from the shapes and the ids alone.
+// The lookup of rows of a table by ids, and the gradient of the table. The gradient adds the rows
+// of each id in ascending order, and no two threads add to the same element: rows are sorted by id
+// (radix_sort_rows.hpp), the sorted rows are cut into chunks of equal length, a thread adds the
+// sequences of equal ids in its chunk, and a second kernel joins sequences that span chunks. So the
+// work of a block does not depend on how frequent an id is, and the order of additions depends on
+// the shapes and the ids alone.
 #pragma once
 
 #include <type_traits>
@@ -43,7 +43,7 @@ struct lookup_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
   }
 };
 
-/// Constants that the kernels of a table's gradient have in common.
+/// Constants and functions that the kernels of a table's gradient share.
 template <class P, int G>
 struct lookup_gradient {
   using T = typename P::element;
@@ -54,8 +54,8 @@ struct lookup_gradient {
   using order = radix_sort_rows<rows, bound>;
   static constexpr int order_kernels = 2 * order::passes;
 
-  /// Rows of a chunk: a run of all rows is then joined from 16 times as many parts at most, by 8
-  /// warps.
+  /// The rows of a chunk of n rows: at most 16 times as many chunks as a chunk has rows, so that a
+  /// sequence of all rows is joined in time, by 8 warps.
   static constexpr int chunk_for(int n) {
     int length = 16;
     while (16l * length * length < n) length *= 2;
@@ -63,8 +63,9 @@ struct lookup_gradient {
   }
   static constexpr int chunk = chunk_for(rows), chunks = (rows + chunk - 1) / chunk;
 
-  /// A sum of part of a run: of the chunk's first run, if it began before (0), or of its last,
-  /// which goes on and began here (1).
+  /// The sum of a chunk's part of a sequence of equal ids that spans chunks. which = 0: the chunk's
+  /// first sequence, which began in an earlier chunk; 1: its last sequence, which began in this
+  /// chunk and continues.
   PIPE_HD static float* partial(arguments const& a, extent chunk_index, int which) {
     return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + order::bytes) +
            (2 * chunk_index + which) * columns;
@@ -87,7 +88,7 @@ struct lookup_gradient {
   }
 };
 
-/// Kernel Index of those that put the rows in order.
+/// Kernel Index of the sort of rows by id.
 template <class P, int G, int Index, class Of = lookup_gradient<P, G>>
 using order_rows_kernel =
     std::conditional_t<Index % 2 == 0,
@@ -96,7 +97,7 @@ using order_rows_kernel =
 
 /// Zeros for the gradients of ids that no row has, unless gradients are accumulated.
 ///
-/// shape: ordered ids (R) -> gradient (V, C), rows of absent ids
+/// shape: sorted ids (R) -> gradient (V, C), rows of absent ids
 /// work:  a block has 32 ids, each looked up by a binary search
 template <class P, int G>
 struct clear_absent_kernel {
@@ -118,7 +119,7 @@ struct clear_absent_kernel {
       int const id = first + thread;
       if (thread >= band) return;
       int const* const keys = common::order::keys(a.workspace);
-      int low = 0, high = common::rows;  // where the first key of at least id is
+      int low = 0, high = common::rows;  // the range with the first key >= id
       while (low < high) {
         int const middle = low + (high - low) / 2;
         if (keys[middle] < id)
@@ -140,11 +141,12 @@ struct clear_absent_kernel {
   }
 };
 
-/// The runs of equal ids in each chunk of the ordered rows, added up.
+/// The sums of the sequences of equal ids in each chunk of the sorted rows.
 ///
-/// shape: dy (R, C), ordered ids (R) and rows (R) -> gradient (V, C) for runs inside a chunk, two
-///        parts (chunks, 2, C) in the workspace for those that cross its ends
-/// work:  a thread has one access of columns of one chunk, rows ascending, `batch` loads in flight
+/// shape: dy (R, C), sorted ids (R) and rows (R) -> gradient (V, C) for sequences inside a chunk,
+///        parts (chunks, 2, C) in the workspace for sequences that span chunks
+/// work:  a thread has one access of columns of a chunk, rows ascending, with `batch` loads in
+///        flight
 /// cost:  reads R * C elements in the order of the ids, bound by bytes
 template <class P, int G>
 struct sum_chunks_kernel {
@@ -188,7 +190,7 @@ struct sum_chunks_kernel {
       }
       PIPE_UNROLL
       for (int k = 0; k < batch; ++k) {
-        if (next[k] != key) {  // what follows a key of `bound` has that key
+        if (next[k] != key) {  // all keys behind a key of `bound` are `bound`
           close(a, chunk, column, key, began_before, false, total);
           began_before = false;
           key = next[k];
@@ -210,11 +212,11 @@ struct sum_chunks_kernel {
   }
 };
 
-/// The gradients of ids whose run crosses chunks: sums of the parts.
+/// The gradients of ids whose sequence spans chunks: sums of the parts.
 ///
-/// shape: parts (chunks, 2, C) -> gradient (V, C), rows of those ids
-/// work:  a block has the run that begins in one chunk and some columns; each of its 8 warps adds a
-///        range of the parts, then one warp adds the warps' sums in order
+/// shape: parts (chunks, 2, C) -> gradient (V, C), rows of these ids
+/// work:  a block has the sequence that begins in a chunk, and some columns; each of 8 warps adds a
+///        range of the parts, then one warp adds the sums of the warps in order
 template <class P, int G>
 struct join_chunks_kernel {
   using common = lookup_gradient<P, G>;

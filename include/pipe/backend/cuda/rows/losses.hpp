@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Losses: each row's loss in double precision, and its gradient, which may take the place of the
-// row. The logits of a classifier are read once and stay in registers, as they are in memory; only
-// what does not fit is read again, from the L2 cache mostly.
+// Losses: each row's loss in double precision, and its gradient, which may overwrite the row. The
+// logits of a classifier are read once and stay in registers, in the format of memory; logits that
+// do not fit are read again, mostly from the L2 cache.
 #pragma once
 
 #include <pipe/backend/cuda/core/kernel_list.hpp>
@@ -11,15 +11,15 @@
 #include <pipe/graph/further_loss.hpp>
 #include <pipe/graph/layers.hpp>
 
-#ifdef __CUDACC__  // a user's formula for the host alone would do nothing here, and nvcc only warns
-                   // of that
+#ifdef __CUDACC__  // nvcc only warns of a user-defined formula that is for the host alone, and
+                   // calls nothing
 #pragma nv_diagnostic push
 #pragma nv_diag_error 20011, 20013, 20014, 20015
 #endif
 
 namespace pp::cuda {
 
-/// Rows of logits in memory, and where their gradients go, which may be the same.
+/// Rows of logits in memory, and the memory of their gradients, which may be the same.
 template <class T, int Columns>
 struct loss_memory {
   T const* logits;
@@ -36,8 +36,8 @@ struct loss_memory {
   }
 };
 
-/// Base of the kernels of this file: a team per row keeps `Bytes` bytes of each element. Rows from
-/// valid_samples on have loss 0 and gradient 0.
+/// Base of the kernels of this file: a team for each row keeps `Bytes` bytes of each element. Rows
+/// of samples from valid_samples on have loss 0 and gradient 0.
 template <class P, int G, int Bytes>
 struct loss_rows {
   using T = typename P::element;
@@ -50,28 +50,28 @@ struct loss_rows {
   static constexpr int logits = group_of<P, G>::value.in[0], labels = group_of<P, G>::value.in[1],
                        gradient = group_of<P, G>::value.out[0];
 
-  /// Whether it is a loss beside the first of the model: its gradients have a factor, and its rows
-  /// follow those of the losses before it.
+  /// Whether the loss is a further loss of the model: its gradients have a factor, and its rows
+  /// follow the rows of earlier losses.
   static constexpr bool is_further =
       detail::is_further_loss(group_of<P, G>::value.leaf, typename P::leaves{});
   PIPE_HD PIPE_INLINE static detail::further_loss const* further(arguments const& a) {
     constexpr int leaf = group_of<P, G>::value.leaf;
     return a.run->further.find(leaf);
   }
-  /// Whether it is a further loss in inference, which has no labels.
+  /// Whether the loss is a further loss in inference, which has no labels.
   PIPE_HD PIPE_INLINE static bool is_left_out([[maybe_unused]] arguments const& a) {
     if constexpr (is_further) return further(a) == nullptr;
     return false;
   }
 
   static constexpr bool is_weighted = group_of<P, G>::value.in[detail::op::loss_weights] >= 0;
-  /// What a row counts for.
+  /// The weight of a row.
   PIPE_HD PIPE_INLINE static float weight(arguments const& a, extent row) {
     constexpr int weights = group_of<P, G>::value.in[detail::op::loss_weights];
     if constexpr (is_weighted) return a.at<float const>(weights)[row];
     return 1;
   }
-  /// What every gradient of a row is multiplied by.
+  /// The factor of the gradient of a row.
   PIPE_HD PIPE_INLINE static float scale(arguments const& a, extent row) {
     float all = a.run->loss_scale * (a.scaling != nullptr ? *a.scaling : 1.0f);
     if constexpr (is_further) all *= float(further(a)->factor);
@@ -82,11 +82,11 @@ struct loss_rows {
     if constexpr (is_further) row += extent(further(a)->rows_before) * P::samples;
     a.loss[row] = loss;
   }
-  /// The same from the loss of a row that counts for one.
+  /// Writes a row's loss, times the row's weight.
   PIPE_HD PIPE_INLINE static void put_loss(arguments const& a, extent row, double loss) {
     put(a, row, is_weighted ? double(weight(a, row)) * loss : loss);
   }
-  /// f(further targets, as pointers to the first number of each)
+  /// Calls f with a pointer to the first number of each further target.
   template <class F>
   PIPE_HD PIPE_INLINE static auto with_targets(arguments const& a, F f) {
     constexpr int first = group_of<P, G>::value.in[detail::op::first_target];
@@ -101,7 +101,7 @@ struct loss_rows {
     else
       return f();
   }
-  /// Rows of absent samples are no part of a loss.
+  /// Whether a row is of a present sample; other rows are no part of a loss.
   PIPE_HD PIPE_INLINE static bool counts(arguments const& a, extent row) {
     return row < extent(a.valid_samples) * rows_per_sample;
   }
@@ -109,8 +109,8 @@ struct loss_rows {
   PIPE_HD PIPE_INLINE static memory in_memory(arguments const& a) {
     return memory{a.at<T const>(logits), a.at<T>(gradient)};
   }
-  /// team::reduce of Count numbers. room(shared): memory for it, which only a team of more than a
-  /// warp needs.
+  /// team::reduce of Count numbers. room(shared): its shared memory, which only a team of more than
+  /// a warp needs.
   template <int Count, class Block, class Access, class Op, class Room>
   PIPE_HD PIPE_INLINE static void reduce(Block& block, Access access, Op op,
                                          [[maybe_unused]] Room room) {
@@ -119,7 +119,7 @@ struct loss_rows {
     else
       team::template reduce<Count>(block, access, op);
   }
-  /// A row that is no part of the loss: 0, and gradient 0.
+  /// Writes loss 0 and gradient 0, for a row that is no part of the loss.
   template <class Logits>
   PIPE_HD PIPE_INLINE static void skip(arguments const& a, Logits const& x, extent row,
                                        int thread) {
@@ -132,8 +132,8 @@ struct loss_rows {
   }
 };
 
-/// The compiler no longer knows what is in x. Else it would keep what it made of x the first time:
-/// floats, twice as large.
+/// Hides the contents of x from the compiler, which would otherwise keep the results of the first
+/// conversion of x: floats, twice as large.
 template <class X>
 PIPE_HD PIPE_INLINE void forget([[maybe_unused]] X& x) {
 #ifdef __CUDA_ARCH__
@@ -146,8 +146,8 @@ PIPE_HD PIPE_INLINE void forget([[maybe_unused]] X& x) {
 #endif
 }
 
-/// What the layer type says of a cross entropy, where the group asks it: weights of classes, or a
-/// formula of the row's log-probability.
+/// The terms of a cross entropy that come from the layer type, if the group has such terms: weights
+/// of classes, or a formula of the row's log-probability.
 template <class P, int G,
           detail::row_term Term = group_of<P, G>::value.attributes.cross_entropy().term>
 struct cross_entropy_terms {
@@ -175,10 +175,10 @@ struct cross_entropy_terms<P, G, detail::row_term::weighted_by_class> {
 ///
 /// shape:  logits (R, V), labels (R) -> losses (R) in fp64, gradient (R, V), which may be the
 ///         logits
-/// work:   a team per row keeps its logits as they are in memory
-/// law:    the largest element and the sum of exponentials are found in one pass: the sum is scaled
-///         down when a larger element turns up
-/// cost:   two exponentials per logit; one pass over memory where a row fits into registers
+/// work:   a team for each row keeps the row's logits in the format of memory
+/// law:    the largest element and the sum of exponentials are computed in one pass: the sum is
+///         scaled down when a larger element is read
+/// cost:   two exponentials per logit; one pass over memory if a row fits into registers
 /// source: Szegedy et al., 2016, section 7 (label smoothing); Milakov and Gimelshein, 2018 (one
 ///         pass)
 template <class P, int G>
@@ -195,17 +195,18 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
 
   struct state {
     piece x[team::slots];
-    int label;       // -1: the row does not count, or is none
+    int label;       // -1: the row is no part of the loss, or does not exist
     float at_label;  // in the thread that has the label
     float top, least_top;
-    float sum[2];  // of exponentials; of elements times what their classes weigh, or for a formula
-                   // the element at the label
+    float sum[2];  // of exponentials; of elements times the weights of their classes, or, for a
+                   // formula, the element at the label
   };
   struct shared {
     float tops[1][team::warps], sums[kept_sums][team::warps];
   };
 
-  /// f(column, elements) for the thread's pieces of its row: those that it keeps have been read.
+  /// Calls f(column, elements) for the thread's pieces of its row. Pieces that the thread keeps
+  /// have been read.
   template <class Logits, class F>
   PIPE_HD PIPE_INLINE static void for_logits(Logits const& x, extent row, int thread, state& mine,
                                              F f) {
@@ -224,7 +225,7 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
     if (base::is_left_out(a)) return;
     run_rows(block, a, base::in_memory(a), block.position() * team::teams, rows);
   }
-  /// Rows [first, end) of logits x, at most one for each team of the block.
+  /// Computes rows [first, end) of logits x, at most one for each team of the block.
   template <class Block, class Logits>
   PIPE_HD PIPE_INLINE static void run_rows(Block& block, arguments const& a, Logits const& x,
                                            extent first, extent end) {
@@ -243,7 +244,7 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
         float top = mine.top;
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) top = larger{}(v[i], top);
-        mine.sum[0] *= math::exp(mine.top - top);  // once per piece, which is less than a branch
+        mine.sum[0] *= math::exp(mine.top - top);  // once per piece: cheaper than a branch
         mine.top = top;
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) {
@@ -280,7 +281,7 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
   PIPE_HD static double loss_of([[maybe_unused]] arguments const& a, [[maybe_unused]] extent row,
                                 state const& mine) {
     double const whole =
-        libm::log(double(mine.sum[0])) + double(mine.top);  // the logarithm of the sum of exp(x)
+        libm::log(double(mine.sum[0])) + double(mine.top);  // log of the sum of exp(x)
     if constexpr (terms::is_formula) {
       float const l = float(double(mine.at_label) - whole);
       return base::with_targets(a, [&](auto const*... more) {
@@ -300,8 +301,8 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
       return loss;
     }
   }
-  /// What the gradient of the logarithm of the sum of exp(x) is multiplied by, and that of the
-  /// element at the label.
+  /// The factors of two gradients: of the logarithm of the sum of exp(x), and of the element at the
+  /// label.
   struct factors {
     float whole, label;
   };
@@ -342,13 +343,14 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
       for (int i = 0; i < each; ++i) v[i] = slope(v[i], column + i);
       x.template take<each>(row, column, v);
     });
-    // The thread that has the label writes its element once more: no other has to look for it.
+    // The thread that has the label writes the label's element once more, so that other threads
+    // need not test for it.
     if (has_label(thread, mine))
       x.take_one(row, mine.label, slope(mine.at_label, mine.label) - by.label);
   }
 };
 
-/// (x - target)^2
+/// The formula (x - target)^2.
 struct squared_difference {
   PIPE_HD PIPE_INLINE static double value(float x, float target) {
     double const d = double(x - target);
@@ -357,10 +359,10 @@ struct squared_difference {
   PIPE_HD PIPE_INLINE static float slope(float x, float target) { return 2.0f * (x - target); }
 };
 
-/// A row's sum of a formula of x and the target, which is float, with its gradient.
+/// A row's sum of a formula of x and the target, which is float, and its gradient.
 ///
-/// shape: x (R, C), target (R, C) and further ones -> losses (R) in fp64, gradient (R, C)
-/// work:  a team per row, whose double sums are added by butterflies
+/// shape: x (R, C), target (R, C) and further targets (R, C) -> losses (R) in fp64, gradient (R, C)
+/// work:  a team for each row; sums of threads are doubles, added by butterflies
 /// cost:  one pass, bound by bytes
 template <class P, int G, class Formula>
 struct element_loss_kernel : loss_rows<P, G, int(sizeof(float))> {
@@ -380,7 +382,7 @@ struct element_loss_kernel : loss_rows<P, G, int(sizeof(float))> {
     if (base::is_left_out(a)) return;
     run_rows(block, a, base::in_memory(a), block.position() * team::teams, rows);
   }
-  /// Rows [first, end) of `logits`, at most one for each team of the block.
+  /// Computes rows [first, end) of `logits`, at most one for each team of the block.
   template <class Block, class Logits>
   PIPE_HD PIPE_INLINE static void run_rows(Block& block, arguments const& a, Logits const& logits,
                                            extent first, extent end) {

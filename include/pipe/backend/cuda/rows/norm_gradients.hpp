@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// All gradients of a norm in one pass: that of its input, row by row, and those of its scale and
-// shift, which are sums over all rows. A block has a chunk of rows and goes through them with its
-// teams, whose threads keep the sums of their columns in registers; the last blocks add the chunks.
-// Alone, the sums are made by the same code, so that it changes no bit whether a schedule runs them
-// together with the gradient of the input.
+// All gradients of a norm in one pass: the gradient of its input, row by row, and the gradients of
+// its scale and shift, which are sums over all rows. The teams of a block go through a chunk of
+// rows, and threads keep the sums of their columns in registers; the last blocks add the chunks.
+// The sums alone are computed by the same code, so bits do not depend on whether a schedule runs
+// them together with the gradient of the input.
 #pragma once
 
 #include <type_traits>
@@ -15,8 +15,9 @@
 
 namespace pp::cuda {
 
-/// The sums of columns that blocks hand on in two rounds: the last block of `per_group` neighbours
-/// adds what these leave, and the last of those adds the rest, each in order.
+/// The addition of the parts of blocks in two rounds: the last block of a group of `per_group`
+/// neighbours adds the parts of the group, and the last of these blocks adds the sums of groups,
+/// both in order.
 ///
 /// shape: parts (parts, Columns) in the workspace -> sums (Columns)
 /// law:   the order of the sum depends on the shape alone
@@ -30,25 +31,25 @@ struct sum_tree {
   }
 };
 
-/// The division of R rows among blocks: chunks of `turns` rows for each team.
+/// The division of R rows among blocks: chunks with `trips` rows for each team.
 ///
-/// law: depends on the shape alone, never on the GPU: so does the order of every sum
+/// law: depends on the shape alone, not on the GPU, and so does the order of every sum
 struct row_chunks {
-  extent turns, rows, count;
+  extent trips, rows, count;
   static constexpr row_chunks of(extent rows, int teams) {
-    // All blocks at once, where two share each of 132 multiprocessors; rows for a team.
-    constexpr extent most = 264, least_turns = 4;
+    // All blocks run at once, if two share each of 132 multiprocessors; the least rows of a team.
+    constexpr extent most = 264, least_trips = 4;
     row_chunks c{(rows + most * teams - 1) / (most * teams), 0, 0};
-    if (c.turns < least_turns) c.turns = least_turns;
-    c.rows = c.turns * teams;
+    if (c.trips < least_trips) c.trips = least_trips;
+    c.rows = c.trips * teams;
     c.count = (rows + c.rows - 1) / c.rows;
     return c;
   }
 };
 
-/// The state of a thread for the gradient of a norm's input, of group G of P; empty for G = -1.
+/// The state of a thread for the gradient of a norm's input, by group G of P; empty for G = -1.
 ///
-/// z: second operands of the steps behind the norm, on their way before the row's reduction
+/// z: second operands of the epilogue, whose loads are issued before the row's reduction
 template <class P, int G>
 struct norm_input_gradient {
   using kernel = norm_gradient_kernel<P, G>;
@@ -62,16 +63,17 @@ struct norm_input_gradient<P, -1> {
   struct state {};
 };
 
-/// dgamma += sum over rows of dy * xhat, dbeta += sum of dy, by group Sums of P; and, by group
-/// Input, dx as norm_gradient_kernel makes it, or nothing if Input is -1.
+/// By group Sums of P: dgamma (+)= sum over rows of dy * xhat, dbeta (+)= sum of dy. By group
+/// Input, unless Input is -1: dx, as by norm_gradient_kernel.
 ///
 /// shape: dy, x (R, C), statistics (R, 2) -> dgamma, dbeta (C), either of which may be absent;
-///        parts (chunks, sums, C) in the workspace
+///        parts (chunks + groups, sums, C) in the workspace
 /// law:   a thread adds the rows of its team in order, then teams are added in order, then chunks
-///        as sum_tree says; accumulate adds the finished sum once
+///        by sum_tree; accumulate adds the finished sum once
 /// work:  a block has a chunk of rows, a team a row at a time
-/// needs: a team keeps a row in registers, see divide_norm_row(); wider ones are column_sums
-/// cost:  every row is read once, which bounds the speed
+/// needs: a team keeps a row in registers, see divide_norm_row(); wider rows are summed by
+///        column_sums_kernel
+/// cost:  every row is read once, bound by bytes
 template <class P, int Sums, int Input>
 struct norm_rows {
   using T = typename P::element;
@@ -83,8 +85,8 @@ struct norm_rows {
   static constexpr bool makes_input = Input >= 0;
   using team = row_team<T, columns, 2 * int(sizeof(float)), 256>;
   static constexpr int threads = team::threads, each = team::each, slots = team::slots;
-  /// Small blocks have registers for a row, its sums and the parts that the last block adds: as
-  /// many as two blocks leave each other.
+  /// In small blocks a thread may have the registers that two resident blocks allow: for a row, its
+  /// sums and the parts that the last block adds.
   static constexpr int resident = threads <= 256 ? 2 : 0;
   static constexpr row_chunks chunks = row_chunks::of(rows, team::teams);
   static constexpr sum_tree tree = sum_tree::of(chunks.count);
@@ -98,13 +100,13 @@ struct norm_rows {
     float total[sums][slots][each];
   };
   struct shared {
-    float rooms[2][2][makes_input ? team::warps : 1];  // of reductions, by turns
+    float rooms[2][2][makes_input ? team::warps : 1];  // of reductions, used in trip
     alignas(16) float total[team::teams > 1 ? team::teams : 1][team::teams > 1 ? width : 4];
     bool is_last;
   };
 
-  /// s: the operands of group Sums; g: of group Input.
-  /// The launch is one loop over rows, with the sums in registers all the time.
+  /// The body: one loop over rows, with the sums in registers. s: the operands of group Sums; g: of
+  /// group Input.
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& s, arguments const& g) {
     block.part([&](int, state& mine) {
@@ -119,12 +121,12 @@ struct norm_rows {
     });
     extent const begin = block.position() * chunks.rows,
                  end = begin + chunks.rows < rows ? begin + chunks.rows : extent(rows);
-    int turn = 0;
-    for (extent first = begin; first < end; first += team::teams, ++turn) {
-      // Two rooms, used in turn: a warp may begin the next reduction while others read the last
-      // one.
+    int trip = 0;
+    for (extent first = begin; first < end; first += team::teams, ++trip) {
+      // Two rooms, used in trip: a warp may begin the next reduction while others read the results
+      // of the last one.
       if constexpr (makes_input)
-        both(block, g, first, turn % 2);
+        both(block, g, first, trip % 2);
       else
         block.part([&](int thread, state& mine) {
           extent const row = first + thread / team::size;
@@ -144,7 +146,7 @@ struct norm_rows {
   }
 
  private:
-  /// xhat of a piece of x, with the statistics of its row.
+  /// xhat of a piece of x, from the statistics of its row.
   PIPE_HD PIPE_INLINE static void normalise(arguments const& s, extent row, float const (&x)[each],
                                             float (&xhat)[each]) {
     float statistics[2];
@@ -152,7 +154,7 @@ struct norm_rows {
     PIPE_UNROLL
     for (int i = 0; i < each; ++i) xhat[i] = (x[i] - statistics[0]) * statistics[1];
   }
-  /// A piece of a row into the thread's sums.
+  /// Adds a piece of a row to the thread's sums.
   PIPE_HD PIPE_INLINE static void add(state& mine, int slot, float const (&dy)[each],
                                       float const (&xhat)[each]) {
     PIPE_UNROLL
@@ -163,7 +165,7 @@ struct norm_rows {
     }
   }
 
-  /// A row for each team: into the sums, and its dx.
+  /// For a row of each team: adds it to the sums, and computes dx.
   template <class Block>
   PIPE_HD PIPE_INLINE static void both(Block& block, arguments const& g, extent first, int room) {
     using kernel = typename input::kernel;
@@ -199,12 +201,13 @@ struct norm_rows {
     });
   }
 
-  /// Part number `part` of the workspace: those of blocks first, then those of groups of blocks.
+  /// Part number `part` in the workspace: first the parts of blocks, then the sums of groups of
+  /// blocks.
   PIPE_HD PIPE_INLINE static float* part_at(arguments const& s, extent part) {
     return static_cast<float*>(s.workspace) + part * width;
   }
-  /// The sums of the block's teams, to its part of the workspace or to where they belong; then
-  /// those of other blocks, if it is the last.
+  /// Adds the sums of the block's teams and writes them to the block's part of the workspace, or,
+  /// with one chunk, to the results. The last blocks then add the parts.
   template <class Block>
   PIPE_HD PIPE_INLINE static void leave_part(Block& block, arguments const& s) {
     auto const take = [&](int k, int column, float(&v)[each]) {
@@ -213,7 +216,7 @@ struct norm_rows {
       else
         keep(s, k, column, v);
     };
-    // A single team's sums are complete in its threads.
+    // With a single team, the sums of its threads are complete.
     if constexpr (team::teams == 1) {
       block.part([&](int thread, state& mine) {
         for_totals(thread,
@@ -247,11 +250,12 @@ struct norm_rows {
         }
       });
     }
-    // The last block of a group adds its parts, and the last of all groups adds those of groups.
+    // The last block of a group adds the group's parts, and the last of these blocks adds the sums
+    // of groups.
     if constexpr (chunks.count > 1) {
       extent const group = block.position() / tree.per_group;
 #ifdef __CUDA_ARCH__
-#pragma unroll 1  // one copy of what few blocks run
+#pragma unroll 1  // one copy of code that few blocks run
 #endif
       for (int round = 0; round < 2; ++round) {
         extent const begin = round == 0 ? group * tree.per_group : extent(tree.parts),
@@ -270,8 +274,8 @@ struct norm_rows {
       }
     }
   }
-  /// In shared memory the accesses of neighbours are neighbours: first quads of all pieces come
-  /// before their second quads.
+  /// The layout of sums in shared memory: the first quads of all pieces, then their second quads,
+  /// so that neighbouring threads access neighbouring quads.
   static constexpr int in_quad = each < 4 ? each : 4;
   PIPE_HD PIPE_INLINE static int place(int at, int quad) {
     return (quad * (width / each) + at / each) * in_quad;
@@ -281,7 +285,7 @@ struct norm_rows {
     PIPE_UNROLL
     for (int quad = 0; quad < each / in_quad; ++quad) f(quad);
   }
-  /// f(sum, slot, column) for each of the thread's pieces of each sum.
+  /// Calls f(sum, slot, column) for each of the thread's pieces of each sum.
   template <class F>
   PIPE_HD PIPE_INLINE static void for_totals(int thread, F f) {
     team::for_kept(thread, [&](int slot, int column) {
@@ -289,7 +293,7 @@ struct norm_rows {
       for (int k = 0; k < sums; ++k) f(k, slot, column);
     });
   }
-  /// The next Count parts, which are on their way at once.
+  /// Adds the next Count parts, whose loads are in flight at once.
   template <int Count>
   PIPE_HD PIPE_INLINE static void add_next(arguments const& s, extent& part, int at,
                                            float (&v)[each]) {
@@ -303,7 +307,7 @@ struct norm_rows {
     }
     part += Count;
   }
-  /// f(place, sum) of parts [begin, end), added in order; several are on their way at once.
+  /// Adds parts [begin, end) in order, and calls f(place, sum).
   template <class Block, class F>
   PIPE_HD PIPE_INLINE static void add_parts(Block& block, arguments const& s, extent begin,
                                             extent end, F f) {
@@ -321,19 +325,19 @@ struct norm_rows {
       }
     });
   }
-  /// A finished piece of sum k: stored, or added to that of earlier micro-batches.
+  /// Stores a finished piece of sum k, or adds it to the sum of earlier micro-batches.
   ///
-  /// needs: of one block only, the last that adds
+  /// needs: called by one block only, the last one
   PIPE_HD PIPE_INLINE static void keep(arguments const& s, int k, int column, float (&v)[each]) {
     add_to_sum(s.accumulate, s.at<float>(k == 0 && gamma >= 0 ? gamma : beta) + column, v);
   }
 };
 
-/// The sums alone: of a schedule that runs them apart from the gradient of the input, or of a norm
-/// whose input needs none.
+/// The sums alone, for a schedule that runs them apart from the gradient of the input, or for a
+/// norm whose input needs no gradient.
 ///
 /// shape: dy, x (R, C), statistics (R, 2) -> dgamma, dbeta (C)
-/// law:   the bits that norm_gradients_kernel makes
+/// law:   the bits of norm_gradients_kernel
 /// work:  a block has a chunk of rows
 template <class P, int G>
 struct norm_sums_kernel : norm_rows<P, G, -1> {
@@ -347,7 +351,7 @@ struct norm_sums_kernel : norm_rows<P, G, -1> {
 
 /// The operands of both groups of a norm's gradients.
 ///
-/// units: the same launch's data but for slots, which follow the groups' descriptions
+/// units: both are the arguments of the joint launch, but with the slots of their group
 struct norm_arguments {
   arguments sums, input;
 };
@@ -368,7 +372,7 @@ struct norm_gradients_kernel : norm_rows<P, Sums, Input> {
   }
 };
 
-/// The kernel of the sums alone: wide rows, which no team keeps, are column_sums.
+/// The kernel of the sums alone: column_sums_kernel for wide rows, which no team keeps.
 template <class P, int G>
 constexpr auto lower_norm_sums() {
   if constexpr (divide_norm_row(group_of<P, G>::value.columns, int(sizeof(typename P::element)))
@@ -392,7 +396,8 @@ struct norm_gradients {
   static constexpr auto kernels() { return kernel_list<kernel>{}; }
   static constexpr long workspace_bytes = kernel::workspace_bytes;
 
-  /// The arguments of the kernel: `each` with the operands of both launches, one after the other.
+  /// The arguments of the kernel: `each`, with the operands of both launches, which are in `slot`
+  /// one after the other.
   static arguments pack(cuda::arguments const& each, void* const* slot) {
     arguments a{each, each};
     for (int i = 0; i < group_of<P, Sums>::value.slots; ++i) a.sums.slot[i] = *slot++;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A chain of pointwise ops on its own: reads an element, runs the chain, writes what others read.
+// A chain of pointwise ops as a kernel of its own: reads an element, runs the chain, writes the
+// stored ops.
 #pragma once
 
 #include <pipe/backend/cuda/core/accesses.hpp>
@@ -9,16 +10,16 @@
 
 namespace pp::cuda {
 
-/// The pointwise steps of group G, element by element.
+/// The pointwise ops of group G, element by element.
 ///
-/// shape: x (R, C), second operands (R, C), (C) or (T, C) -> every stored step (R, C)
+/// shape: x (R, C), second operands (R, C), (C) or (T, C) -> every stored op (R, C)
 /// work:  a thread has one access of a row
 /// cost:  one pass over operands and results, bound by bytes
 template <class P, int G>
 struct pointwise_kernel : row_accesses<P, G, chain<P, G, true>::width> {
   using T = typename P::element;
-  using steps = chain<P, G, true>;
-  using base = row_accesses<P, G, steps::width>;
+  using ops = chain<P, G, true>;
+  using base = row_accesses<P, G, ops::width>;
   using base::each;
 
   template <class Block>
@@ -26,8 +27,8 @@ struct pointwise_kernel : row_accesses<P, G, chain<P, G, true>::width> {
     constexpr detail::group g = group_of<P, G>::value;
     base::for_access(block, [&](extent row, int column) {
       float v[each];
-      load<each>(a.at<T const>(g.in[0]) + row * steps::width + column, v);
-      steps::template run<each>(a, row, column, v);
+      load<each>(a.at<T const>(g.in[0]) + row * ops::width + column, v);
+      ops::template run<each>(a, row, column, v);
     });
   }
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Pooling from the rows of a sample to one row, and its gradient. A thread has some columns of a
-// sample and walks along its rows, so that threads side by side access memory side by side, and a
-// mean adds up in the order of the rows.
+// sample and goes through its rows, so that neighbouring threads access neighbouring elements, and
+// a mean adds rows in order.
 #pragma once
 
 #include <pipe/backend/cuda/core/accesses.hpp>
@@ -12,8 +12,8 @@
 
 namespace pp::cuda {
 
-/// Base of both kernels: a thread has one access of columns of one sample, and walks along its
-/// rows.
+/// Base of both kernels: a thread has one access of columns of a sample, and goes through the
+/// sample's rows.
 template <class P, int G>
 struct pooled_columns : accesses<P::samples, group_of<P, G>::value.columns,
                                  access_width<typename P::element>(group_of<P, G>::value.columns)> {
@@ -22,7 +22,8 @@ struct pooled_columns : accesses<P::samples, group_of<P, G>::value.columns,
                        positions = group_of<P, G>::value.attributes.pool().rows;
   static constexpr detail::pool_kind which = group_of<P, G>::value.attributes.pool().which;
 
-  /// Which of a sample's rows are no padding.
+  /// The rows of a sample that a pool reads: ids, number of rows that are not padding, and the row
+  /// that is taken (-1 for a mean, or if all rows are padding).
   struct rows {
     int const* ids = nullptr;
     int count = 0, chosen = -1;
@@ -48,7 +49,8 @@ struct pooled_columns : accesses<P::samples, group_of<P, G>::value.columns,
   }
 };
 
-/// The first, the last or the mean of a sample's rows whose id is not -1; zeros if there is none.
+/// The first, the last or the mean of a sample's rows whose id is not -1; zeros if there is no such
+/// row.
 ///
 /// shape: x (B, S, C), ids (B, S) or none -> y (B, C)
 /// law:   a mean adds rows in ascending order
@@ -79,7 +81,8 @@ struct pool_kernel : pooled_columns<P, G> {
   }
 };
 
-/// dx = dy at the row that was taken, dy / count at all that were averaged, 0 elsewhere.
+/// dx = dy for the row that was taken, dy / count for all rows that were averaged, 0 for all
+/// others.
 ///
 /// shape: dy (B, C), ids (B, S) or none -> dx (B, S, C)
 template <class P, int G>

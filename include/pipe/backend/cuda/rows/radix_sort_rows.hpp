@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Rows in the order of their ids, rows of one id in their own order: what a deterministic
-// scatter-add is made of. A radix sort from the least digit, of at most 9 bits, in integers only,
-// so nothing depends on timing: for vocabularies below 2^18 two passes, each of two kernels. In a
-// pass a block takes 512 rows; the lanes of a warp whose rows have the same digit find each other
-// by one instruction, so a row's place among the rows of its warp is a count of bits; a table
-// [warps][digits] in shared memory gives its place in the tile, and the tiles' counts in global
-// memory its place among all. For 8k rows these four short kernels take 17 us on an H200. Comparing
-// all rows with each other takes one kernel, but its work grows with the square: 0.4 ms at 64k.
+// A stable sort of rows by their ids, the base of a deterministic scatter-add. It is a radix sort
+// from the least digit, with digits of at most 9 bits, in integers only, so nothing depends on
+// timing: two passes for vocabularies below 2^18, each of two kernels. In a pass a block takes
+// tiles of 512 rows or more. One instruction finds the lanes of a warp whose rows have the same
+// digit, so a row's place among the rows of its warp is a count of bits; a table [warps][digits] in
+// shared memory gives the row's place in the tile, and the counts of tiles in global memory its
+// place among all rows. For 8k rows the four kernels take 17 us on an H200. Comparing all rows with
+// each other takes one kernel, but its work grows with the square: 0.4 ms at 64k rows.
 #pragma once
 
 #include <pipe/backend/cuda/core/block.hpp>
@@ -15,10 +15,11 @@
 
 namespace pp::cuda {
 
-/// The lanes of a warp with equal x: into = one bit for each lane whose x is that of this one.
+/// The lanes of a warp with equal x: into = a mask with a bit for each lane whose x equals this
+/// lane's x.
 ///
 /// shape: one int per lane -> one mask of 32 bits per lane
-/// needs: all lanes of the warp call it
+/// needs: called by all lanes of the warp
 template <class Block, class Access, class Into>
 PIPE_HD PIPE_INLINE void match_lanes(Block& block, Access access, Into into) {
 #ifdef __CUDA_ARCH__
@@ -44,7 +45,7 @@ PIPE_HD PIPE_INLINE int count_bits(unsigned x) {
 #endif
 }
 
-/// n bytes, rounded up so that what follows is aligned for any access.
+/// n bytes, rounded up to a multiple of 64, so that the next array is aligned for any access.
 constexpr long aligned_bytes(long n) { return (n + 63) / 64 * 64; }
 
 /// The plan of a sort of `Rows` rows by ids in [0, Bound), or -1. A row of id -1 has the key Bound
@@ -73,22 +74,22 @@ struct radix_sort_rows {
   PIPE_HD static int* list(void* workspace, int i) {
     return reinterpret_cast<int*>(static_cast<char*>(workspace) + i * list_bytes);
   }
-  /// After pass `pass`: keys in ascending order of their lowest (pass + 1) digits, and the row that
-  /// each belongs to.
+  /// After pass `pass`: keys in ascending order of their lowest (pass + 1) digits, and the row of
+  /// each key.
   PIPE_HD static int* keys(void* workspace, int pass = passes - 1) {
     return list(workspace, pass % 2);
   }
   PIPE_HD static int* rows(void* workspace, int pass = passes - 1) {
     return list(workspace, 2 + pass % 2);
   }
-  /// [tiles][digits]
+  /// The number of rows with each digit: [tiles][digits].
   PIPE_HD static int* counts(void* workspace) {
     return reinterpret_cast<int*>(static_cast<char*>(workspace) + count_begin);
   }
 };
 
 /// The common first half of both kernels of a pass: a row for every thread, and the count of each
-/// digit in each warp. Slot: of the ids.
+/// digit in each warp. Slot: the slot of the ids.
 ///
 /// law: the rows of a digit in a warp are ranked by lane, so that the sort is stable
 template <class Order, int Rows, int Bound, int Slot, int Pass>
@@ -109,7 +110,7 @@ struct digit_tally {
     return count_bits(mine.peers & ((1u << thread % warp_size) - 1));
   }
 
-  /// A row for every thread, and how many rows of each warp have each digit.
+  /// Reads a row for every thread, and counts the rows of each warp with each digit.
   template <class Block>
   PIPE_HD PIPE_INLINE static void run(Block& block, arguments const& a, int round) {
     block.phase([&](int thread, state& mine) {
@@ -138,11 +139,11 @@ struct digit_tally {
   }
 };
 
-/// First kernel of a pass: how many rows of each tile have each digit.
+/// The first kernel of a pass: the number of rows with each digit in each tile.
 ///
 /// shape: keys (Rows) -> counts (tiles, digits)
-/// work:  a block has a tile, in rounds of one row per thread; thread d adds the warps' counts of
-///        digit d
+/// work:  a block has a tile, in rounds of one row per thread; thread d adds the counts of digit d
+///        of all warps
 template <int Rows, int Bound, int Slot, int Pass>
 struct count_digits_kernel {
   using order = radix_sort_rows<Rows, Bound>;
@@ -170,14 +171,14 @@ struct count_digits_kernel {
   }
 };
 
-/// Second kernel of a pass: every row of a tile to its place.
+/// The second kernel of a pass: writes every row of a tile to its place.
 ///
-/// shape: keys (Rows), rows (Rows), counts (tiles, digits) -> keys (Rows), rows (Rows), ordered by
+/// shape: keys (Rows), rows (Rows), counts (tiles, digits) -> keys (Rows), rows (Rows), sorted by
 ///        this digit
 /// law:   stable: a row's place is the number of rows with smaller digits, of rows of its digit in
 ///        earlier tiles, rounds and warps, and of earlier lanes
-/// work:  thread d adds digit d's counts over all tiles; a scan over the digits gives each its
-///        first place
+/// work:  thread d adds the counts of digit d over all tiles; a scan over digits gives the first
+///        place of each digit
 template <int Rows, int Bound, int Slot, int Pass>
 struct place_rows_kernel {
   using order = radix_sort_rows<Rows, Bound>;
@@ -189,8 +190,8 @@ struct place_rows_kernel {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    // Thread d: where the tile's first row of digit d goes: behind all smaller digits, and behind
-    // the same one in earlier tiles.
+    // Thread d computes the place of the tile's first row with digit d: behind all rows with
+    // smaller digits, and behind rows with digit d in earlier tiles.
     block.phase([&](int thread, state& mine) {
       if (thread >= digits) return;
       int const* const count = order::counts(a.workspace) + thread;
@@ -223,7 +224,7 @@ struct place_rows_kernel {
     });
     for (int round = 0; round < order::rounds; ++round) {
       tally::run(block, a, round);
-      block.phase([&](int thread, state& mine) {  // from how many to where the first goes
+      block.phase([&](int thread, state& mine) {  // counts become first places
         if (thread >= digits) return;
         int here[order::warps];
         int* const count = block.shared().count + thread;

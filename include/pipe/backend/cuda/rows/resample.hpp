@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Resampling of images and its gradient: pools, upsampling and padding. A thread has some channels
-// of one cell, of y or of dx. In the gradient it adds up the results that read its cell, so that no
-// two threads write to one place, and finds the largest cell of each of their windows again.
+// of one cell, of y or of dx. In the gradient a thread adds the gradients of the results that read
+// its cell, so that no two threads write to one place; for a maximum it searches the windows of
+// these results for their largest cells again.
 #pragma once
 
 #include <pipe/backend/cuda/core/accesses.hpp>
@@ -18,8 +19,8 @@ struct resample_of {
   static constexpr detail::resample_attributes value = group_of<P, G>::value.attributes.resample();
 };
 
-/// Some channels of a cell on their way to the largest: NaN is larger than all, and the first of
-/// equal ones stays.
+/// A running maximum of cells, for some channels: NaN is larger than all numbers, and of equal
+/// cells the first is kept.
 template <int Each>
 struct largest_cell {
   float value[Each];
@@ -35,7 +36,7 @@ struct largest_cell {
   }
 };
 
-/// f(number, row, column, weight) for the cells of a result, row by row.
+/// Calls f(number, row, column, weight) for the cells that a result reads, row by row.
 template <class F>
 PIPE_HD PIPE_INLINE void for_cells(detail::axis_cells const& rows,
                                    detail::axis_cells const& columns, F f) {
@@ -45,7 +46,7 @@ PIPE_HD PIPE_INLINE void for_cells(detail::axis_cells const& rows,
         rows.template weight<float>(u) * columns.template weight<float>(v));
 }
 
-/// The cells of an image from those of another.
+/// The cells of an image from the cells of another.
 ///
 /// shape: x (B, H, W, C) -> y (B, H', W', C)
 /// law:   a sum adds its cells in row-major order
@@ -91,8 +92,8 @@ struct resample_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
 
 /// The gradient of a resampling.
 ///
-/// shape: dy (B, H', W', C), of a maximum x (B, H, W, C) -> dx (B, H, W, C)
-/// law:   adds the results that read a cell in row-major order
+/// shape: dy (B, H', W', C), for a maximum also x (B, H, W, C) -> dx (B, H, W, C)
+/// law:   a cell adds the gradients of the results that read it in row-major order
 template <class P, int G>
 struct resample_gradient_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
   using base = row_accesses<P, G, group_of<P, G>::value.columns>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Local response norm along rows, and its gradient. A thread has some columns of a row and reads
-// their windows from L1.
+// the windows of these columns from L1.
 #pragma once
 
 #include <pipe/backend/cuda/core/accesses.hpp>
@@ -11,7 +11,7 @@
 
 namespace pp::cuda {
 
-/// Base of both kernels.
+/// Base of both kernels: constants of group G, and the divisor.
 template <class P, int G>
 struct response_rows : row_accesses<P, G, group_of<P, G>::value.columns> {
   using T = typename P::element;
@@ -21,7 +21,7 @@ struct response_rows : row_accesses<P, G, group_of<P, G>::value.columns> {
                              float(group_of<P, G>::value.attributes.response().scale) / float(size),
                          power = float(group_of<P, G>::value.attributes.response().power),
                          offset = float(group_of<P, G>::value.attributes.response().offset);
-  /// Columns of a window before and after its own.
+  /// The number of a window's columns before and after the column itself.
   static constexpr int before = size / 2, after = (size - 1) / 2;
 
   /// d = offset + scale * the sum of x^2 over the window of a column.
@@ -37,12 +37,12 @@ struct response_rows : row_accesses<P, G, group_of<P, G>::value.columns> {
   PIPE_HD PIPE_INLINE static float factor(float d) { return math::exp(-power * math::log(d)); }
 };
 
-/// y = x d^-power, d of response_rows.
+/// y = x d^-power, with d as response_rows::divisor.
 ///
 /// shape:  x (rows, C) -> y (rows, C)
 /// law:    a window adds its columns in ascending order
 /// work:   a thread has one access of a row
-/// cost:   size reads from L1 for each column
+/// cost:   `size` reads from L1 for each column
 /// source: Krizhevsky et al., ImageNet Classification with Deep CNNs, 2012, section 3.3
 template <class P, int G>
 struct response_norm_kernel : response_rows<P, G> {
@@ -65,7 +65,7 @@ struct response_norm_kernel : response_rows<P, G> {
 };
 
 /// dx[i] = dy[i] d[i]^-power - 2 scale power x[i] * the sum of dy[j] x[j] d[j]^(-power - 1) over
-/// the j in whose windows i is.
+/// all j whose window has i.
 ///
 /// shape: dy, x (rows, C) -> dx (rows, C)
 /// cost:  size * (size + columns of an access) reads from L1 for each access

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The number of threads that share a row whose elements they keep in registers.
+// The number of threads that share a row and keep its elements in registers.
 #pragma once
 
 #include <pipe/backend/cuda/core/block.hpp>
 
 namespace pp::cuda {
 
-/// The division of a row among threads: accesses of `each` elements, `pieces` of them, for a team
-/// of `size` threads, each of which keeps `bytes` bytes of an element in registers.
+/// The division of a row among the threads of a team: `pieces` accesses of `each` elements, and
+/// `size` threads, each of which keeps `bytes` bytes of an element in registers.
 struct row_division {
   static constexpr int most_threads = 512, most_bytes = 128;
   int each, pieces, piece_bytes, size;
 
-  PIPE_HD constexpr int turns_of(int team) const { return (pieces + team - 1) / team; }
+  PIPE_HD constexpr int trips_of(int team) const { return (pieces + team - 1) / team; }
   /// Whether the threads of the team can keep a row.
-  constexpr bool keeps() const { return turns_of(size) * piece_bytes <= most_bytes; }
+  constexpr bool keeps() const { return trips_of(size) * piece_bytes <= most_bytes; }
 
-  /// element_bytes: of an element in memory, where an access has up to 16
+  /// element_bytes: of an element in memory; an access has up to 16 bytes
   static constexpr row_division of(int columns, int element_bytes, int bytes) {
     int each = 16 / element_bytes;
     while (columns % each != 0) each /= 2;
@@ -29,8 +29,8 @@ struct row_division {
   }
 };
 
-/// Of a row of a norm's gradients: g and xhat are kept. The rule of chains asks it by element size,
-/// before there is a kernel.
+/// The division of a row for a norm's gradients, where threads keep g and xhat. The rule of chains
+/// calls this function before there is a kernel.
 constexpr row_division divide_norm_row(int columns, int element_bytes) {
   return row_division::of(columns, element_bytes, 2 * int(sizeof(float)));
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Row teams, the threads of a block that share a row: each row has a team of threads, a power of
-// two of them, and each thread of the team has every n-th piece of the row, a piece being one
-// access; n is the size of the team. A narrow row has some lanes of a warp, so that a warp works on
-// several; a wider one has as many warps as it takes for its elements to fit into their registers.
-// Of rows that fit into no block's registers, what does not fit is read again, from the L2 cache
-// mostly. Blocks have at most 512 threads, so that a multiprocessor works on two rows at least:
-// while one waits for memory or at a barrier, the other computes.
+// Row teams: the threads of a block that share a row. A team has n threads, a power of two, and
+// each thread has every n-th piece of the row; a piece is one access. A narrow row has some lanes
+// of a warp, so that a warp works on several rows; a wider row has enough warps for its elements to
+// fit into their registers. If a row does not fit into the registers of any block, the pieces that
+// do not fit are read again, mostly from the L2 cache. Blocks have at most 512 threads, so that a
+// multiprocessor works on at least two rows: while one row waits for memory or at a barrier, the
+// other is computed.
 #pragma once
 
 #include <pipe/backend/cuda/core/vectors.hpp>
@@ -15,8 +15,8 @@
 
 namespace pp::cuda {
 
-/// Teams for rows of Columns elements of T, of each of which a thread keeps `Bytes` bytes in
-/// registers, in blocks of at least `Least` threads.
+/// Teams for rows of Columns elements of T, in blocks of at least `Least` threads. A thread keeps
+/// `Bytes` bytes of each of its elements in registers.
 ///
 /// shape: rows (R, Columns); `teams` rows per block, `size` threads per row, `each` elements per
 ///        access
@@ -26,20 +26,21 @@ struct row_team {
   static constexpr int each = division.each, pieces = division.pieces,
                        piece_bytes = division.piece_bytes, most_threads = division.most_threads,
                        most_bytes = division.most_bytes;
-  PIPE_HD static constexpr int turns_of(int team) { return (pieces + team - 1) / team; }
+  PIPE_HD static constexpr int trips_of(int team) { return (pieces + team - 1) / team; }
 
   /// Threads of a team.
   static constexpr int size = division.size;
-  /// Whether the threads of a team can keep a row; if not, a thread keeps its first `kept` pieces,
-  /// and has the others `spare` at a time.
+  /// Whether the threads of a team can keep a row. If not, a thread keeps its first `kept` pieces,
+  /// and has `spare` of the others at a time.
   static constexpr bool keeps = division.keeps();
-  static constexpr int slots = keeps ? turns_of(size) : (most_bytes - 16) / piece_bytes;
+  static constexpr int slots = keeps ? trips_of(size) : (most_bytes - 16) / piece_bytes;
   static constexpr int spare = keeps ? 0 : slots >= 4 ? 2 : 1, kept = slots - spare;
 
-  /// Of a block.
+  /// Threads, warps and teams of a block.
   static constexpr int threads = size > Least ? size : Least, warps = threads / warp_size;
   static constexpr int teams = threads / size;
-  /// Blocks of a kernel that keeps nothing besides: as many as have 64 registers for each thread.
+  /// Resident blocks of a kernel that keeps nothing else: as many as have 64 registers for each
+  /// thread.
   static constexpr int resident = threads < most_threads ? 0 : 2;
   static constexpr extent blocks(extent rows) { return (rows + teams - 1) / teams; }
 
@@ -48,43 +49,43 @@ struct row_team {
     return block.position() * teams + thread / size;
   }
 
-  /// f(slot, column) for each of the thread's pieces. read(slot, column) comes before it for those
-  /// that the thread does not keep, whose slots are `kept` and above: `spare` of them are on their
-  /// way before one is waited for.
+  /// Calls f(slot, column) for each of the thread's pieces. For pieces that the thread does not
+  /// keep, whose slots are `kept` and above, read(slot, column) is called first: for `spare`
+  /// pieces, so that their loads are in flight together.
   template <class Read, class F>
   PIPE_HD PIPE_INLINE static void for_pieces(int thread, Read read, F f) {
     for_kept(thread, f);
     if constexpr (!keeps)
-      for (int turn = kept; turn < turns_of(size); turn += spare) {
-        for_turns<spare>(thread, turn, kept, read);
-        for_turns<spare>(thread, turn, kept, f);
+      for (int trip = kept; trip < trips_of(size); trip += spare) {
+        for_trips<spare>(thread, trip, kept, read);
+        for_trips<spare>(thread, trip, kept, f);
       }
   }
-  /// The same where there is nothing to keep.
+  /// The same without reads.
   template <class F>
   PIPE_HD PIPE_INLINE static void for_pieces(int thread, F f) {
     for_pieces(thread, [](int, int) {}, f);
   }
-  /// f(slot, column) for each of those that it keeps.
+  /// Calls f(slot, column) for each piece that the thread keeps.
   template <class F>
   PIPE_HD PIPE_INLINE static void for_kept(int thread, F f) {
-    for_turns<kept>(thread, 0, 0, f);
+    for_trips<kept>(thread, 0, 0, f);
   }
 
-  /// A reduction over a team of each of Count numbers: access(state, i) = op over the team's, the
-  /// same in all its threads. Called between phases.
+  /// A reduction of each of Count numbers over a team: access(state, i) becomes op over the team's
+  /// numbers, in all its threads. Called between phases.
   ///
   /// shape: Count numbers per thread -> Count per thread, equal in a team
   /// law:   butterflies in each warp, then over the warps of the team: the order of operations
   ///        depends on Columns and T only
-  /// needs: `room`, in shared memory, serves no other reduction
+  /// needs: `room` is in shared memory, and no other reduction uses it
   template <class Block, class Access, class Op, class X, int Count>
   PIPE_HD PIPE_INLINE static void reduce(Block& block, Access access, Op op,
                                          X (&room)[Count][warps]) {
     using state = typename Block::state;
     fold<(size < warp_size ? size : warp_size), Count>(block, access, op);
     if constexpr (size > warp_size) {
-      constexpr int together = size / warp_size;  // warps, whose results each of them folds
+      constexpr int together = size / warp_size;  // warps, each of which folds the results of all
       block.phase([&](int thread, state& mine) {
         if (thread % warp_size != 0) return;
         PIPE_UNROLL
@@ -99,7 +100,7 @@ struct row_team {
     }
   }
 
-  /// The same over a team within a warp, which needs no room.
+  /// The same for a team within a warp, without room.
   template <int Count, class Block, class Access, class Op>
   PIPE_HD PIPE_INLINE static void reduce(Block& block, Access access, Op op) {
     static_assert(size <= warp_size);
@@ -107,13 +108,13 @@ struct row_team {
   }
 
  private:
-  /// Pieces `turn` and on of a thread, in slots from `slot` on.
+  /// Calls f for Count pieces of a thread, from piece `trip` on, in slots from `slot` on.
   template <int Count, class F>
-  PIPE_HD PIPE_INLINE static void for_turns(int thread, int turn, int slot, F f) {
+  PIPE_HD PIPE_INLINE static void for_trips(int thread, int trip, int slot, F f) {
     PIPE_UNROLL
     for (int i = 0; i < Count; ++i) {
-      int const column = ((turn + i) * size + thread % size) * each;
-      if ((turn + i + 1) * size <= pieces || column < Columns) f(slot + i, column);
+      int const column = ((trip + i) * size + thread % size) * each;
+      if ((trip + i + 1) * size <= pieces || column < Columns) f(slot + i, column);
     }
   }
 

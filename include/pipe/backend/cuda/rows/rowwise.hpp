@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Norms and softmax along rows, and their gradients, with a chain of pointwise steps before and
-// after. A row is read once, stays in registers while it is summed over, and is written once; only
-// what fits into no block's registers is read again.
+// Norms and softmax along rows, and their gradients, with a chain of pointwise ops before and
+// after. A row is read once, stays in registers while its elements are summed, and is written once;
+// only elements that do not fit into the registers of a block are read again.
 #pragma once
 
 #include <pipe/backend/cuda/core/chain.hpp>
@@ -14,10 +14,10 @@ namespace pp::cuda {
 /// Negative infinity: no number is less.
 PIPE_HD PIPE_INLINE float least() { return math::from_bits(0xff800000u); }
 
-/// Base of the kernels of this file: a team per row keeps `Kept` floats of each element.
+/// Base of the kernels of this file: a team for each row keeps `Kept` floats of each element.
 ///
-/// cost: every row is read once and written once, which bounds the speed; loads of a row are all on
-///       their way before the first is used
+/// cost: every row is read once and written once, which bounds the speed; all loads of a row are
+///       started before the first loaded number is used
 template <class P, int G, int Kept>
 struct row_kernel {
   using T = typename P::element;
@@ -39,8 +39,8 @@ struct row_kernel {
     load<each>(a.at<T const>(in<Index>) + row * columns + column, v);
   }
 
-  /// The pieces that the thread keeps of its row of the main operand, after the prologue: all loads
-  /// are on their way before one is waited for.
+  /// Reads the pieces that the thread keeps of its row of the main operand, and applies the
+  /// prologue: all loads are started before the thread waits for one of them.
   PIPE_HD PIPE_INLINE static void read_row(arguments const& a, extent row, int thread, pieces& x) {
     using before = chain<P, G, false>;
     team::for_kept(thread, [&](int slot, int column) { read<0>(a, row, column, x[slot]); });
@@ -50,7 +50,8 @@ struct row_kernel {
       });
   }
 
-  /// f(column, piece, whether it is kept) for the thread's pieces of its row after read_row.
+  /// Calls f(column, piece, whether the piece is kept) for the thread's pieces of its row, after
+  /// read_row.
   template <class F>
   PIPE_HD PIPE_INLINE static void for_row(arguments const& a, extent row, int thread, pieces& x,
                                           F f) {
@@ -69,8 +70,8 @@ struct row_kernel {
 ///
 /// shape:  x (R, C), gamma (C), beta (C) or none -> y (R, C), statistics (R, 2): mean and rstd in
 ///         fp32
-/// work:   a team per row; two reductions, the second over differences, so the variance cancels no
-///         digits
+/// work:   a team for each row; two reductions, the second over differences from the mean, so no
+///         digits of the variance cancel
 /// source: Ba et al., Layer Normalization, 2016; Zhang and Sennrich, 2019 (RMSNorm)
 template <class P, int G>
 struct norm_kernel : row_kernel<P, G, 1> {
@@ -145,7 +146,7 @@ struct norm_kernel : row_kernel<P, G, 1> {
 /// RMSNorm: without mean(g).
 ///
 /// shape: dy (R, C), x (R, C), gamma (C), statistics (R, 2) -> dx (R, C)
-/// work:  a team per row; one reduction of both means
+/// work:  a team for each row; one reduction of both means
 template <class P, int G>
 struct norm_gradient_kernel : row_kernel<P, G, 2> {
   using base = row_kernel<P, G, 2>;
@@ -161,13 +162,13 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
     float sums[2][team::warps];
   };
 
-  /// dy and x of a piece.
+  /// Reads dy and x of a piece.
   PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, int column, state& mine,
                                        int slot) {
     base::template read<0>(a, row, column, mine.g[slot]);
     base::template read<1>(a, row, column, mine.xhat[slot]);
   }
-  /// From dy and x to g and xhat.
+  /// Overwrites dy and x of a piece by g and xhat.
   PIPE_HD PIPE_INLINE static void scale(arguments const& a, extent row, int column, state& mine,
                                         int slot) {
     float gamma[each], statistics[2];
@@ -181,7 +182,7 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
     }
   }
 
-  /// A scaled piece, added to the sums.
+  /// Adds a piece, g and xhat, to the sums.
   PIPE_HD PIPE_INLINE static void add(state& mine, int slot) {
     PIPE_UNROLL
     for (int i = 0; i < each; ++i) {
@@ -189,7 +190,7 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
       mine.sum[1] += mine.g[slot][i] * mine.xhat[slot][i];
     }
   }
-  /// dx of a scaled piece, from the sums of its row.
+  /// Computes dx of a piece from g, xhat and the sums of the row.
   PIPE_HD PIPE_INLINE static void finish_piece(state const& mine, int slot, float (&dx)[each]) {
     float const mean_g = mine.sum[0] / float(columns), mean_gx = mine.sum[1] / float(columns);
     PIPE_UNROLL
@@ -232,7 +233,7 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
 /// y = e^(x - max) / (sum of e^(x - max) over the row). A NaN makes the row NaN.
 ///
 /// shape: x (R, C) -> y (R, C)
-/// work:  a team per row; two reductions: the largest element, then the sum
+/// work:  a team for each row; two reductions: the largest element, then the sum
 template <class P, int G>
 struct softmax_kernel : row_kernel<P, G, 1> {
   using base = row_kernel<P, G, 1>;
@@ -288,7 +289,7 @@ struct softmax_kernel : row_kernel<P, G, 1> {
 /// dx = y * (dy - sum of dy * y over the row)
 ///
 /// shape: dy (R, C), y (R, C) -> dx (R, C)
-/// work:  a team per row; one reduction
+/// work:  a team for each row; one reduction
 template <class P, int G>
 struct softmax_gradient_kernel : row_kernel<P, G, 2> {
   using base = row_kernel<P, G, 2>;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The draw of a token from each of some rows of logits. A probability is an integer here, the
-// nearest to exp((logit - largest logit) / temperature) times a power of two, and all that follows
-// is integers: sums do not depend on their order, and the kernel's token is that of its twin on the
-// CPU, bit for bit. Top-k and top-p are radix selections over the logits' bits, four at a time from
-// the highest; the token is found by dividing the row, 16 ways at a time. A block has a row, and
-// reads it 2 to 21 times, from the L2 cache mostly.
+// The draw of a token from each row of logits. A probability is an integer here, the nearest to
+// exp((logit - largest logit) / temperature) times a power of two, and all later numbers are
+// integers: sums do not depend on their order, and the kernel draws the same token as the host.
+// Top-k and top-p are radix selections over the logits' bits, four bits at a time from the highest;
+// the token is found by dividing the row into 16 parts again and again. A block has a row, and
+// reads the row 2 to 21 times, mostly from the L2 cache.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ struct larger_integer {
 
 /// exp(x) * 2^scale for x <= 0, rounded to the nearest integer.
 ///
-/// law:   the same bits on a CPU and a GPU: only operations that IEEE 754 defines, and none that a
-///        compiler may contract to others
-/// law:   within 1e-15 of exp, relatively, before it is rounded
+/// law:   the same bits on a CPU and a GPU: only operations that IEEE 754 defines, and no
+///        operations that a compiler may contract
+/// law:   a relative error below 1e-15 before the result is rounded
 /// needs: scale in [0, 52]; x is not NaN
 PIPE_HD PIPE_INLINE std::uint64_t integer_exp(double x, int scale) {
   if (!(x > -38)) return 0;  // below 2^-54
@@ -37,7 +37,7 @@ PIPE_HD PIPE_INLINE std::uint64_t integer_exp(double x, int scale) {
 #else
   auto const fma = [](double a, double b, double c) { return __builtin_fma(a, b, c); };
 #endif
-  // x = k ln 2 + r with the nearest integer k: to add `shift` rounds to an integer.
+  // x = k ln 2 + r with the nearest integer k: adding `shift` rounds to an integer.
   constexpr double shift = 6755399441055744.0;
   double const k = fma(x, 1.4426950408889634, shift) - shift;
   double r = fma(-k, 6.93147180369123816490e-01, x);
@@ -56,7 +56,7 @@ PIPE_HD PIPE_INLINE std::uint64_t integer_exp(double x, int scale) {
   p = fma(p, r, 0.5);
   p = fma(p, r, 1.0);
   p = fma(p, r, 1.0);
-  // A power of two that is no subnormal number: an exact product.
+  // The power of two is not subnormal: an exact product.
   auto const exponent = std::uint64_t(std::int64_t(k) + scale + 1023);
   return std::uint64_t(fma(p, __builtin_bit_cast(double, exponent << 52), 0.5));
 }
@@ -70,14 +70,14 @@ PIPE_HD PIPE_INLINE std::uint32_t ordered(float logit) {
 /// A token for each row of logits, by the law of sample(), with integers for probabilities.
 ///
 /// shape: logits (rows, columns) -> tokens (rows), in [0, columns); or -2 - i if logit i is the
-///        first that is NaN or +infinity, or -2 - columns if all are -infinity
+///        first logit that is NaN or +infinity, or -2 - columns if all are -infinity
 /// law:   row r is a function of (logits, temperature, top-k, top-p, seed + r, place)
-/// law:   of logits that are kept by top-k and top-p the largest, of equal ones the first
+/// law:   top-k and top-p keep the largest logits, and of equal logits the first
 /// needs: columns in [1, most_columns], settings in range
-/// work:  a block has a row. Where `lengths` are given, rows are those of texts: (rows, context,
-///        columns) logits, of which the last position's are read, lengths[r] - 1; the token goes to
-///        ids[r][lengths[r]], where there is room, and the length grows by it; a text of length 0
-///        has no draw, and the token -1
+/// work:  a block has a row. If `lengths` is given, a row is a text: of its (context, columns)
+///        logits the block reads the last position's, lengths[r] - 1; the token is also written to
+///        ids[r][lengths[r]], if lengths[r] < context, and the length grows by one; a text of
+///        length 0 has no draw, and its token is -1
 struct sample_rows_kernel {
   static constexpr int threads = 512, warps = threads / warp_size;
   static constexpr int digit_bits = 4, digits = 1 << digit_bits;
@@ -122,7 +122,7 @@ struct sample_rows_kernel {
  private:
   static constexpr std::uint32_t least_key = 0x007fffffu;  // of -infinity
 
-  /// The kept logits: all above a threshold, and those equal to it up to a column.
+  /// The kept logits: all above a threshold, and the logits equal to the threshold up to a column.
   struct kept_logits {
     std::uint32_t threshold = 0;
     int last = 0;
@@ -207,10 +207,10 @@ struct sample_rows_kernel {
     return high << 11 | low >> 53;
   }
 
-  /// shared().total[0 ... Count) = op over all columns of what add(column, state) puts together in
-  /// the state's sums, which begin as zeros.
+  /// shared().total[0 ... Count) = op over the sums of all threads; a thread's sums begin as zeros,
+  /// and add(column, state) adds a column to them.
   ///
-  /// needs: op is associative and commutative, so that nothing depends on its order
+  /// needs: op is associative and commutative: then no result depends on the order
   template <int Count, class Block, class Add, class Op>
   PIPE_HD PIPE_INLINE static void add_up(Block& block, int n, Add add, Op op) {
     block.part([&](int thread, state& mine) {
@@ -234,8 +234,8 @@ struct sample_rows_kernel {
     });
   }
 
-  /// The fewest of the kept logits, the largest first, whose weights add up to `need` or more; of
-  /// equal ones the first.
+  /// The smallest set of the kept logits, the largest first, whose weights add up to `need` or
+  /// more; of equal logits the first.
   ///
   /// needs: need in [1, sum of all kept weights]; equal logits have equal weights
   template <class Block, class Weight>
@@ -264,7 +264,7 @@ struct sample_rows_kernel {
       prefix = prefix << digit_bits | std::uint32_t(digit);
     } while (shift > 0 && here > need);
     std::uint32_t const threshold = prefix << shift;
-    // All kept ones that begin with this prefix, or the first of those that equal it.
+    // All kept logits that begin with this prefix, or the first of the logits that equal it.
     if (here <= need) {
       if (threshold > kept.threshold) kept = kept_logits{threshold, n - 1};
       return kept;
@@ -285,7 +285,7 @@ struct sample_rows_kernel {
     int begin = 0, end = n;
     std::uint64_t target = 0;
     bool is_first = true;
-    // A part for each warp, in order; then the same with the part that has the column.
+    // A part of the row for each warp, in order; then again, for the part that has the column.
     do {
       int const part = ((end - begin) / (warps * warp_size) + 1) * warp_size;
       block.part([&](int thread, state& mine) {

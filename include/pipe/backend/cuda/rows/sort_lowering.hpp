@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The gradient of a table whose rows are put in the order of their ids by a library's call: our own
-// kernels before it, which list the ids and the rows, and after it, which add up.
+// The gradient of a table, with the sort of rows by their ids as a call of a library: kernels
+// before the call list the ids and the rows, and kernels after the call add up the rows.
 //
-// law: the call leaves in the workspace what radix_sort_rows does, where it does: so no bit of the
-//      gradient depends on who sorts
+// law: the call writes the same lists as radix_sort_rows, at the same places of the workspace, so
+//      no bit of the gradient depends on the choice of a sort
 #pragma once
 
 #include <cstddef>
@@ -27,11 +27,12 @@ struct sort_call {
 
 /// Bytes of temporary memory that the plan has for a library's sort of pairs of 4-byte numbers:
 /// both lists once more, for passes that cannot work in place, a byte for each row (CUB: 1 KiB for
-/// each tile of thousands), and tables of digits. Where a library asks for more, our own kernels
-/// sort.
+/// each tile of thousands of rows), and tables of digits. If a library asks for more bytes, kernels
+/// of this library sort.
 constexpr long sort_bytes(int rows) { return 9l * rows + (16 << 10); }
 
-/// The lists that a call sorts: ids, those of -1 as the bound behind all others, and rows.
+/// Writes the lists that a call sorts: ids, where -1 becomes the bound, which follows all ids, and
+/// rows.
 ///
 /// shape: ids (R) -> keys (R), rows (R)
 /// cost:  12 bytes for each row
@@ -66,8 +67,8 @@ struct sort_lowering {
       kernel_list<clear_absent_kernel<P, G>, sum_chunks_kernel<P, G>, join_chunks_kernel<P, G>>;
   static constexpr int rows = common::rows, bits = order::bits;
   static constexpr long alignment = 256, temporary_bytes = sort_bytes(rows);
-  /// The call's memory is behind the lists; the sums of parts of runs, which come later, overwrite
-  /// it.
+  /// The call's memory follows the lists; the sums of parts of runs, which are written later,
+  /// overwrite this memory.
   static constexpr long call_bytes = order::bytes + alignment + temporary_bytes;
   static constexpr long workspace_bytes =
       call_bytes > common::workspace_bytes ? call_bytes : common::workspace_bytes;
@@ -85,12 +86,12 @@ struct sort_lowering {
   }
 };
 
-/// Whether group G of P is sorted by a library, if Sort is one: void, or an option's row_sort.
+/// Whether a library sorts the rows of group G of P. Sort: void, or an option's row_sort.
 template <class P, int G, class Sort>
 constexpr bool is_for_library_sort() {
   return !std::is_void_v<Sort> && group_of<P, G>::value.anchor == op_kind::lookup_gradient;
 }
-/// Bytes of workspace of group G for it; 0 if it is not.
+/// Bytes of workspace of group G for the sort of a library; 0 if no library sorts.
 template <class P, int G, class Sort>
 constexpr long sort_workspace_of() {
   if constexpr (is_for_library_sort<P, G, Sort>())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The bookkeeping of a rank on a device, beside the model's values: lists that launches over all
-// parameters go through, sums of squares, the outcome of a step. How many bytes that takes is a
+// The bytes of a rank's bookkeeping on a device, beside the model's values: lists that launches
+// over all parameters read, sums of squares, the outcome of a step. The number of bytes is a
 // constant, a part of the memory plan.
 #pragma once
 
@@ -19,43 +19,42 @@
 
 namespace pp::cuda {
 
-/// `count` items of type Item, as they are given out: aligned.
+/// Bytes for `count` items of type Item, rounded up to the alignment of allocations.
 template <class Item>
 constexpr long bytes_for(long count) {
   return detail::align_up(count * long(sizeof(Item)));
 }
 
-/// How many ranges there are for a parameter.
+/// The number of ranges of a parameter.
 template <class Place>
 constexpr long ranges_for(Place const& p) {
   bool const changes = p.is_committed() || (p.trained && !p.shared);
   return changes ? flat_ranges::count_of(p.elements()) : 0;
 }
 
-/// Of the lists of a chunk: ranges, where each parameter's begin, their sums; ranges of buffers,
-/// and their rules.
+/// Bytes of the lists of a chunk: ranges, the first range of each parameter, sums of ranges; ranges
+/// of buffers, and their rules.
 template <class Chunk>
 constexpr long chunk_bookkeeping_bytes(Chunk const& c) {
   long ranges = 0, buffers = 0, buffer_ranges = 0;
-  for (int i = 0; i < c.parameter_count; ++i) {
-    ranges += ranges_for(c.parameters[i]);
-    if (!c.parameters[i].is_committed()) continue;
+  for (auto const& p : c.parameters) {
+    ranges += ranges_for(p);
+    if (!p.is_committed()) continue;
     ++buffers;
-    buffer_ranges += ranges_for(c.parameters[i]);
+    buffer_ranges += ranges_for(p);
   }
-  return bytes_for<flat_range>(ranges) + bytes_for<extent>(c.parameter_count + 1) +
+  return bytes_for<flat_range>(ranges) + bytes_for<extent>(c.parameters.count + 1) +
          bytes_for<double>(ranges) + bytes_for<flat_range>(buffer_ranges) +
          bytes_for<buffer_rule>(buffers);
 }
-/// Of the lists of the tensors that are updated whole: themselves, their ranges, their sums,
-/// factors and tickets; of matrices whose averages are kept, tiles and their sums.
+/// Bytes of the lists of tensors that are updated whole: the tensors, their ranges, sums, factors
+/// and tickets; for factored matrices also tiles and sums of tiles.
 template <class Optimizer, class Chunk>
 constexpr long whole_update_bytes(Chunk const& c) {
   long bytes = 0;
-  if constexpr (two_pass_optimizer<Optimizer>) {
+  if constexpr (custom::two_pass_optimizer<Optimizer>) {
     long ranges = 0, tensors = 0, tiles = 0, sums = 0, means = 0;
-    for (int i = 0; i < c.update_count; ++i) {
-      auto const& u = c.updates[i];
+    for (auto const& u : c.updates) {
       if (!u.whole) continue;
       ++tensors;
       ranges += flat_ranges::count_of(u.shape.elements());
@@ -77,14 +76,13 @@ constexpr long whole_update_bytes(Chunk const& c) {
   }
   return bytes;
 }
-/// Of the lists of the matrices that a Newton-Schulz iteration updates: themselves, tiles of x and
-/// of s, sums, factors and tickets.
+/// Bytes of the lists of matrices that a Newton-Schulz iteration updates: the matrices, tiles of x
+/// and of s, sums, factors and tickets.
 template <class Optimizer, class Chunk>
 constexpr long spectral_update_bytes(Chunk const& c) {
   long matrices = 0, tiles = 0, squares = 0;
   if constexpr (detail::spectral_optimizer<Optimizer>)
-    for (int i = 0; i < c.update_count; ++i) {
-      auto const& u = c.updates[i];
+    for (auto const& u : c.updates) {
       if (!u.whole) continue;
       ++matrices;
       tiles += spectral_matrix::tiles_of(u.shape.rows, u.shape.columns);
@@ -95,18 +93,18 @@ constexpr long spectral_update_bytes(Chunk const& c) {
                              bytes_for<flat_range>(squares) + bytes_for<double>(tiles) +
                              bytes_for<float>(matrices) + bytes_for<unsigned>(matrices);
 }
-/// Numbers of workspace for the iterations of a chunk, of its most demanding batch.
+/// Elements of workspace for the iterations of a chunk: of the batch that needs most.
 template <class Optimizer, class Chunk>
 constexpr long spectral_workspace([[maybe_unused]] Chunk const& c) {
   if constexpr (detail::spectral_optimizer<Optimizer>) {
     spectral_batches<Optimizer> batches;
-    for (int i = 0; i < c.update_count; ++i)
-      if (c.updates[i].whole) batches.next(c.updates[i].shape.rows, c.updates[i].shape.columns);
+    for (auto const& u : c.updates)
+      if (u.whole) batches.next(u.shape.rows, u.shape.columns);
     return batches.most;
   }
   return 0;
 }
-/// The chunks of a rank, which are updated one after the other, share it.
+/// The same for a rank: its chunks are updated one after the other, and share the workspace.
 template <class Optimizer, class Chunk>
 constexpr long spectral_workspace_of_rank(Chunk const* chunks, int chunk_count, int rank) {
   long most = 0;
@@ -115,27 +113,28 @@ constexpr long spectral_workspace_of_rank(Chunk const* chunks, int chunk_count, 
       most = spectral_workspace<Optimizer>(chunks[c]);
   return most;
 }
-/// Of a run_state, and of the coefficients of all chunks behind it.
+/// Bytes of a run_state and of the coefficients of all chunks behind it.
 template <class Chunk>
 constexpr long run_bytes(Chunk const* chunks, int chunk_count, long of_coefficients) {
   long ranges = 0;
-  for (int c = 0; c < chunk_count; ++c) ranges += chunks[c].update_count;
+  for (int c = 0; c < chunk_count; ++c) ranges += chunks[c].updates.count;
   return bytes_for<run_state>(1) + ranges * of_coefficients;
 }
-/// Of what a search of a device's memory has found: for numbers that are not finite, or for those
-/// of a mini-batch that are out of range.
+/// Bytes of the result of a search of a device's memory: for numbers that are not finite, or for
+/// values of a mini-batch that are out of range.
 inline constexpr long search_bytes =
     check_values_kernel::found_bytes > long(sizeof(int)) * find_not_finite_kernel::search_blocks
         ? check_values_kernel::found_bytes
         : long(sizeof(int)) * find_not_finite_kernel::search_blocks;
-/// Of what the ranks of a device share, on the first: two sums of squares per parameter, the
-/// outcome, the loss scale, numbers of streams of bits, and what a search has found.
+/// Bytes of what the ranks of a device share, on the first rank: two sums of squares per parameter,
+/// the outcome, the loss scale, the numbers of random streams, and the result of a search.
 constexpr long shared_bookkeeping_bytes(int parameters, int streams) {
   return 2 * bytes_for<double>(parameters) + bytes_for<step_outcome>(1) +
          bytes_for<loss_scaling>(1) + bytes_for<int>(streams) + bytes_for<char>(search_bytes);
 }
 
-/// Of all that a rank has: its tickets, its lists and, on the first of a device, what all share.
+/// Bytes of all bookkeeping of a rank: its tickets, its lists and, on the first rank of a device,
+/// what the ranks share.
 template <class Optimizer, class Chunk>
 constexpr long bookkeeping_bytes(Chunk const* chunks, int chunk_count, int rank, bool is_first,
                                  int parameters, int streams) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The checks of a mini-batch that is in device memory, and the divisor of its loss. Only a few
-// numbers for each block leave the device.
+// numbers of each block are copied to the host.
 #pragma once
 
 #include <type_traits>
@@ -17,8 +17,8 @@ struct smaller {
   PIPE_HD PIPE_INLINE extent operator()(extent a, extent b) const { return a < b ? a : b; }
 };
 
-/// For each array and each of `check_blocks` blocks, the first value out of range among those that
-/// the block has read, or the number of all values, and how many ids count.
+/// For each array and each of `check_blocks` blocks: the index of the first value out of range that
+/// the block has read, or the number of all values, and the number of ids that are not padding.
 ///
 /// shape: arrays of any lengths -> found[arrays][check_blocks]
 struct check_values_kernel {
@@ -50,7 +50,7 @@ struct check_values_kernel {
         look(static_cast<float const*>(array.values), array.least, array.most, array.count, begin,
              mine);
     });
-    // First within each warp, then over the block's warps, by way of shared memory.
+    // Within each warp, then over the block's warps in shared memory.
     reduce_lanes(block, [](state& mine) -> extent& { return mine.first; }, smaller{});
     reduce_lanes(block, [](state& mine) -> extent& { return mine.counted; }, plus{});
     block.phase([&](int thread, state& mine) {
@@ -58,7 +58,7 @@ struct check_values_kernel {
       block.shared().first[thread / warp_size] = mine.first;
       block.shared().counted[thread / warp_size] = mine.counted;
     });
-    // The host takes the least of all blocks' first values, and adds up the counts.
+    // The host takes the minimum of the blocks' first indices, and adds the counts.
     block.part([&](int thread, state&) {
       if (thread != 0) return;
       extent first = array.count, counted = 0;
@@ -69,7 +69,7 @@ struct check_values_kernel {
   }
 
  private:
-  /// A thread's values come in ascending order, so the first that it finds is its first.
+  /// Checks a thread's values, in ascending order.
   template <class T>
   PIPE_HD PIPE_INLINE static void look(T const* x, T least, T most_value, extent count,
                                        extent begin, state& mine) {
@@ -81,14 +81,14 @@ struct check_values_kernel {
   }
 };
 
-/// The divisor of a loss whose terms have weights: the sum over all rows, or elements, of the
-/// weight of each.
+/// The divisor of a loss whose terms have weights: the sum of the weights over all rows or
+/// elements.
 ///
-/// Ids: whether labels are; ClassWeights: the loss's option, or void.
+/// Ids: whether labels are ids; ClassWeights: the option of the loss, or void.
 ///
 /// shape: labels (rows) of ids, or null; weights (rows), or null -> one double
-/// law:   one thread adds in the order of rows, as the host does: the same bits
-/// cost:  the time of one addition for each row, some 10 ns
+/// law:   one thread adds in the order of rows, with the bits of the host
+/// cost:  the time of one addition for each row, about 10 ns
 template <bool Ids, class ClassWeights>
 struct sum_weights_kernel {
   struct arguments {
@@ -110,7 +110,7 @@ struct sum_weights_kernel {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     block.part([&](int, state& mine) { mine.sum = 0; });
-    // All threads fetch a strip of weights; one adds them.
+    // All threads fetch a strip of weights; one thread adds them.
     for (extent first = 0; first < a.rows; first += strip) {
       int const count = int(a.rows - first < strip ? a.rows - first : strip);
       block.phase([&](int thread, state&) {
@@ -128,7 +128,7 @@ struct sum_weights_kernel {
   }
 
  private:
-  /// Exact: a float times a small integer. A label of -1 counts 0.
+  /// The weight of a row's terms; 0 for a label of -1. Exact: a float times a small integer.
   PIPE_HD PIPE_INLINE static double weight_of(arguments const& a, extent row) {
     double const weight = a.weights != nullptr ? double(a.weights[row]) : 1.0;
     if constexpr (Ids) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The sets of coefficients that the host prepares for a step: one for each range of parameters, of
-// single elements or of a whole tensor, whichever the range is updated as. All sets of an optimizer
-// have the same size, so that a range's number is enough to find its own.
+// The sets of coefficients that the host prepares for a step: a set for each range of parameters,
+// for single elements or for a whole tensor, as the range is updated. All sets of an optimizer have
+// the same size, so that the number of a range is enough to find its set.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -10,7 +10,7 @@
 
 namespace pp::cuda {
 
-/// Bytes of a set of coefficients, a multiple of its alignment.
+/// Bytes of a set of coefficients, a multiple of the alignment.
 template <class Optimizer>
 constexpr long coefficient_bytes() {
   long bytes = 0, alignment = 1;
@@ -18,11 +18,11 @@ constexpr long coefficient_bytes() {
     bytes = size > bytes ? size : bytes;
     alignment = aligned > alignment ? aligned : alignment;
   };
-  if constexpr (element_optimizer<Optimizer>) {
+  if constexpr (custom::element_optimizer<Optimizer>) {
     using of_element = typename Optimizer::template coefficients<float>;
     add(long(sizeof(of_element)), long(alignof(of_element)));
   }
-  if constexpr (two_pass_optimizer<Optimizer>) {
+  if constexpr (custom::two_pass_optimizer<Optimizer>) {
     using of_tensor = typename Optimizer::template tensor_coefficients<float>;
     add(long(sizeof(of_tensor)), long(alignof(of_tensor)));
   }
@@ -37,7 +37,7 @@ constexpr long coefficient_bytes() {
 template <class Optimizer>
 inline constexpr long set_bytes = coefficient_bytes<Optimizer>();
 
-/// Set number `i` of those that begin at `first`.
+/// Set number `i` of the sets that begin at `first`.
 template <class Optimizer, class Coefficients, class Byte>
 PIPE_HD PIPE_INLINE Coefficients& coefficients_at(Byte* first, long i) {
   return *reinterpret_cast<Coefficients*>(first + i * set_bytes<Optimizer>);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Conversions between a program's arrays in device memory, which are float, and the values that
-// kernels read and write. A program's arrays may begin at any float, so that their elements are
-// accessed one by one.
+// kernels read and write. A program's arrays may begin at any float, so their elements are accessed
+// one by one.
 #pragma once
 
 #include <pipe/backend/cuda/update/flat_parameters.hpp>

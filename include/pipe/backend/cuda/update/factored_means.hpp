@@ -2,10 +2,11 @@
 //
 // Averages of squared gradients by row and by column, for optimizers that keep no other second
 // moment of a matrix (Adafactor): two launches for all matrices of a stage. The first adds squares
-// in tiles, to a partial sum for each row and each column of a tile; the second adds the tiles'
-// sums, renews the averages, and leaves the mean of the rows' for each matrix.
+// in tiles, to a partial sum for each row and each column of a tile; the second adds the sums of
+// tiles, renews the averages, and writes a factor for each matrix, from the mean of its row
+// averages.
 //
-// A tile is read once for both sums: a gradient of 4 bytes is all that an element costs.
+// A tile is read once for both sums: each element costs the 4 bytes of its gradient.
 #pragma once
 
 #include <pipe/backend/cuda/core/tickets.hpp>
@@ -13,7 +14,7 @@
 
 namespace pp::cuda {
 
-/// The tiles of a matrix, and where its partial sums are.
+/// The tiles of a matrix, and the offsets of its partial sums.
 ///
 /// shape: row sums (rows, column_tiles), column sums (row_tiles, columns)
 struct factored_tensor {
@@ -24,9 +25,10 @@ struct factored_tensor {
   extent row_tiles = 0, column_tiles = 0;
   extent first_means = 0, means = 0;  ///< blocks of the second launch
 
-  /// How many parts of `of` elements cover n.
+  /// The number of parts of `of` elements that cover n elements.
   static constexpr extent parts(extent n, extent of) { return (n + of - 1) / of; }
-  /// For a matrix, whose partial sums begin after `sums` others, and whose blocks after `blocks`.
+  /// The entry of a matrix whose partial sums follow `sums` earlier ones, and whose blocks follow
+  /// `blocks` earlier ones.
   static constexpr factored_tensor of(extent rows, extent columns, extent sums, extent blocks) {
     factored_tensor t;
     t.row_tiles = parts(rows, tile_rows);
@@ -38,18 +40,20 @@ struct factored_tensor {
     return t;
   }
   constexpr extent tiles() const { return row_tiles * column_tiles; }
-  /// Partial sums of a matrix: a number for 512 elements of a row, and one for 64 of a column.
+  /// The number of a matrix's partial sums: one for each 512 elements of a row, and one for each 64
+  /// of a column.
   ///
   constexpr extent sums(extent rows, extent columns) const {
     return rows * column_tiles + row_tiles * columns;
   }
 };
 
-/// Squares of scaled gradients, by row and by column of each tile.
+/// Sums of squares of scaled gradients, by row and by column of each tile.
 ///
 /// shape: gradients (rows, columns) of each matrix -> sums, see factored_tensor
-/// law:   a lane adds its 16 columns of a row in order, then lanes as reduce_lanes; a column's rows
-///        are added every eighth, then these warps ascending. Nothing depends on other matrices.
+/// law:   a lane adds its 16 columns of a row in order, then lanes are added as by reduce_lanes; a
+///        warp adds every eighth row of a column, then warps are added ascending. Sums do not
+///        depend on other matrices.
 /// work:  a block has a tile of 64 rows and 512 columns, a warp every eighth row
 template <class Optimizer>
 struct sum_tiles_kernel {
@@ -62,10 +66,10 @@ struct sum_tiles_kernel {
   static constexpr int threads = 256, warps = threads / warp_size, each = 4;
   static constexpr int tile_rows = factored_tensor::tile_rows,
                        tile_columns = factored_tensor::tile_columns;
-  static constexpr int turns = tile_columns / (warp_size * each);  // of a warp along a row
+  static constexpr int trips = tile_columns / (warp_size * each);  // accesses of a lane along a row
   static extent blocks(arguments const& a) { return a.tiles.count(); }
   struct state {
-    float of_column[turns * each];
+    float of_column[trips * each];
     float of_row;
   };
   struct shared {
@@ -83,10 +87,11 @@ struct sum_tiles_kernel {
     extent const row = tile_row * tile_rows, column = tile_column * tile_columns;
     bool const is_wide = t.columns % each == 0;
     float const scale = factor_of(a.of.judged);
-    // A lane keeps the sums of its columns in registers; a row's are complete after each turn.
+    // A lane keeps the sums of its columns in registers; the sum of a row is complete after each
+    // iteration.
     block.part([&](int, state& mine) {
       PIPE_UNROLL
-      for (int i = 0; i < turns * each; ++i) mine.of_column[i] = 0;
+      for (int i = 0; i < trips * each; ++i) mine.of_column[i] = 0;
     });
     for (int k = 0; k < tile_rows; k += warps) {
       block.part([&](int thread, state& mine) {
@@ -95,7 +100,7 @@ struct sum_tiles_kernel {
         if (r >= t.rows) return;
         float const* const from = a.of.gradients + t.begin + r * t.columns;
         PIPE_UNROLL
-        for (int j = 0; j < turns; ++j) {
+        for (int j = 0; j < trips; ++j) {
           extent const c = column + column_of(thread, j);
           float g[each];
           load_row(from, c, t.columns, is_wide, g);
@@ -114,11 +119,11 @@ struct sum_tiles_kernel {
           a.sums[f.row_sums + r * f.column_tiles + tile_column] = mine.of_row;
       });
     }
-    // Columns are added over the warps, by way of shared memory.
+    // The sums of columns are added over the warps, in shared memory.
     auto& all = block.shared().of_column;
     block.phase([&](int thread, state& mine) {
       PIPE_UNROLL
-      for (int j = 0; j < turns; ++j) {
+      for (int j = 0; j < trips; ++j) {
         PIPE_UNROLL
         for (int i = 0; i < each; ++i)
           all[thread / warp_size][column_of(thread, j) + i] = mine.of_column[j * each + i];
@@ -135,11 +140,11 @@ struct sum_tiles_kernel {
   }
 
  private:
-  /// The first of the columns of a lane in a turn: a warp reads 512 bytes of a row at once.
-  PIPE_HD PIPE_INLINE static int column_of(int thread, int turn) {
-    return turn * warp_size * each + thread % warp_size * each;
+  /// The first column of a lane in an access: a warp reads 512 bytes of a row at once.
+  PIPE_HD PIPE_INLINE static int column_of(int thread, int trip) {
+    return trip * warp_size * each + thread % warp_size * each;
   }
-  /// Elements of a row from column c on, 0 behind its end.
+  /// Reads elements of a row from column c on; 0 behind the end of the row.
   PIPE_HD PIPE_INLINE static void load_row(float const* row, extent c, extent columns, bool is_wide,
                                            float (&g)[each]) {
     if (is_wide && c < columns) {
@@ -151,22 +156,22 @@ struct sum_tiles_kernel {
   }
 };
 
-/// Averages of rows and columns, and the factor of each matrix that makes their product the second
-/// moment.
+/// Averages of rows and columns, and a factor for each matrix: the product of a row average, a
+/// column average and the factor is the second moment.
 ///
 /// shape: sums of sum_tiles_kernel -> row averages (rows), column averages (columns), one factor
 ///        per matrix
-/// law:   in double: tiles ascending; rows of a block as add_threads, then blocks, by the last of a
-///        matrix, threads every 256th
+/// law:   in double: tiles ascending; the row averages of a block as by add_threads, then the last
+///        block of a matrix adds blocks, each thread every 256th
 /// work:  a thread has a row or a column
 template <class Optimizer>
 struct renew_means_kernel {
   struct arguments {
-    flat_ranges where;  ///< rows of a matrix, then columns
+    flat_ranges where;  ///< the rows of a matrix, then its columns
     tensor_memory<Optimizer> of;
     factored_tensor const* factored = nullptr;  ///< by tensor
     float const* sums = nullptr;
-    double* totals = nullptr;     ///< by block: of row averages
+    double* totals = nullptr;     ///< by block: sums of row averages
     unsigned* tickets = nullptr;  ///< by tensor
   };
   static constexpr int threads = factored_tensor::means_of_block;
@@ -186,7 +191,8 @@ struct renew_means_kernel {
     updated_tensor const t = a.of.tensors[p.group];
     factored_tensor const f = a.factored[p.group];
     auto const with = a.of.with(t);
-    // Averages are floats between steps, and computed in double: their change may be small.
+    // Averages are floats between steps, but are computed in double, since their change may be
+    // small.
     block.part([&](int thread, state& mine) {
       mine.sum = 0;
       if (thread >= p.count) return;
@@ -219,7 +225,7 @@ struct renew_means_kernel {
   }
 
  private:
-  /// The sum of `count` numbers, `apart` from each other; several are on their way at once.
+  /// The sum of `count` numbers at a distance of `apart`; several loads are in flight at once.
   PIPE_HD PIPE_INLINE static double total(float const* x, extent count, extent apart) {
     constexpr int together = 8;
     double sum = 0;
@@ -236,10 +242,10 @@ struct renew_means_kernel {
   }
 };
 
-/// The work of both launches, for all tensors of a stage: those that are not factored have none.
+/// Lists the work of both launches for all factored tensors of a stage.
 ///
-/// Fills `factored` for those tensors that are, and calls append_tile and append_means with the
-/// ranges of both launches. Returns the number of partial sums.
+/// Fills `factored` for these tensors, and calls append_tile and append_means with the ranges of
+/// both launches. Returns the number of partial sums.
 template <class AppendTile, class AppendMeans>
 extent list_matrices(updated_tensor const* tensors, int count, factored_tensor* factored,
                      AppendTile append_tile, AppendMeans append_means) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Kernels over the flat parameter memory of a rank: its extents are numbers of the run, not of the
+// Kernels over the flat parameter memory of a rank: extents are read at run time, not from the
 // model's type, and one launch goes over all parameters. A block works on a range of up to 4096
-// elements. No range has elements of two parameters, so a sum over a range is the same however the
-// model is cut into stages, and a range says which settings its parameter has (its group).
+// elements. No range has elements of two parameters, so the sum over a range does not depend on how
+// the model is cut into stages, and a range has the number of its parameter's settings (its group).
 #pragma once
 
 #include <pipe/backend/cuda/core/block.hpp>
@@ -22,12 +22,12 @@ struct flat_range {
   int group = 0;
 };
 
-/// The ranges of one launch: a list in the device's memory, or those that cover consecutive
+/// The ranges of one launch: a list in the device's memory, or the ranges that cover consecutive
 /// elements.
 struct flat_ranges {
   flat_range const* list = nullptr;
-  extent size = 0;      ///< of the list
-  extent elements = 0;  ///< covered, if there is no list
+  extent size = 0;      ///< length of the list
+  extent elements = 0;  ///< elements to cover, if there is no list
 
   PIPE_HD static constexpr extent count_of(extent elements) {
     return (elements + range_elements - 1) / range_elements;
@@ -41,8 +41,8 @@ struct flat_ranges {
   static flat_ranges over(extent elements) { return {nullptr, 0, elements}; }
 };
 
-/// append(flat_range) for those of a parameter's elements [begin, begin + elements), in their
-/// order.
+/// Calls append(flat_range) for the ranges of a parameter's elements [begin, begin + elements),
+/// ascending.
 template <class Append>
 void cut_into_ranges(extent begin, extent elements, int group, Append append) {
   flat_ranges const all = flat_ranges::over(elements);
@@ -52,11 +52,11 @@ void cut_into_ranges(extent begin, extent elements, int group, Append append) {
   }
 }
 
-/// f.run<Count>(first element, group) for all elements of some ranges; f.is_wanted() says whether
-/// at all. Where f has for_group(group), its result runs instead: it keeps what all elements of a
-/// range need in registers.
+/// Calls f.run<Count>(first element, group) for all elements of the ranges, if f.is_wanted(). If f
+/// has for_group(group), run is called on the result of for_group, which keeps in registers the
+/// numbers that all elements of a range need.
 ///
-/// shape: flat memory, in ranges of up to 4096 elements -> the same, element by element
+/// shape: flat memory, in ranges of up to 4096 elements -> flat memory, element by element
 /// work:  a block has one range, a thread four neighbouring elements at a time
 template <class F>
 struct flat_kernel {
@@ -94,9 +94,9 @@ struct flat_kernel {
 // ---- Sums in double precision: of squares over each range, then over the ranges of each
 // parameter. ----
 
-/// The sum of all threads' access(state): done(total) is called in one thread of the block.
+/// Adds access(state) of all threads, and calls done(total) in one thread of the block.
 ///
-/// shape: one double per thread, of 256 -> total
+/// shape: one double for each of 256 threads -> total
 /// law:   a butterfly in each warp, then the warps ascending
 template <class Block, class Access, class Done>
 PIPE_HD PIPE_INLINE void add_threads(Block& block, double (&of_warp)[8], Access access, Done done) {
@@ -113,7 +113,8 @@ PIPE_HD PIPE_INLINE void add_threads(Block& block, double (&of_warp)[8], Access 
 }
 
 /// from[first * apart] + from[(first + 256) * apart] + ... below from[end * apart], in this order:
-/// the share of one of 256 threads in a sum of numbers that lie `apart`. It loads sixteen at once.
+/// the part of one of 256 threads in a sum of numbers at a distance of `apart`. Sixteen loads are
+/// in flight at once.
 PIPE_HD PIPE_INLINE double sum_of_every_256th(double const* from, extent first, extent end,
                                               int apart = 1) {
   constexpr int together = 16, step = 256;
@@ -133,8 +134,8 @@ PIPE_HD PIPE_INLINE double sum_of_every_256th(double const* from, extent first, 
 /// Sums of squares over ranges, in double.
 ///
 /// shape: x, in ranges of up to 4096 elements -> sums (ranges)
-/// law:   a range's sum does not depend on the other ranges. Group 1, whose numbers count for no
-///        norm, gives 0, or NaN if not all of them are finite.
+/// law:   the sum of a range does not depend on other ranges. The sum of a range of group 1, which
+///        counts for no norm, is 0, or NaN if a number is not finite.
 /// cost:  one pass over the gradients, bound by bytes
 struct sum_squares_kernel {
   struct arguments {
@@ -173,10 +174,11 @@ struct sum_squares_kernel {
 };
 
 /// Sums of consecutive doubles: to[i] = sum of from[first[i] .. first[i + 1]); without `first` one
-/// sum of all.
+/// sum of all doubles.
 ///
 /// shape: from (elements), first (count + 1) or null -> to (count)
-/// law:   a block per sum: threads add every 256th, then as add_threads
+/// law:   a block for each sum: each thread adds every 256th double, then threads are added as by
+///        add_threads
 struct add_up_kernel {
   struct arguments {
     double const* from = nullptr;
@@ -203,11 +205,12 @@ struct add_up_kernel {
   }
 };
 
-/// The sum of a long list of doubles, which it uses up: the losses of a micro-batch's rows.
+/// The sum of a long list of doubles, which it overwrites: the losses of a micro-batch's rows.
 ///
 /// shape: rows (elements) -> to (1)
-/// law:   blocks have 4096 each: threads add every 256th, then as add_threads; the last block adds
-///        what the others leave, in the place of their first, in the same way
+/// law:   each block adds 4096 doubles: each thread every 256th, then threads as by add_threads; a
+///        block writes its sum over its first double, and the last block adds the sums of blocks in
+///        the same way
 /// cost:  one pass, bound by bytes
 struct sum_rows_kernel {
   struct arguments {

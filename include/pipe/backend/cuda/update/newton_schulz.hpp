@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Updates by a Newton-Schulz iteration (Muon): what comes before its products and behind them. A
-// step of a batch of matrices is two launches, and three for each iteration.
+// Updates by a Newton-Schulz iteration (Muon): the kernels before and after the products of
+// spectral_products.hpp. A step of a batch of matrices is two launches, and three for each
+// iteration.
 //
-// A parameter with more columns than rows is turned when x is made, and again when the parameter
-// moves: a block has a tile of 64 x 64, which it turns in shared memory, so that all accesses of
-// global memory run along rows.
+// A parameter with more columns than rows is transposed when x is computed, and again when the
+// parameter moves: a block has a tile of 64 x 64, which it transposes in shared memory, so that all
+// accesses of global memory run along rows.
 #pragma once
 
 #include <type_traits>
@@ -15,29 +16,30 @@
 
 namespace pp::cuda {
 
-/// A tile of x, in a block of 256 threads: shared memory turns it where the parameter lies.
+/// A tile of x in the shared memory of a block of 256 threads, where it is transposed if
+/// spectral_matrix::lies().
 struct spectral_tile {
   static constexpr int extent_of = spectral_matrix::tile, threads = 256;
   float element[extent_of][extent_of + 1];
 
-  /// f(row, column) for the elements of a tile that are a thread's: neighbours for neighbouring
-  /// threads, so that they read and write whole rows.
+  /// Calls f(row, column) for the elements of a thread: neighbouring threads have neighbouring
+  /// elements, so that accesses are whole rows.
   template <class F>
   PIPE_HD PIPE_INLINE static void each(int thread, F f) {
     for (int i = thread; i < extent_of * extent_of; i += threads) f(i / extent_of, i % extent_of);
   }
 };
 
-/// The momentum of matrices, and x, which is not scaled yet; and the factor of each that scales it.
+/// The momentum of matrices, x before it is scaled, and the factor of each matrix that scales x.
 ///
-/// shape: gradients, momentum (rows, columns) of each matrix -> momentum, x (tall, wide), and one
-///        factor per matrix
-/// law:   squares are added in double: those of a tile as add_threads, then tiles by the last block
-///        of a matrix, threads every 256th, then as add_threads. An outcome that is not sound
-///        leaves everything as it is.
-/// work:  a block has a tile of x, and writes zeros where it is beyond the parameter
-/// cost:  reads gradients and momentum, writes momentum and x: 16 bytes per parameter, which bound
-///        it
+/// shape: gradients, momentum (rows, columns) of each matrix -> momentum, x (tall, wide), and a
+///        factor for each matrix
+/// law:   squares are added in double: those of a tile as by add_threads; then the last block of a
+///        matrix adds tiles, each thread every 256th, then threads as by add_threads. If the
+///        outcome is not sound, no memory changes.
+/// work:  a block has a tile of x, and writes zeros to elements beyond the parameter
+/// cost:  reads gradients and momentum, writes momentum and x: 16 bytes per parameter, bound by
+///        bytes
 template <class Optimizer>
 struct average_matrices_kernel {
   struct arguments {
@@ -81,7 +83,7 @@ struct average_matrices_kernel {
         tile.element[r][c] = x;
       });
     });
-    // Rows of x are columns of a parameter that lies.
+    // If the parameter lies, rows of x are its columns.
     block.part([&](int thread, state&) {
       float* const to = a.of.workspace + m.x + extent(tile_row) * m.wide + tile_column;
       bool const lies = m.lies();
@@ -92,7 +94,7 @@ struct average_matrices_kernel {
     auto const sum_of = [](state& s) -> double& { return s.sum; };
     add_threads(block, block.shared().of_warp, sum_of,
                 [&](double total) { a.sums[block.position()] = total; });
-    // The last block of the matrix has all sums before it.
+    // The last block of the matrix reads the sums of all its tiles.
     unsigned const tiles = unsigned(m.tiles());
     if (!is_last_block(block, a.tickets + p.group, tiles, block.shared().is_last)) return;
     block.part([&](int thread, state& mine) {
@@ -105,11 +107,11 @@ struct average_matrices_kernel {
   }
 };
 
-/// The end of a step: parameters move along x, and their 16-bit copies, of type Copy if there are
-/// any, are renewed.
+/// The end of a step: parameters move along x, and their 16-bit copies, of type Copy unless it is
+/// void, are renewed.
 ///
 /// shape: x (tall, wide), parameters (rows, columns) of each matrix -> parameters, copies
-/// law:   an outcome that is not sound leaves everything as it is
+/// law:   if the outcome is not sound, no memory changes
 /// work:  a block has a tile of x
 /// cost:  one pass over x and the parameters, bound by bytes
 template <class Optimizer, class Copy = void>
@@ -117,8 +119,8 @@ struct move_matrices_kernel {
   struct arguments {
     flat_ranges tiles;  ///< begin: the tile's number in its matrix
     spectral_memory<Optimizer> of;
-    bool is_scaled = true;    ///< x is: there was an iteration
-    bool is_swapped = false;  ///< x is where `next` was
+    bool is_scaled = true;    ///< whether an iteration has scaled x
+    bool is_swapped = false;  ///< whether x is in the memory of `next`
     Copy* copy = nullptr;
   };
   static constexpr int threads = spectral_tile::threads;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The search, on the device, for numbers that are not finite among those that a launch has written.
-// Only a flag for each block leaves the device.
+// The search, on the device, for numbers that are not finite among the numbers that a launch has
+// written. Only a flag of each block is copied to the host.
 #pragma once
 
 #include <pipe/backend/cuda/core/block.hpp>
@@ -18,15 +18,16 @@ struct flat_numbers {
   dtype type = dtype::f32;
 };
 
-/// found[block] = 1 if a block has met a number that is infinite or NaN, else 0, for
+/// found[block] = 1 if the block has read a number that is infinite or NaN, else 0, for
 /// `search_blocks` blocks.
 ///
 /// shape: operands of any lengths -> found[search_blocks]
 /// needs: numbers of f32, bf16 or f16
 struct find_not_finite_kernel {
   static constexpr int threads = 256, search_blocks = 256;
-  /// Of what one launch may write: each group of a chain its result and that of every step.
-  static constexpr int most = detail::chain_kernel::most * (detail::group::max_steps + 1);
+  /// The maximum number of operands that one launch writes: for each group of a chain, its result
+  /// and the result of every step.
+  static constexpr int most = detail::chain_kernel::most * (detail::group::max_ops + 1);
   static_assert(most >= detail::group::max_slots);
   struct arguments {
     flat_numbers of[most];
@@ -68,7 +69,7 @@ struct find_not_finite_kernel {
   }
 
  private:
-  /// exponent: its bits, all of which are set in numbers that are not finite
+  /// exponent: the mask of the exponent's bits, all of which are set in numbers that are not finite
   template <class Bits>
   PIPE_HD PIPE_INLINE static void look(Bits const* x, extent count, unsigned exponent, extent first,
                                        int& found) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The products of a Newton-Schulz iteration: one launch for each, of all matrices of a batch, whose
-// shapes are read from a list. So a program has two kernels of products for any number of shapes.
+// The products of a Newton-Schulz iteration: one launch for each product, over all matrices of a
+// batch, whose shapes are read from a list. So a program has two kernels of products for any number
+// of shapes.
 //
-// The matrices of an iteration are the workspace's own. They have multiples of 64 rows and columns
-// and are zeros beyond their ends, which the products keep zero: no tile has an edge, and all
-// copies are of 16 bytes. What an iteration multiplies, x, stands: it has at least as many rows as
-// columns.
+// The matrices of an iteration are in the workspace. Their rows and columns are padded to multiples
+// of 64 by zeros, which the products keep zero: no tile has an edge, and all copies are of 16
+// bytes. An iteration multiplies x, which has at least as many rows as columns: the parameter, or
+// its transpose if the parameter has more columns than rows ("lies").
 #pragma once
 
 #include <pipe/backend/cuda/matmul/contraction_plan.hpp>
@@ -20,23 +21,23 @@ namespace pp::cuda {
 
 /// A matrix of a batch.
 ///
-/// units: elements; of the workspace where not said otherwise
+/// units: elements; offsets are in the workspace unless the comment names another region
 struct spectral_matrix {
   static constexpr int tile = 64;
 
   extent begin = 0;  ///< in the regions of parameters and gradients
-  extent state = 0;  ///< of its momentum, in the region of optimizer state
+  extent state = 0;  ///< momentum, in the region of optimizer state
   int rows = 0, columns = 0;
   int tall = 0, wide = 0;        ///< extents of x, multiples of a tile
-  extent x = 0, next = 0;        ///< (tall, wide): before and after an iteration, which swaps them
+  extent x = 0, next = 0;        ///< (tall, wide): before and after an iteration; they swap then
   extent s = 0, polynomial = 0;  ///< (wide, wide)
-  extent first_tile = 0;         ///< of x, among those of the batch
-  int coefficients = 0;          ///< number of its set
+  extent first_tile = 0;         ///< first tile of x, among the tiles of the batch
+  int coefficients = 0;          ///< number of its set of coefficients
 
-  /// Whether x is the parameter turned.
+  /// Whether x is the transpose of the parameter.
   PIPE_HD bool lies() const { return rows < columns; }
-  /// The beginning of a tile, in x and in the parameter, where rows and columns are those of x
-  /// turned if it lies.
+  /// The first row and column of a tile, in x (tile_row, tile_column) and in the parameter (row,
+  /// column).
   struct place {
     int tile_row, tile_column, row, column;
   };
@@ -45,11 +46,11 @@ struct spectral_matrix {
               column = int(index) % across * tile;
     return lies() ? place{row, column, column, row} : place{row, column, row, column};
   }
-  /// Tiles of x.
+  /// The number of tiles of x.
   PIPE_HD extent tiles() const { return extent(tall / tile) * (wide / tile); }
-  /// The multiple of a tile's extent that x has for n rows or columns.
+  /// n rows or columns, rounded up to a multiple of a tile's extent.
   static constexpr int padded(long n) { return int((n + tile - 1) / tile * tile); }
-  /// Tiles of x, and of s, for a parameter of this shape.
+  /// The number of tiles of x for a parameter of this shape; squares_of: of s.
   static constexpr long tiles_of(long rows, long columns) {
     return long(padded(rows) / tile) * (padded(columns) / tile);
   }
@@ -57,14 +58,14 @@ struct spectral_matrix {
     long const across = padded(rows < columns ? rows : columns) / tile;
     return across * across;
   }
-  /// Numbers of workspace: x, its successor, s and the polynomial.
+  /// Elements of workspace: x, next, s and the polynomial.
   static constexpr long workspace(long rows, long columns) {
     long const tall = padded(rows < columns ? columns : rows),
                wide = padded(rows < columns ? rows : columns);
     return 2 * wide * (tall + wide);
   }
-  /// A matrix whose workspace begins at `at`: x, then its successor, then s and the polynomial.
-  /// Where it is among parameters, and its set of coefficients, are the caller's to fill in.
+  /// A matrix whose workspace begins at `at`: x, next, s, then the polynomial. The caller fills in
+  /// its place among parameters and states and its set of coefficients.
   static spectral_matrix of(long rows, long columns, extent at) {
     spectral_matrix m;
     m.rows = int(rows), m.columns = int(columns);
@@ -78,13 +79,13 @@ struct spectral_matrix {
   }
 };
 
-/// Divides the matrices of a stage into batches, which are updated together: of at most
-/// Optimizer::most_workspace numbers, unless one alone needs more.
+/// Divides the matrices of a stage into batches that are updated together, each with at most
+/// Optimizer::most_workspace elements of workspace, unless a single matrix needs more.
 template <class Optimizer>
 struct spectral_batches {
-  /// units: numbers
-  long used = 0, most = 0;  ///< workspace of this batch, and of the most demanding one
-  /// Takes the next matrix; whether it begins another batch.
+  /// units: elements
+  long used = 0, most = 0;  ///< workspace of this batch; maximum over all batches
+  /// Adds the next matrix; returns whether it begins a new batch.
   constexpr bool next(long rows, long columns) {
     long const needed = spectral_matrix::workspace(rows, columns);
     bool const begins = used == 0 || used + needed > Optimizer::most_workspace;
@@ -94,8 +95,8 @@ struct spectral_batches {
   }
 };
 
-/// The memory of a batch of matrices, as all of its kernels see it: pointers that stay from step to
-/// step, so that launches can be replayed.
+/// The memory of a batch of matrices, for all of its kernels: pointers that do not change from step
+/// to step, so that launches can be replayed.
 template <class Optimizer>
 struct spectral_memory {
   using coefficients = typename Optimizer::template matrix_coefficients<float>;
@@ -106,7 +107,7 @@ struct spectral_memory {
   float const* gradients = nullptr;
   float* states = nullptr;
   float* workspace = nullptr;
-  float* factors = nullptr;              ///< by matrix: x is multiplied by it
+  float* factors = nullptr;              ///< by matrix: the factor that scales x
   step_outcome const* judged = nullptr;  ///< null: sound, factor 1
 
   /// The coefficients of a matrix in this step.
@@ -115,8 +116,8 @@ struct spectral_memory {
   }
 };
 
-/// append_tile(flat_range) for the tiles of x of a matrix that is number `index` of its batch, and
-/// append_square for those of s.
+/// For a matrix that is number `index` of its batch: calls append_tile(flat_range) for the tiles of
+/// x, and append_square(flat_range) for the tiles of s.
 template <class AppendTile, class AppendSquare>
 void list_tiles(spectral_matrix const& m, int index, AppendTile append_tile,
                 AppendSquare append_square) {
@@ -132,15 +133,16 @@ enum class spectral_product : unsigned char {
   next         ///< next = x polynomial
 };
 
-/// One product of an iteration, of all matrices of a batch.
+/// One product of an iteration, for all matrices of a batch.
 ///
 /// shape: square_x: x (tall, wide) -> s (wide, wide); polynomial: s -> polynomial; next: x (tall,
 ///        wide), polynomial (wide, wide) -> next (tall, wide)
-/// law:   an element adds its products over ascending k, in steps of the tensor core's depth: it
-///        depends on its own matrix only
-/// work:  a block has a tile of 64 x 64, as contraction_tiles; the left factor of square_x and
-///        polynomial is read by columns, as s is its own transpose
-/// cost:  per iteration 2 wide^2 (2 tall + wide) FLOPs, three times in fp32
+/// law:   an element is the sum over ascending k, in steps of the tensor core's depth; it depends
+///        on its own matrix only
+/// work:  a block has a tile of 64 x 64, as in contraction_tiles; the left factor of square_x and
+///        polynomial is read by columns, which for polynomial is possible since s is its own
+///        transpose
+/// cost:  per iteration 2 wide^2 (2 tall + wide) FLOPs, three times as many in fp32
 template <class Optimizer, product_format F, bool IsNext>
 struct spectral_product_kernel {
   static constexpr tile_plan plan = middle_tiles(F);
@@ -150,19 +152,19 @@ struct spectral_product_kernel {
     flat_ranges tiles;  ///< begin: the tile's number in its matrix
     spectral_memory<Optimizer> of;
     spectral_product what = spectral_product::next;
-    bool is_first = false;    ///< x is not scaled yet
+    bool is_first = false;    ///< whether x is not scaled yet
     bool is_swapped = false;  ///< x is where `next` was
   };
   static extent blocks(arguments const& a) { return a.tiles.count(); }
 
-  /// Small tiles that a warp multiplies, of 16 rows and 8 columns, and how deep.
+  /// The number of small tiles of a warp, each of 16 rows and 8 columns, and their depth.
   static constexpr int down = plan.warp_rows / 16, across = plan.warp_columns / 8,
                        inner = tile<operands_in<F>>::inner;
   static_assert(plan.depth == 2 * inner);
   struct state {
     float sums[down][across][4];
     warp_operands<across, down> operands[2];  // of both steps of a slab
-    float const *left, *right;                // what the thread copies first of a slab
+    float const *left, *right;                // the first piece of a slab that the thread copies
   };
   using left_slab = operand_slab<float, plan.rows, plan.depth, !IsNext>;
   using right_slab = operand_slab<float, plan.columns, plan.depth, true>;
@@ -184,12 +186,12 @@ struct spectral_product_kernel {
     bool const is_polynomial = a.what == spectral_product::polynomial;
     float const* const left = is_polynomial ? room + m.s : x;
     float const* const right = IsNext ? room + m.polynomial : left;
-    // s has as many tiles across as x, so a tile's number means the same for all three products.
+    // s has as many tiles across as x, so a tile's number has one meaning for all three products.
     int const across_tiles = m.wide / plan.columns;
     int const row = int(p.begin) / across_tiles * plan.rows,
               column = int(p.begin) % across_tiles * plan.columns;
     int const slabs = (IsNext || is_polynomial ? m.wide : m.tall) / plan.depth, width = m.wide;
-    // From a slab to the next: along a row of x, else down the rows.
+    // From a slab to the next: along a row of x for the left factor of `next`, else down the rows.
     extent const left_step = IsNext ? plan.depth : extent(width) * plan.depth;
     extent const right_step = extent(width) * plan.depth;
 
@@ -205,7 +207,7 @@ struct spectral_product_kernel {
         }
       }
     });
-    // Behind the last slab there are zeros.
+    // Slabs behind the last one are zeros.
     auto const start = [&](int slab, stage& s) {
       block.part([&](int thread, state const& mine) {
         bool const present = slab < slabs;
@@ -224,7 +226,7 @@ struct spectral_product_kernel {
       load_step(block, *here, 1);
       multiply(block, *here, 0);
       await_copies<plan.stages - 3>(block);
-      // The next goes where the slab before this one was, which all threads have read.
+      // The next slab overwrites the previous slab, which all threads have read.
       start(slab + plan.stages - 1, *before);
       load_step(block, *next, 0);
       multiply(block, *here, 1);
@@ -232,13 +234,14 @@ struct spectral_product_kernel {
     }
     await_copies<0>(block);
 
-    // The end: a thread has two neighbours of a row, a warp 32 bytes of each of eight rows.
+    // The epilogue: a thread has two neighbouring elements of a row, a warp 32 bytes of each of
+    // eight rows.
     auto const with = a.of.with(m);
     float const factor = a.is_first ? a.of.factors[p.group] : 1.0f;
     float* const to = room + (IsNext          ? (a.is_swapped ? m.x : m.next)
                               : is_polynomial ? m.polynomial
                                               : m.s);
-    int const elements = m.lies() ? m.rows : m.columns;  // of the diagonal
+    int const elements = m.lies() ? m.rows : m.columns;  // length of the diagonal
     block.part([&](int thread, state const& mine) {
       PIPE_UNROLL
       for (int i = 0; i < down; ++i) {
@@ -271,7 +274,7 @@ struct spectral_product_kernel {
   }
 
  private:
-  /// Where a warp's piece of the tile begins.
+  /// The first row, and column, of a warp's piece of the tile.
   PIPE_HD PIPE_INLINE static int warp_row(int thread) {
     return thread / warp_size / (plan.columns / plan.warp_columns) * plan.warp_rows;
   }
@@ -280,12 +283,13 @@ struct spectral_product_kernel {
   }
   template <class Slab>
   using copies = typename Slab::template copy_plan<Slab::columns, threads>;
-  /// What a thread copies first of the slab at `from`, a matrix with rows of `width` elements.
+  /// The first piece that a thread copies of the slab at `from`, a matrix with rows of `width`
+  /// elements.
   template <class Slab>
   PIPE_HD PIPE_INLINE static float const* first_of(int thread, float const* from, int width) {
     return from + extent(copies<Slab>::row(thread)) * width + copies<Slab>::column(thread);
   }
-  /// Starts the copy of a slab, whose first piece is at `from`.
+  /// Starts a thread's copies of a slab; `from`: its first piece.
   template <class Block, class Slab>
   PIPE_HD PIPE_INLINE static void copy(Block& block, int thread, Slab& to, float const* from,
                                        int width, bool present) {
@@ -301,7 +305,8 @@ struct spectral_product_kernel {
             from + extent(r) * width + c, present);
     }
   }
-  /// The first operands of a step, 0 or 1, of a slab: the right ones, and 16 rows of the left.
+  /// Loads the first operands of step 0 or 1 of a slab: all right operands, and 16 rows of the
+  /// left.
   template <class Block>
   PIPE_HD PIPE_INLINE static void load_step(Block& block, stage const& s, int step) {
     PIPE_UNROLL
@@ -317,7 +322,7 @@ struct spectral_product_kernel {
         block, step * inner, [&](int thread) { return warp_row(thread) + 16 * i; },
         [&](state& mine) { return mine.operands[step].left[i]; });
   }
-  /// sums += left right, of a step whose first operands are there.
+  /// sums += left * right for a step whose first operands are loaded.
   template <class Block>
   PIPE_HD PIPE_INLINE static void multiply(Block& block, stage const& s, int step) {
     auto const of = [&](state& mine) -> auto& { return mine.operands[step]; };

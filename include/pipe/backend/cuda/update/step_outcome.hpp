@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The outcome of a step, decided by one small kernel on the device once all gradients are there:
-// whether the step is sound, how far gradients are scaled down, and how large the loss scale of
-// 16-bit training is next. What follows reads it from the device's memory, so the host waits for
-// nothing; it may copy the outcome when it likes.
+// The outcome of a step, decided by one small kernel on the device after all gradients are
+// complete: whether the step is sound, by what factor gradients are scaled, and the next loss scale
+// of 16-bit training. Later kernels read the outcome from the device's memory, so the host waits
+// for nothing, and may copy the outcome at any time.
 #pragma once
 
 #include <pipe/backend/cuda/core/block.hpp>
@@ -13,22 +13,23 @@
 
 namespace pp::cuda {
 
-/// In the device's memory, one for all ranks.
+/// The outcome of a step, in the device's memory: one for all ranks.
 struct step_outcome {
-  double loss = 0;   ///< of the mini-batch: of several losses their weighted sum
-  double norm = 0;   ///< of all gradients, before clipping
-  float factor = 1;  ///< what gradients are multiplied by when they are used: of clipping, of the
-                     ///< mean, of the loss scale
-  float loss_scale = 1;                  ///< that is in the gradients
-  int sound = 1;                         ///< loss and norm are finite; else no update
-  long long updates = 0;                 ///< sound steps
-  long long rejected = 0;                ///< others
+  double loss = 0;        ///< of the mini-batch; with several losses, their weighted sum
+  double norm = 0;        ///< of all gradients, before clipping
+  float factor = 1;       ///< factor of gradients in updates: of clipping, of the mean, of the loss
+                          ///< scale
+  float loss_scale = 1;   ///< the loss scale in the gradients
+  int sound = 1;          ///< 1: loss and norm are finite; 0: no update
+  long long updates = 0;  ///< number of sound steps
+  long long rejected = 0;                ///< number of other steps
   double losses[detail::most_losses]{};  ///< the value of each loss
 };
 
-/// fp16 has few exponents: the loss is multiplied by `scale`, and so are all gradients until they
-/// are used. The scale is halved when a gradient is not finite, and doubled after 2000 steps in a
-/// row that were. In the device's memory; this is its start.
+/// The loss scale of fp16, whose range of exponents is small: the loss is multiplied by `scale`,
+/// and so are all gradients until updates use them. The scale is halved when a gradient is not
+/// finite, and doubled after 2000 steps in a row in which all were. In the device's memory,
+/// initially with these values.
 ///
 /// source: torch.amp.GradScaler, with its default settings
 struct loss_scaling {
@@ -38,7 +39,7 @@ struct loss_scaling {
   static constexpr float growth = 2, backoff = 0.5f;
   static constexpr int interval = 2000;
 
-  /// law: what torch._amp_update_scale_ does
+  /// law: the result of torch._amp_update_scale_
   PIPE_HD void step(bool finite) {
     if (!finite) {
       scale *= backoff;
@@ -50,27 +51,27 @@ struct loss_scaling {
   }
 };
 
-/// The decision about a step, in one block: each loss = sum of its losses / its terms, norm =
-/// sqrt(sum of squares) unscaled, the clipping factor, and whether all is finite.
+/// The decision about a step, in one block: each loss, the sum of its rows' losses / its number of
+/// terms; the norm, sqrt(sum of squares) without the loss scale; the factor of clipping; and
+/// whether loss and norm are finite.
 ///
 /// shape: squares, clamped (parameters), losses (model's losses, rows) -> one step_outcome, and the
 ///        next loss scale
-/// law:   threads add every 256th, then as add_threads, and further losses in order: the same on
-///        every GPU
-/// needs: to run after the squares of all parameters are summed and, if they are clipped by value,
-///        clipped
+/// law:   each thread adds every 256th number, then threads are added as by add_threads; further
+///        losses are added in order: equal bits on every GPU
+/// needs: all gradients have been clipped by value, if they are to be, and their squares summed
 struct judge_kernel {
   struct arguments {
     double const* squares = nullptr;  ///< of every parameter's gradient, in the order of the model
-    double const* clamped = nullptr;  ///< the same after clipping by value; null if there is none
+    double const* clamped = nullptr;  ///< the same after clipping by value; null: no such clipping
     extent parameters = 0;
-    double const* losses = nullptr;  ///< of every row, of the first loss
+    double const* losses = nullptr;  ///< of every row, for the first loss
     extent rows = 0;
-    extent apart = 0;  ///< from those of one loss to those of the next
+    extent apart = 0;  ///< elements from one loss's rows to the next loss's
     run_state const* state = nullptr;
     loss_scaling* scaling = nullptr;  ///< null: the loss is not scaled
     bool completes =
-        true;  ///< a step; else more gradients may follow, of a loss that is scaled alike
+        true;  ///< a step; false: more gradients may follow, of a loss with the same scale
     step_outcome* out = nullptr;
   };
   static constexpr int threads = 256;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The update of parameters, in one kernel over all of a rank's memory: an optimizer's formula for
-// single elements, the host's functor, with what the outcome of the step says about the gradients
-// read from the device's memory; and the small kernels around it. Optimizers of whole tensors are
-// in whole_tensors.hpp.
+// The update of parameters by an optimizer of single elements, in one kernel over all of a rank's
+// parameters, and the small kernels around it. The update applies the optimizer's formula, which
+// the host uses too, and reads the outcome of the step from the device's memory. Optimizers of
+// whole tensors are in whole_tensors.hpp.
 //
-// Each is a functor for flat_kernel: bytes bound all of them, 28 per parameter for AdamW and 2
-// more for a 16-bit copy.
+// Each kernel is a functor for flat_kernel. All are bound by bytes: AdamW reads and writes 28 per
+// parameter, and 2 more for a 16-bit copy.
 #pragma once
 
 #include <type_traits>
@@ -25,29 +25,30 @@ PIPE_HD PIPE_INLINE float factor_of(step_outcome const* judged) {
   return judged == nullptr ? 1.0f : judged->factor;
 }
 
-/// One step of an optimizer of single elements. The weights are float; `Copy` is the type of
-/// another copy of them, which kernels compute with, or void.
+/// One step of an optimizer of single elements. The weights are float; `Copy` is the type of a
+/// second copy of the weights, which kernels compute with, or void.
 ///
-/// needs: coefficients are prepared with a gradient scale of 1: gradients are multiplied by the
-///        outcome's factor before
+/// needs: coefficients are prepared with a gradient scale of 1, since the kernel multiplies
+///        gradients by the outcome's factor first
 /// law:   an outcome that is not sound leaves everything as it is
-/// note:  the host prepares coefficients for its own count of steps, and hears of a rejected step
-///        when it reads the outcome: until then Adam's corrections are those of one step later
+/// note:  the host prepares coefficients for the steps that it has counted, and learns of a
+///        rejected step when it reads the outcome; until then Adam's bias corrections are for one
+///        step too many
 template <class Optimizer, class Copy = void>
 struct optimizer_step {
   using coefficients = typename Optimizer::template coefficients<float>;
-  /// In the device's memory, behind the run_state; a range's group says which.
+  /// In the device's memory, behind the run_state; indexed by the group of a range.
   coefficients const* of_group = nullptr;
   float* weights = nullptr;
   float const* gradients = nullptr;
-  float* first = nullptr;  ///< the optimizer's states, as many as it has
+  float* first = nullptr;  ///< the optimizer's states: none, one or two
   float* second = nullptr;
   Copy* copy = nullptr;
   step_outcome const* judged = nullptr;  ///< null: sound, factor 1
 
   PIPE_HD bool is_wanted() const { return is_sound(judged); }
 
-  /// The step on the parameters of a group.
+  /// The step on the parameters of one group.
   struct group_step {
     optimizer_step const& of;
     coefficients with;
@@ -82,8 +83,8 @@ struct optimizer_step {
   }
 };
 
-/// x within [-limit, limit], the run's clip_value, and NaN stays NaN. Scaled gradients have a
-/// scaled limit.
+/// Clamps x to [-limit, limit], where limit is the run's clip_value, times the loss scale if
+/// gradients are scaled; NaN stays NaN.
 struct clamp_elements {
   float* x = nullptr;
   run_state const* state = nullptr;
@@ -103,8 +104,8 @@ struct clamp_elements {
   }
 };
 
-/// Averages of weights: average += amount * (x - average), the run's average_amount, after a sound
-/// step.
+/// Averages of weights, after a sound step: average += amount * (x - average), where amount is the
+/// run's average_amount.
 struct approach_elements {
   float* average = nullptr;
   float const* x = nullptr;
@@ -124,14 +125,15 @@ struct approach_elements {
   }
 };
 
-/// The rule of a buffer; of a variance also how many elements its sums are behind those of its
-/// mean.
+/// The rule of a buffer; for a variance, also the distance of its sums behind the sums of its mean,
+/// in elements.
 struct buffer_rule {
   detail::commit_rule rule;
   extent behind_mean = 0;
 };
 
-/// Buffers follow their sums, after a sound step. A range's group says which rule.
+/// Commits the sums of buffers, after a sound step, by the rule that a range's group is the number
+/// of.
 struct commit_elements {
   float* buffers = nullptr;
   float const* sums = nullptr;
@@ -155,8 +157,8 @@ struct commit_elements {
   }
 };
 
-/// to += from: gradients of a parameter that is used in two places; gradients and, in double,
-/// losses of replicas.
+/// to += from: for gradients of a parameter that is used in two places, for gradients of replicas
+/// and, in double, for losses of replicas.
 template <class T>
 struct add_elements {
   T* to = nullptr;
@@ -174,7 +176,7 @@ struct add_elements {
   }
 };
 
-/// to = from in another type: 16-bit copies of weights that something else than a step has changed.
+/// to = from in another type: the 16-bit copies of weights that were changed outside of a step.
 template <class To>
 struct convert_elements {
   To* to = nullptr;

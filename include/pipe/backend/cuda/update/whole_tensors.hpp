@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Updates of whole tensors by optimizers of two passes (LAMB, and any two_pass_optimizer): two
-// launches for all tensors of a stage. The first goes over their elements, and the last block of
-// each tensor makes a factor of the tensor's sums; the second moves the parameters.
+// launches for all tensors of a stage. The first goes over all elements, and the last block of each
+// tensor computes a factor from the tensor's sums; the second moves the parameters.
 //
-// Nothing is kept between the two passes but one number per tensor: what an element needs again is
-// computed again, from its moments, for as many bytes as reading it would take.
+// Between the two passes only one number per tensor is kept. The second pass recomputes an
+// element's direction from its moments, for as many bytes as reading it back would take.
 #pragma once
 
 #include <type_traits>
@@ -17,19 +17,19 @@
 
 namespace pp::cuda {
 
-/// A tensor among those of a stage that are updated whole. Ranges of its elements have its number
-/// in this list as their group.
+/// A tensor that is updated whole. The group of a range of its elements is the tensor's number in
+/// the list of a stage.
 ///
 /// units: elements
 struct updated_tensor {
   extent begin = 0;  ///< in the regions of parameters and gradients
   extent state = 0;  ///< in the region of optimizer state
   extent rows = 0, columns = 0;
-  extent moment = 0;                   ///< from one moment, or averages of rows, to the next
-  extent first_range = 0, ranges = 0;  ///< among those of the launch
-  int coefficients = 0;                ///< number of its set
-  bool is_factored = false;            ///< averages of rows and columns take the place of moments
-  /// Without the padding behind it.
+  extent moment = 0;                   ///< from the first moment, or the row averages, to the next
+  extent first_range = 0, ranges = 0;  ///< among the ranges of the launch
+  int coefficients = 0;                ///< number of its set of coefficients
+  bool is_factored = false;            ///< averages of rows and columns take the place of a moment
+  /// The number of elements, without padding.
   PIPE_HD extent elements() const { return rows * columns; }
 };
 
@@ -42,7 +42,7 @@ PIPE_HD PIPE_INLINE bool is_factored([[maybe_unused]] updated_tensor const& t) {
     return false;
 }
 
-/// The memory of a stage's whole tensors, as both passes see it.
+/// The memory of the tensors of a stage that are updated whole, for both passes.
 template <class Optimizer>
 struct tensor_memory {
   using coefficients = typename Optimizer::template tensor_coefficients<float>;
@@ -54,28 +54,28 @@ struct tensor_memory {
   float* weights = nullptr;
   float const* gradients = nullptr;
   float* states = nullptr;
-  double* factors = nullptr;             ///< by tensor: from the first pass to the second
+  double* factors = nullptr;  ///< by tensor: written by the first pass, read by the second
   step_outcome const* judged = nullptr;  ///< null: sound, factor 1
-  float* row_factors = nullptr;          ///< by tensor that is factored: of the rows' averages
+  float* row_factors = nullptr;          ///< by tensor, if it is factored: see renew_means_kernel
 
   /// The coefficients of a tensor in this step.
   PIPE_HD PIPE_INLINE coefficients with(updated_tensor const& t) const {
     return coefficients_at<Optimizer, coefficients const>(sets, t.coefficients);
   }
-  /// Moment k of a tensor's element `at` of the regions.
+  /// Moment k of the element of tensor t at `at` in the regions of parameters and gradients.
   PIPE_HD PIPE_INLINE float* moment(updated_tensor const& t, int k, extent at) const {
     return states + t.state + k * t.moment + (at - t.begin);
   }
 
-  /// The averages of a matrix that is factored.
+  /// The average of a row, or of a column, of a factored matrix.
   PIPE_HD PIPE_INLINE float* row_average(updated_tensor const& t, extent row) const {
     return states + t.state + row;
   }
   PIPE_HD PIPE_INLINE float* column_average(updated_tensor const& t, extent column) const {
     return states + t.state + t.moment + column;
   }
-  /// The product of averages that takes the place of the moment: of Count elements from `at` on,
-  /// perhaps of more than one row.
+  /// The products of averages that take the place of the moment, for Count elements from `at` on,
+  /// which may be in more than one row.
   template <int Count>
   PIPE_HD PIPE_INLINE void read_averages(int tensor, updated_tensor const& t, extent at,
                                          float (&v)[Count]) const {
@@ -90,8 +90,8 @@ struct tensor_memory {
     }
   }
 
-  /// f(parameter, scaled gradient, moments...) for Count elements from `at` on. Keeps: moments are
-  /// written back.
+  /// Calls f(parameter, scaled gradient, moments...) for Count elements from `at` on. Keeps:
+  /// moments are written back.
   template <bool Keeps, int Count, class F>
   PIPE_HD PIPE_INLINE void visit(int tensor, updated_tensor const& t, extent at, float (&w)[Count],
                                  F const& f) const {
@@ -121,14 +121,14 @@ struct tensor_memory {
   }
 };
 
-/// The first pass: renews moments, and makes the factor of each tensor.
+/// The first pass: renews moments, and computes the factor of each tensor.
 ///
 /// shape: parameters, gradients, moments, in ranges of up to 4096 elements -> moments, one factor
-///        per tensor, by way of sums (ranges, Optimizer::sums)
-/// law:   a range's sums are in double and do not depend on other ranges; ranges are added by the
-///        last block of a tensor, threads every 256th, then as add_threads: so cuts change no bit.
-///        An outcome that is not sound leaves everything as it is.
-/// cost:  for LAMB 24 bytes per parameter, which bound it
+///        per tensor; between: sums (ranges, Optimizer::sums)
+/// law:   a range's sums are in double and do not depend on other ranges; the last block of a
+///        tensor adds ranges, each thread every 256th, then threads as by add_threads. So the cut
+///        into stages changes no bit. If the outcome is not sound, no memory changes.
+/// cost:  for LAMB 24 bytes per parameter, bound by bytes
 template <class Optimizer>
 struct gather_tensors_kernel {
   static constexpr int sums = Optimizer::sums;
@@ -180,8 +180,7 @@ struct gather_tensors_kernel {
   }
 
  private:
-  /// Sums begin at 0.
-  /// Sums begin at zero, of a range and again of all ranges.
+  /// Sets a thread's sums to zero: for a range, and again for all ranges of a tensor.
   PIPE_HD PIPE_INLINE static void clear(state& mine) {
     PIPE_UNROLL
     for (int s = 0; s < sums; ++s) mine.sum[s] = 0;
@@ -198,7 +197,7 @@ struct gather_tensors_kernel {
       Optimizer::gather(with, x, g, mine.sum, moments...);
     });
   }
-  /// keep(s, total) in one thread, for each of the sums.
+  /// Calls keep(s, total) in one thread, for each sum s.
   template <class Block, class Keep>
   PIPE_HD PIPE_INLINE static void add_all(Block& block, Keep keep) {
     PIPE_UNROLL
@@ -210,10 +209,10 @@ struct gather_tensors_kernel {
 };
 
 /// The second pass, for flat_kernel: moves the parameters, and renews their 16-bit copies, of type
-/// Copy if there are any.
+/// Copy unless it is void.
 ///
-/// law:  an outcome that is not sound leaves everything as it is
-/// cost: for LAMB 16 bytes per parameter, and 2 for a copy, which bound it
+/// law:  if the outcome is not sound, no memory changes
+/// cost: for LAMB 16 bytes per parameter, and 2 for a copy, bound by bytes
 template <class Optimizer, class Copy = void>
 struct move_tensors {
   tensor_memory<Optimizer> of;
@@ -221,7 +220,7 @@ struct move_tensors {
 
   PIPE_HD bool is_wanted() const { return is_sound(of.judged); }
 
-  /// The move of a tensor's elements.
+  /// The move of one tensor's elements.
   struct move_tensor {
     move_tensors const& all;
     updated_tensor of;
@@ -244,7 +243,8 @@ struct move_tensors {
   }
 };
 
-/// append(flat_range) for the elements of a tensor that is number `index` of the list.
+/// Sets the ranges of a tensor that is number `index` of the list, and calls append(flat_range) for
+/// each.
 template <class Append>
 void cut_tensor(updated_tensor& t, int index, extent ranges_before, Append append) {
   t.moment = t.is_factored ? t.rows : detail::moment_stride(t.elements());

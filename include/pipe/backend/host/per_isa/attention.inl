@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The row operations of attention, between the products of register tiles: rotations, softmax and
-// its gradient. The loops that call this are attention_forward.hpp and attention_backward.hpp.
+// its gradient. The loops of attention_forward.hpp and attention_backward.hpp call these functions.
 
 /// Rotary position embedding of `rows` rows of one head: every pair (x1, x2) of a row is rotated by
-/// the angle of its position, or back by it if `Back`.
+/// the angle of the row's position, in the other direction if `Back`.
 ///
 /// shape:  from (rows, d), rotation (rows, d): d / 2 cosines, then d / 2 sines -> to (rows,
 ///         padded), zero from d on
 /// law:    (x1, x2) -> (x1 cos - x2 sin, x2 cos + x1 sin), x1 = from[c], x2 = from[c + d / 2]
 /// needs:  d even
-/// source: Su et al., RoFormer, 2021; the pairs (c, c + d / 2) are those of Hugging Face's Llama
+/// source: Su et al., RoFormer, 2021; pairs (c, c + d / 2) as in Hugging Face's Llama
 template <bool Back, class T>
-void turn_rows(T const* from, extent stride, extent rows, extent d, T const* rotation,
-               extent padded, T* to, extent to_stride) {
+void rotate_rows(T const* from, extent stride, extent rows, extent d, T const* rotation,
+                 extent padded, T* to, extent to_stride) {
   extent const half = d / 2;
   for (extent r = 0; r < rows; ++r, from += stride, rotation += d, to += to_stride) {
     T const *const cosine = rotation, *const sine = rotation + half;
@@ -49,17 +49,19 @@ void scale_row(T const* from, extent d, T factor, T* to) {
   for (; c < d; ++c) to[c] = from[c] * factor;
 }
 
-/// The scores of a row whose rule is not plain, in two steps: z = scale * score, or cap * tanh(z /
-/// cap) of it, less slope * distance. What the query does not see becomes minus infinity.
+/// The scores of a row whose rule is not plain: z = scale * score; with a cap, z = cap * tanh(z /
+/// cap); then z -= slope * distance. Scores of keys that the query does not see become minus
+/// infinity.
 ///
-/// shape: score (columns), of which the first `visible` may be seen -> score; rules (columns):
-///        whether each is seen, and dz / dscore. False if none is seen.
-/// law:   the result for a key does not depend on those beside it
+/// shape: score (columns), of which the first `visible` may be seen -> score = z; rules (columns):
+///        whether each key is seen, and dz / dscore. Returns false if no key is seen.
+/// law:   the result for a key does not depend on other keys
 /// needs: columns: whole vectors
 template <class T>
-bool shape_row(attention_shape const& shape, score_place const& at, extent visible, extent columns,
-               T scale, T* score, score_row<T>& rules) {
+bool shape_row(attention_shape const& shape, score_place const& at, T scale, T* score,
+               score_row<T>& rules) {
   constexpr int Lanes = lanes<T>;
+  extent const visible = at.visible, columns = at.columns;
   T const cap = T(shape.scores.cap), slope = T(at.slope);
   for (extent c = 0; c < columns; c += Lanes) {
     vec<T> z = load(score + c) * scale, by = vec<T>{} + scale;
@@ -96,23 +98,24 @@ bool shape_row(attention_shape const& shape, score_place const& at, extent visib
   return any;
 }
 
-/// A block of one row's scores becomes e^(scale * score - largest), `largest` being the row's
-/// maximum so far: the online softmax. IsShaped: of the shaped scores; what is not seen becomes 0.
+/// Online softmax: a block of one row's scores becomes e^(scale * score - largest), where `largest`
+/// is the row's maximum so far. IsShaped: of shaped scores; for keys that are not seen the result
+/// is 0.
 ///
 /// shape:  score (columns), of which the first `visible` are scores; zero beyond, so that the
 ///         product with the values needs no mask
 /// law:    with `first` the row's state starts here; otherwise sum and output so far are multiplied
-///         by e^(old largest - new largest). The division by `sum` is left to finish_rows.
+///         by e^(old largest - new largest). finish_rows divides by the sum.
 /// needs:  columns: whole vectors; score may be read up to the next whole vector
 /// source: Milakov, Gimelshein, Online normalizer calculation for softmax, 2018
 template <bool IsShaped, class T>
-void softmax_row([[maybe_unused]] attention_shape const& shape,
-                 [[maybe_unused]] score_place const& at, T* score, extent visible, extent columns,
+void softmax_row([[maybe_unused]] attention_shape const& shape, score_place const& at, T* score,
                  T scale, bool first, softmax_rows<T> const& state, extent row) {
   constexpr int Lanes = lanes<T>;
+  extent const visible = at.visible, columns = at.columns;
   [[maybe_unused]] score_row<T> rules;
   if constexpr (IsShaped) {
-    if (!shape_row(shape, at, visible, columns, scale, score, rules)) {
+    if (!shape_row(shape, at, scale, score, rules)) {
       std::memset(score, 0, sizeof(T) * static_cast<std::size_t>(columns));
       return;
     }
@@ -161,7 +164,7 @@ void finish_rows(softmax_rows<T> const& state, extent rows, extent d, T* out, ex
                  extent lse_stride) {
   PIPE_INDEPENDENT
   for (int r = 0; r < query_block;
-       ++r) {  // all rows of the block, present or not: a constant length vectorises
+       ++r) {  // all rows of a block, even beyond `rows`: a constant length vectorises
     state.largest[r] += math::log<products>(state.sum[r]);
     state.sum[r] = T(1) / state.sum[r];
   }
@@ -193,14 +196,15 @@ T dot(T const* a, T const* b, extent d) {
 /// shape: score, slope (columns), both zero from `visible` on
 /// law:   mean = sum over all keys of p * dp = dot(out, dout), so a block needs no other block
 ///
-/// IsShaped: p is 0 where nothing is seen, and in place of the scale stands the rule's slope.
+/// IsShaped: p is 0 for keys that are not seen, and the slope of the rule takes the place of the
+/// scale.
 template <bool IsShaped, class T>
-void softmax_slopes([[maybe_unused]] attention_shape const& shape,
-                    [[maybe_unused]] score_place const& at, T* score, T* slope, extent visible,
-                    extent columns, T scale, T lse, T mean) {
+void softmax_slopes([[maybe_unused]] attention_shape const& shape, score_place const& at, T* score,
+                    T* slope, T scale, T lse, T mean) {
   constexpr int Lanes = lanes<T>;
+  extent const visible = at.visible, columns = at.columns;
   [[maybe_unused]] score_row<T> rules;
-  if constexpr (IsShaped) shape_row(shape, at, visible, columns, scale, score, rules);
+  if constexpr (IsShaped) shape_row(shape, at, scale, score, rules);
   vec<T> const none{};
   extent c = 0;
   for (; c < visible; c += Lanes) {
@@ -224,14 +228,14 @@ void softmax_slopes([[maybe_unused]] attention_shape const& shape,
   }
 }
 
-template <class T, bool Turns, int Least, bool IsShaped>
+template <class T, bool Rotates, int Least, bool IsShaped>
 constexpr attention_set<T> attention_kernels() {
   attention_set<T> set;
   set.tiles = tiles<T, Least>;
   set.transpose = &transpose<T>;
-  if constexpr (Turns) {
-    set.turn = &turn_rows<false, T>;
-    set.turn_back = &turn_rows<true, T>;
+  if constexpr (Rotates) {
+    set.rotate = &rotate_rows<false, T>;
+    set.rotate_back = &rotate_rows<true, T>;
   }
   if constexpr (IsShaped) {
     set.begin = &begin_rows<T>;
@@ -243,19 +247,15 @@ constexpr attention_set<T> attention_kernels() {
   set.dot = &dot<T>;
   return set;
 }
-/// What the loops of attention call, with or without rotation, for plain scores or shaped ones;
-/// Least: as in tiles.
-template <class T, bool Turns = true, int Least = 1, bool IsShaped = false>
-inline constexpr attention_set<T> attention_rows = attention_kernels<T, Turns, Least, IsShaped>();
+/// The functions that the loops of attention call, with or without rotation, for plain or shaped
+/// scores; Least: as in tiles.
+template <class T, bool Rotates = true, int Least = 1, bool IsShaped = false>
+inline constexpr attention_set<T> attention_rows = attention_kernels<T, Rotates, Least, IsShaped>();
 
 /// Views of queries, keys and values, or of their gradients.
 ///
 /// layout: fused: q (H * d), k (KV * d) and v (KV * d) side by side in each row of one matrix;
-///         otherwise q alone, and k beside v in the rows of another
-template <class U>
-struct attention_slices {
-  positions<U> q, k, v;
-};
+///         otherwise q in one matrix, and k beside v in each row of another
 template <class P, int G, class U>
 attention_slices<U> slices(U* from, U* keys_from) {
   constexpr detail::group g = P::group_at(G);
@@ -269,7 +269,7 @@ attention_slices<U> slices(U* from, U* keys_from) {
             {keys_from, 2 * key_width},
             {keys_from == nullptr ? nullptr : keys_from + key_width, 2 * key_width}};
 }
-/// Whether the scores of group G are shaped, and its mask by a user.
+/// Whether the scores of group G are shaped.
 template <class P, int G>
 constexpr bool is_shaped() {
   return !P::group_at(G).attributes.attention().scores.is_plain();
@@ -283,10 +283,12 @@ constexpr detail::mask_function mask_of() {
     return nullptr;
 }
 template <class T>
-attention_extras<T> extras(arguments<T> const& a, int rotation, int ids) {
-  return {rotation < 0 ? nullptr : a.at(rotation), ids < 0 ? nullptr : a.ids(ids)};
+attention_operands<T> operands(arguments<T> const& a, attention_slices<T const> const& x,
+                               attention_shape const& shape, int rotation, int ids) {
+  return {x, reciprocal_sqrt(T(shape.head_size)), a.maybe(rotation),
+          ids < 0 ? nullptr : a.ids(ids)};
 }
-/// Heads of keys and values, over all samples, that this part works on.
+/// The heads of keys and values, numbered over all samples, that this part owns.
 template <class T>
 share own_heads(arguments<T> const& a, attention_shape const& shape) {
   return share_of(shape.samples * shape.kv_heads, 1, a.part, a.parts);
@@ -295,8 +297,8 @@ share own_heads(arguments<T> const& a, attention_shape const& shape) {
 /// out = softmax(q k^T / sqrt(d)) v for every head; lse is kept for the gradient.
 ///
 /// shape: q (B * T, H * d), k and v (B * S, KV * d) -> out (B * T, H * d), lse (B * T, H)
-/// work:  a part owns heads of keys of samples (B * KV of them) with the H / KV query heads that
-///        share one
+/// work:  a part owns some of the B * KV heads of keys, each with the H / KV query heads that share
+///        it
 /// cost:  4 * B * H * T * S * d FLOPs, half of them if causal; the scores stay in L1
 template <>
 struct kernel_of<op_kind::attention> : attention_forward_facts {
@@ -308,18 +310,18 @@ struct kernel_of<op_kind::attention> : attention_forward_facts {
     constexpr attention_shape shape = attention_shape_of(g, P::samples, mask_of<P, G>());
     attention_slices<T const> const x = slices<P, G, T const>(a.at(g.in[0]), a.maybe(g.in[1]));
     attention_forward<T>(attention_rows<T, (g.in[2] >= 0), least_tile_rows<P>(), is_shaped<P, G>()>,
-                         shape, reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v,
-                         {a.at(g.out[0]), g.columns}, a.at(g.out[1]), a.workspace,
-                         extras(a, g.in[2], g.in[3]), own_heads(a, shape));
+                         shape, operands(a, x, shape, g.in[2], g.in[3]),
+                         {{a.at(g.out[0]), g.columns}, a.at(g.out[1])}, a.workspace,
+                         own_heads(a, shape));
   }
 };
 
-/// dq, dk and dv; the probabilities are computed again from lse instead of kept.
+/// dq, dk and dv; the probabilities are recomputed from lse.
 ///
 /// shape: dout, out (B * T, H * d), lse (B * T, H), q, k, v as in the forward -> dq, dk, dv like q,
 ///        k, v
-/// work:  as the forward: a part owns heads of keys, so no two parts add to one dk
-/// cost:  five products of the forward's two: 10 * B * H * T * S * d FLOPs
+/// work:  a part owns heads of keys, as in the forward, so no two parts add to one dk
+/// cost:  five products where the forward has two: 10 * B * H * T * S * d FLOPs
 template <>
 struct kernel_of<op_kind::attention_gradient> : attention_backward_facts {
   template <class P, int G>
@@ -332,11 +334,10 @@ struct kernel_of<op_kind::attention_gradient> : attention_backward_facts {
     attention_slices<T const> const x =
         slices<P, G, T const>(a.at(g.in[1]), fused ? nullptr : a.maybe(g.in[4]));
     attention_slices<T> const d = slices<P, G, T>(a.maybe(g.out[0]), a.maybe(g.out[1]));
-    constexpr bool turns = fused && g.in[4] >= 0;
-    attention_backward<T>(attention_rows<T, turns, least_tile_rows<P>(), is_shaped<P, G>()>, shape,
-                          reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v,
-                          {a.at(g.in[2]), g.columns}, a.at(g.in[3]), {a.at(g.in[0]), g.columns},
-                          d.q, d.k, d.v, a.workspace, extras(a, fused ? g.in[4] : -1, g.in[5]),
-                          own_heads(a, shape));
+    constexpr bool rotates = fused && g.in[4] >= 0;
+    attention_backward<T>(attention_rows<T, rotates, least_tile_rows<P>(), is_shaped<P, G>()>,
+                          shape, operands(a, x, shape, fused ? g.in[4] : -1, g.in[5]),
+                          {{a.at(g.in[2]), g.columns}, a.at(g.in[3])}, {a.at(g.in[0]), g.columns},
+                          d, a.workspace, own_heads(a, shape));
   }
 };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The functions that the loops of batch_norm_loops.hpp call: statistics and sums of columns, and
-// single rows.
+// the norm and its gradient of a single row.
 
-/// Rows whose sum is made before it is added to the sum of those before: a single sum of a hundred
-/// thousand rows would lose digits.
+/// The rows of a block. Sums of blocks are added in turn: a single sum of a hundred thousand rows
+/// would lose digits.
 inline constexpr extent batch_block = 256;
 
-/// A term of column_sums, from row `first` on.
+/// A term of column_sums whose row 0 is row `first` of `term`.
 template <class Term>
 struct later_rows {
   Term term;
@@ -21,7 +21,7 @@ struct later_rows {
     term.scalar(sum, first + r, c);
   }
 };
-/// Sums over rows as column_sums, in blocks of rows.
+/// Sums over rows like column_sums, in blocks of rows.
 ///
 /// law: the order of additions depends on the number of rows only
 template <int Sums, bool Whole, class T, class Term>
@@ -68,8 +68,8 @@ struct batch_term {
 /// Mean, 1 / sqrt(variance + epsilon) and variance of the columns in `own`.
 ///
 /// shape: x (rows, n) -> statistics (3, n)
-/// law:   two passes, the second over differences from the first one's mean, which also corrects
-///        that mean; rows ascending
+/// law:   two passes; the second sums differences from the mean of the first, and corrects this
+///        mean; rows ascending
 template <class T, bool Whole>
 PIPE_ONE_COPY void batch_statistics(extent rows, int n, share own, T epsilon, T const* x,
                                     T* statistics) {
@@ -111,11 +111,11 @@ PIPE_ONE_COPY void batch_norm_row(int n, T const* x, T const* statistics, T cons
   }
 }
 
-/// dx = rstd * (g - mean of g - xhat * mean of g xhat), g = dy * gamma, by column; of constant
-/// statistics rstd * g.
+/// dx = rstd * (g - mean of g - xhat * mean of g xhat), g = dy * gamma, by column; for constant
+/// statistics dx = rstd * g.
 ///
-/// shape: dy, x (n), statistics (2, n), gamma (n) or null, means (2, n) of g xhat and g, or null ->
-///        dx (n)
+/// shape: dy, x (n), statistics (2, n), gamma (n) or null, means (2, n) of g xhat and g, or null
+///        for constant statistics -> dx (n)
 template <class T, bool Whole>
 PIPE_ONE_COPY void batch_norm_gradient_row(int n, T const* dy, T const* x, T const* statistics,
                                            T const* gamma, T const* means, T* dx) {
@@ -139,7 +139,7 @@ PIPE_ONE_COPY void batch_norm_gradient_row(int n, T const* dy, T const* x, T con
   }
 }
 
-/// batch_set::sums
+/// The function of batch_set::sums.
 template <class T, bool Whole>
 PIPE_ONE_COPY void batch_gradient_sums(extent rows, extent columns, int n, T const* dy, T const* x,
                                        T const* statistics, T* sums) {
@@ -151,11 +151,11 @@ inline constexpr batch_set<T> batch_functions{
     &batch_statistics<T, Whole>, &batch_norm_row<T, Whole>, &batch_gradient_sums<T, Whole>,
     &batch_norm_gradient_row<T, Whole>};
 
-/// The statistics of each group or, outside of training, the running ones. Groups without a real
-/// sample have zeros, so that their rows are finite.
+/// The statistics of each group or, outside of training, the running statistics. Groups without a
+/// real sample have zeros, so that their rows are finite.
 ///
 /// shape: x (rows, C), running mean (C), running variance (C) -> statistics (groups, 3, C)
-/// work:  a part makes whole columns, in cache lines, so the number of parts changes no bit
+/// work:  a part computes whole columns, in cache lines, so the number of parts changes no bit
 template <>
 struct kernel_of<op_kind::batch_statistics> : batch_facts {
   template <class P, int G>
@@ -164,7 +164,7 @@ struct kernel_of<op_kind::batch_statistics> : batch_facts {
     host::batch_statistics(batch_functions<typename k::T, k::whole>, a, group_in<P, G>, P::samples);
   }
 };
-/// Every row normalised, and scaled and shifted where there are gamma and beta.
+/// Normalises every row, and scales and shifts it where gamma and beta are present.
 ///
 /// shape: x (rows, C), statistics (groups, 3, C), gamma (C), beta (C) -> y (rows, C)
 /// work:  parts own rows
@@ -177,10 +177,10 @@ struct kernel_of<op_kind::batch_norm> : row_facts {
                      finish_of<P, G>());
   }
 };
-/// What the gradients need of all rows of a group: the sums of dy * xhat and of dy.
+/// The sums over all rows of a group that the gradients read: of dy * xhat and of dy.
 ///
 /// shape: dy, x (rows, C), statistics (groups, 3, C) -> sums (groups, 2, C)
-/// work:  a part makes whole columns
+/// work:  a part computes whole columns
 template <>
 struct kernel_of<op_kind::batch_sums> : batch_facts {
   template <class P, int G>
@@ -189,7 +189,7 @@ struct kernel_of<op_kind::batch_sums> : batch_facts {
     host::batch_sums(batch_functions<typename k::T, k::whole>, a, group_in<P, G>, P::samples);
   }
 };
-/// The gradient by the input of a batch norm. Rows that only fill up the micro-batch have none:
+/// The gradient by the input of a batch norm. It is 0 in rows that only fill up the micro-batch:
 /// they are in no statistic, and dy is 0 there.
 ///
 /// shape: dy, x (rows, C), statistics (groups, 3, C), sums (groups, 2, C), gamma (C)
@@ -214,11 +214,11 @@ struct kernel_of<op_kind::batch_parameter_gradient> : custom_facts {
     host::batch_parameter_gradient(a, group_in<P, G>, P::samples);
   }
 };
-/// The sums of the running statistics, over real rows: of x - m and of (x - m)^2, where m is the
-/// running mean, see commit_rule.
+/// The sums of the running statistics over real rows: of x - m and of (x - m)^2, where m is the
+/// running mean; see commit_rule.
 ///
 /// shape: statistics (groups, 3, C), running mean (C) -> two sums (C)
-/// law:   made of the statistics of each group, in order, not of x
+/// law:   computed from the statistics of each group, in order, not from x
 template <>
 struct kernel_of<op_kind::batch_running_sums> : custom_facts {
   template <class P, int G>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Gradients that are sums over rows: of biases, and of a norm's scale and shift.
+// The gradients that are sums over rows: of biases, and of a norm's scale and shift.
 
 /// The gradient of a bias: db[c] (+)= sum over r of dy[r, c].
 ///
 /// shape: dy (rows, C) -> db (C)
-/// work:  a part sums whole columns, in cache lines of db, so no two threads write one
-/// law:   rows ascending from zero, then added once to what is there: the number of parts changes
-///        no bit
+/// work:  a part sums whole columns, in cache lines of db, so no two threads write to one line
+/// law:   rows ascending from zero; the finished sum is added once to db; the number of parts
+///        changes no bit
 /// cost:  one pass over dy, whose bytes bound it
 template <>
 struct kernel_of<op_kind::bias_gradient> : row_facts {
@@ -23,8 +23,8 @@ struct kernel_of<op_kind::bias_gradient> : row_facts {
 /// The gradient of a table with one row per position: dtable[t, c] (+)= sum over b of dy[b, t, c].
 ///
 /// shape: dy (B, T, C) -> dtable (T, C)
-/// law:   as in a bias gradient: the table's row t is columns [t * C, (t + 1) * C) of dy as (B, T *
-///        C)
+/// law:   as for a bias gradient, with dy as a matrix (B, T * C): row t of the table is columns [t
+///        * C, (t + 1) * C)
 template <>
 struct kernel_of<op_kind::row_bias_gradient> : row_facts {
   template <class P, int G>
@@ -36,7 +36,7 @@ struct kernel_of<op_kind::row_bias_gradient> : row_facts {
   }
 };
 
-/// The gradients of a norm's scale and shift, both in one pass over dy and x.
+/// The gradients of a norm's scale and shift, in one pass over dy and x.
 ///
 /// shape: dy (rows, C), x (rows, C), statistics (rows, 2) -> dgamma (C), dbeta (C); either may be
 ///        absent
@@ -50,8 +50,8 @@ struct kernel_of<op_kind::norm_parameter_gradient> : row_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     constexpr detail::group g = k::g;
-    norm_parameter_gradient<T, k::whole>(k::rows, g.columns, k::own_columns(a, g.columns),
-                                         a.at(g.in[0]), a.at(g.in[1]), a.at(g.in[2]),
-                                         a.maybe(g.out[0]), a.maybe(g.out[1]), a.accumulate);
+    norm_parameter_gradient<T, k::whole>({a.at(g.in[0]), a.at(g.in[1]), a.at(g.in[2]), g.columns},
+                                         k::rows, k::own_columns(a, g.columns), a.maybe(g.out[0]),
+                                         a.maybe(g.out[1]), a.accumulate);
   }
 };

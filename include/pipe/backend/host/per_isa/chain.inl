@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The pointwise steps of a kernel group, on a piece of a row while it is in the L1 cache. Loops
-// have constant trip counts wherever they can, so that scalar formulas become vector code. No
-// product of one step is contracted with a sum of the next (PIPE_OPTIMIZED_BEGIN), so a fused chain
-// gives the bits of its steps run apart.
+// The pointwise ops of a kernel group, on a piece of a row while the piece is in the L1 cache.
+// Loops have constant trip counts where possible, so that scalar formulas become vector code. No
+// product of one op is contracted with a sum of the next (PIPE_OPTIMIZED_BEGIN), so a fused chain
+// gives the bits of its ops as separate kernels.
 
-/// Whether what a launch of group G writes, row by row, is too large to be in a cache when it is
-/// read. Then it is written past them: a store to memory that is not in a cache first reads it.
+/// Whether the results that a launch of group G writes, row by row, are too large to be in a cache
+/// when they are read. Then they are written past the caches, since a normal store first reads its
+/// line from memory.
 template <class P, int G>
 constexpr bool streams() {
   constexpr detail::group g = P::group_at(G);
   if (g.anchor == op_kind::matmul || g.anchor == op_kind::matmul_input_gradient) return false;
-  constexpr auto stores = [](auto const& steps) {
+  constexpr auto stores = [](auto const& ops) {
     long n = 0;
-    for (detail::step const& s : steps) n += s.store >= 0;
+    for (detail::pointwise_op const& s : ops) n += s.store >= 0;
     return n;
   };
   long const written = (g.out[0] >= 0) + stores(g.prologue) + stores(g.epilogue);
@@ -21,7 +22,7 @@ constexpr bool streams() {
   return row % long(widest_vector_bytes) == 0 && written * row * g.rows * P::samples > cached_bytes;
 }
 
-/// to[0, n) = from[0, n); streamed, it must be whole vectors.
+/// to[0, n) = from[0, n). Streams: past the caches; n must be whole vectors.
 template <bool Streams, class T>
 void copy_row(T const* from, int n, T* to) {
   if constexpr (Streams)
@@ -30,13 +31,13 @@ void copy_row(T const* from, int n, T* to) {
     std::memcpy(to, from, sizeof(T) * std::size_t(n));
 }
 
-/// The pointwise steps before (prologue) or after (epilogue) the anchor of group G of program P, as
-/// one loop over pieces of a row.
+/// The pointwise ops before (prologue) or after (epilogue) the anchor of group G of P, as one loop
+/// over pieces of a row.
 ///
-/// shape: x (rows, width) -> one matrix of that shape per stored step; width is g.columns, or
+/// shape: x (rows, width) -> a matrix (rows, width) for each stored op; width is g.columns, or
 ///        `inner` for the prologue of a matmul
-/// law:   the bits of the steps run as kernels apart
-/// cost:  each element is read once and written once per stored step: memory bounds it unless a
+/// law:   the bits of the ops as separate kernels
+/// cost:  each element is read once and written once per stored op: memory bounds it unless a
 ///        formula is long. Pieces are four vectors wide, so that a chain's operands stay in
 ///        registers and L1.
 template <class P, int G, bool IsEpilogue>
@@ -48,7 +49,7 @@ struct chain {
       IsEpilogue || g.anchor != op_kind::matmul ? g.columns : g.attributes.contraction().inner;
   static constexpr int block = 4 * lanes<T>;
 
-  static constexpr detail::step at(int i) {
+  static constexpr detail::pointwise_op at(int i) {
     return IsEpilogue ? g.epilogue[std::size_t(i)] : g.prologue[std::size_t(i)];
   }
 
@@ -57,16 +58,16 @@ struct chain {
       if (at(i).kind == op_kind::dropout) return true;
     return false;
   }
-  /// Room for the mask of one piece, if some step is a dropout.
+  /// Room for the mask of one piece, if an op is a dropout.
   using mask = T[drops() ? mask_room<(block > tile_columns<T> ? block : tile_columns<T>), T> : 1];
 
-  /// The second operand of step Index at (row, column): an element of a matrix of the same shape,
-  /// of a bias (width), of a table of positions (T, width) or of a dropout's mask, which is made in
+  /// The second operand of op Index at (row, column): an element of a matrix of the same shape, of
+  /// a bias (width), of a table of positions (T, width) or of a dropout's mask, which is written to
   /// `room`.
   template <int Index, int Columns>
   static T const* operand(arguments<T> const& a, extent row, extent column,
                           [[maybe_unused]] mask& room) {
-    constexpr detail::step s = at(Index);
+    constexpr detail::pointwise_op s = at(Index);
     if constexpr (s.slot < 0)
       return nullptr;
     else if constexpr (s.kind == op_kind::dropout)
@@ -81,10 +82,10 @@ struct chain {
     else
       return a.at(s.slot) + row * width + column;
   }
-  /// Counters of the Philox blocks of a row. They name the sample within the mini-batch and the
-  /// position, not the micro-batch or the thread, so a mask does not depend on how a mini-batch is
-  /// cut. Where more than elements are dropped, all rows of a sample have the counters of the
-  /// first.
+  /// Counters of the Philox blocks of a row. The counters have the sample's number in the
+  /// mini-batch and the position, not the micro-batch or the thread, so a mask does not depend on
+  /// how a mini-batch is cut. Where whole columns or samples are dropped, all rows of a sample have
+  /// the counters of its first row.
   template <class Layer>
   static random_row random_bits(arguments<T> const& a, int slot, extent row) {
     constexpr extent blocks = (width + 3) / 4;  // of a row
@@ -95,16 +96,16 @@ struct chain {
   }
   template <int Index>
   static T* target(arguments<T> const& a, extent row, extent column) {
-    constexpr detail::step s = at(Index);
+    constexpr detail::pointwise_op s = at(Index);
     if constexpr (s.store < 0)
       return nullptr;
     else
       return a.at(s.store) + row * width + column;
   }
-  /// Step Index on one element: v is what the steps before made, z its second operand.
+  /// Op Index on one element: v is the result of the previous op, z[c] the second operand.
   template <int Index>
   [[gnu::always_inline]] static inline T apply(T v, T const* z, int c) {
-    constexpr detail::step s = at(Index);
+    constexpr detail::pointwise_op s = at(Index);
     if constexpr (s.kind == op_kind::map)
       return forward_of<detail::leaf_at<s.leaf, typename P::leaves>>(v);
     else if constexpr (s.kind == op_kind::map_gradient)
@@ -119,9 +120,9 @@ struct chain {
     if constexpr (at(Index).store >= 0) to[c] = v;
   }
 
-  /// x[0, n) at (row, column) -> stores of the steps, and the end of the chain in `result` if that
-  /// is not null. n is Columns unless Columns is 0. Flattened: formulas, a user's too, must be
-  /// compiled for this instruction set.
+  /// Runs the ops on x[0, n) at (row, column): writes the stored ops and, with HasResult, the end
+  /// of the chain to `result`. n is Columns unless Columns is 0. Flattened, so that formulas,
+  /// user-defined ones too, are compiled for this instruction set.
   template <int Columns, bool HasResult, std::size_t... Is>
   [[gnu::flatten]] static void run(arguments<T> const& a, extent row, extent column, T const* x,
                                    T* result, int n, std::index_sequence<Is...>) {
@@ -141,11 +142,11 @@ struct chain {
     if constexpr (stores_result) copy_row<true>(x, Columns, a.at(g.out[0]) + row * width + column);
     (void)in, (void)out, (void)to, (void)rooms;
   }
-  /// Whether the anchor's result is streamed here, piece by piece, so that what is read and what is
-  /// written alternate.
+  /// Whether the anchor's result is streamed by the chain, piece by piece, so that reads and writes
+  /// alternate.
   static constexpr bool stores_result = IsEpilogue && length > 0 && g.out[0] >= 0 &&
                                         streams<P, G>();
-  /// Room for what the steps store of a piece that is then streamed.
+  /// Whether the stored ops of a piece are streamed: they are first written to `pieces`.
   template <int Columns>
   static constexpr bool streams_piece = Columns > 0 && Columns % lanes<T> == 0 && streams<P, G>();
   template <int Columns>
@@ -160,7 +161,7 @@ struct chain {
     run<Columns, HasResult>(a, row, column, x, result, n, std::make_index_sequence<length>{});
   }
 
-  /// A whole row.
+  /// Runs the ops on a whole row.
   template <bool HasResult = false>
   static void run_row(arguments<T> const& a, extent row, T const* x, T* result = nullptr) {
     constexpr int whole = width / block * block, rest = width - whole;
@@ -171,7 +172,7 @@ struct chain {
   }
 };
 
-/// A finished row of the anchor: stores it if it is read outside the group, then runs the epilogue
+/// The end of a row of the anchor: stores the row if another group reads it, then runs the epilogue
 /// on it.
 template <class P, int G>
 void finish_row(arguments<typename P::element> const& a, extent row, typename P::element const* x) {
@@ -184,7 +185,7 @@ void finish_row(arguments<typename P::element> const& a, extent row, typename P:
   if constexpr (epilogue::length > 0) epilogue::run_row(a, row, x);
 }
 
-/// finish_row for loops that are compiled once for all groups; null where nothing follows.
+/// finish_row for loops that are compiled once for all groups; null if the group has no epilogue.
 template <class P, int G>
 constexpr row_finish<typename P::element> finish_of() {
   if constexpr (P::group_at(G).epilogue.size() > 0)
@@ -223,7 +224,7 @@ struct tile_epilogue {
   }
 };
 
-/// The prologue on rows of the left factor, just before they are read.
+/// The prologue on rows of the left factor, just before the product reads them.
 template <class P, int G>
 struct row_prologue {
   using T = typename P::element;
@@ -237,21 +238,22 @@ struct row_prologue {
   }
 };
 
-/// The steps around the product of group G. Nothing is compiled for columns that are never left.
+/// The ops around the product of group G. Functions for remaining columns are compiled only if
+/// columns remain.
 template <class P, int G>
-constexpr contraction_ends<typename P::element> product_steps() {
+constexpr contraction_ends<typename P::element> product_ends() {
   using T = typename P::element;
   constexpr detail::group g = P::group_at(G);
-  contraction_ends<T> steps;
+  contraction_ends<T> ops;
   if constexpr (g.epilogue.size() > 0) {
     using epilogue = tile_epilogue<P, G>;
-    steps.tile = &epilogue::template whole<tile_columns<T>>;
+    ops.tile = &epilogue::template whole<tile_columns<T>>;
     if constexpr (g.columns % tile_columns<T> != 0)
-      steps.vector = &epilogue::template whole<lanes<T>>;
-    if constexpr (g.columns % lanes<T> != 0) steps.rest = &epilogue::rest;
+      ops.vector = &epilogue::template whole<lanes<T>>;
+    if constexpr (g.columns % lanes<T> != 0) ops.rest = &epilogue::rest;
   }
-  if constexpr (g.prologue.size() > 0) steps.make_rows = &row_prologue<P, G>::make;
-  return steps;
+  if constexpr (g.prologue.size() > 0) ops.make_rows = &row_prologue<P, G>::make;
+  return ops;
 }
 template <class P, int G>
-inline constexpr contraction_ends<typename P::element> steps_around = product_steps<P, G>();
+inline constexpr contraction_ends<typename P::element> ends_around = product_ends<P, G>();

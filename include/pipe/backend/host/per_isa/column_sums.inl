@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Sums over rows: the gradients of biases, and of a norm's scale and shift. Rows are read in order,
-// as they lie in memory, and the sums of a strip of columns stay in L1 cache meanwhile.
+// Sums over rows: the gradients of biases, and of a norm's scale and shift. Rows are read in the
+// order of memory, and the sums of a strip of columns stay in L1 cache.
 
-/// Columns whose sums are alive together.
+/// The columns of a strip, whose sums are alive together.
 inline constexpr int summed_columns = 1024;
-/// Rows that are added while a vector of `Sums` sums is in registers: memory is read fastest where
-/// it is read in two places at once.
+/// Rows that are added while a vector of each of `Sums` sums is in registers. Memory is read
+/// fastest in two places at once.
 template <int Sums>
 inline constexpr int summed_rows = Sums == 1 ? 2 : 1;
 
@@ -29,12 +29,12 @@ void sum_rows(Term const& term, extent row, extent from, extent to,
 /// c).
 ///
 /// shape: term (rows, columns) -> out[s] (columns), which may be null
-/// law:   each sum runs over ascending rows from zero, whatever the number of columns; `accumulate`
-///        adds the finished sum once
-/// cost:  one pass over the rows in the order of memory, which bounds it; the sums of a strip of
-///        summed_columns columns are in L1 meanwhile
+/// law:   each sum is over ascending rows from zero, for any number of columns; `accumulate` adds
+///        the finished sum once
+/// cost:  one pass over the rows in the order of memory, bound by memory; the sums of a strip of
+///        summed_columns columns are in L1
 ///
-/// Whole: columns are a multiple of the lanes, and nothing is compiled for a rest.
+/// Whole: columns are whole vectors; code for remaining columns is not compiled.
 template <int Sums, bool Whole, class T, class Term>
 void column_sums(extent rows, extent columns, Term const& term, T* const (&out)[Sums],
                  bool accumulate) {
@@ -62,7 +62,7 @@ void column_sums(extent rows, extent columns, Term const& term, T* const (&out)[
   }
 }
 
-/// in[r * stride + c]
+/// The term in[r * stride + c].
 template <class T>
 struct element_term {
   T const* in;
@@ -84,7 +84,7 @@ PIPE_ONE_COPY void column_sums(T const* in, extent rows, extent columns, extent 
   column_sums<1, Whole, T>(rows, columns, element_term<T>{in, stride}, {out}, accumulate);
 }
 
-/// dy * xhat and dy, xhat = (x - mean) * rstd with the row's statistics
+/// The terms dy * xhat and dy, xhat = (x - mean) * rstd with the row's statistics.
 template <class T>
 struct norm_parameter_term {
   T const *dy, *x, *statistics;
@@ -109,10 +109,10 @@ struct norm_parameter_term {
 /// shape: dy, x (rows, n), statistics (rows, 2) -> dgamma (n), dbeta (n); either may be null
 /// law:   as column_sums: ascending rows from zero
 template <class T, bool Whole>
-PIPE_ONE_COPY void norm_parameter_gradient(extent rows, int n, share own, T const* dy, T const* x,
-                                           T const* statistics, T* dgamma, T* dbeta,
-                                           bool accumulate) {
-  norm_parameter_term<T> const term{dy + own.begin, x + own.begin, statistics, n};
+PIPE_ONE_COPY void norm_parameter_gradient(norm_parameter_term<T> term, extent rows, share own,
+                                           T* dgamma, T* dbeta, bool accumulate) {
+  term.dy += own.begin;
+  term.x += own.begin;
   column_sums<2, Whole, T>(rows, own.size(), term,
                            {dgamma != nullptr ? dgamma + own.begin : nullptr,
                             dbeta != nullptr ? dbeta + own.begin : nullptr},

@@ -6,9 +6,9 @@
 //     using this_isa = isa_traits<...>;      // sizes of vectors and register tiles
 //     namespace per_isa = ...;               // the namespace itself
 //
-// so neither this file nor those it names have include guards, includes or namespaces.
+// so this file and the files that it includes have no include guards and no namespaces.
 
-// What kernels are made of.
+// Building blocks of kernels.
 #include <pipe/backend/host/per_isa/vector.inl>
 #include <pipe/backend/host/per_isa/tile.inl>
 #include <pipe/backend/host/per_isa/contraction.inl>
@@ -39,7 +39,7 @@
 #include <pipe/backend/host/per_isa/pointwise.inl>
 #include <pipe/backend/host/per_isa/custom.inl>
 
-// What works on parameters, and on new positions.
+// Functions over parameters, and the kernels of a decoder's new rows.
 #include <pipe/backend/host/per_isa/update.inl>
 #include <pipe/backend/host/per_isa/new_rows.inl>
 

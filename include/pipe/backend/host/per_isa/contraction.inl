@@ -3,8 +3,8 @@
 // Matrix multiplication: a sink and a prologue of any type, for the loops of
 // contraction_loops.hpp.
 
-/// Whether every row of a sink's matrix, if it says how wide that is, is made of whole pieces of
-/// this number of columns. Then nothing is compiled for what would be left.
+/// Whether the width of a sink's matrix, if the sink has one, is a multiple of this number of
+/// columns. Then functions for remaining columns are not compiled.
 template <class Sink>
 constexpr bool is_whole(int columns) {
   if constexpr (requires { Sink::width; })
@@ -13,8 +13,8 @@ constexpr bool is_whole(int columns) {
     return false;
 }
 
-/// The sink and the prologue as pointers for contract_tiles. They must outlive the call. Functions
-/// for columns that a matrix of this width never leaves over are not compiled.
+/// The sink and the prologue as pointers for contract_tiles. Both must outlive the call. Functions
+/// for remaining columns are compiled only if the sink's width may need them.
 template <class T, class Sink, class Prologue>
 contraction_ends<T> ends_of(Sink& sink, Prologue& prologue) {
   contraction_ends<T> e;
@@ -43,19 +43,18 @@ contraction_ends<T> ends_of(Sink& sink, Prologue& prologue) {
   return e;
 }
 
-/// C[m, n] = A[m, k] * B[k, n] into any sink, with the loops cut as told; see contract_tiles. m is
-/// a multiple of Least.
+/// C[m, n] = A[m, k] * B[k, n] into any sink, with blocking `cut`; see contract_tiles. m is a
+/// multiple of Least.
 template <class T, int Least = 1, class Sink, class Prologue>
-void contract(extent m, extent n, extent k, strided<T const> a, T const* b, extent ldb, Sink&& sink,
+void contract(product_shape const& shape, strided<T const> a, T const* b, extent ldb, Sink&& sink,
               Prologue&& prologue, void* workspace, blocking const& cut) {
-  contract_tiles<T>(tiles<T, Least>, m, n, k, a, b, ldb, ends_of<T>(sink, prologue), workspace,
-                    cut);
+  contract_tiles<T>(tiles<T, Least>, shape, a, b, ldb, ends_of<T>(sink, prologue), workspace, cut);
 }
 
 /// The same with the blocking that measured best; workspace: contraction_workspace<T>(m, n, k)
 /// bytes.
 template <class T, int Least = 1, class Sink, class Prologue = no_prologue>
-void contract(extent m, extent n, extent k, strided<T const> a, T const* b, extent ldb, Sink&& sink,
+void contract(product_shape const& shape, strided<T const> a, T const* b, extent ldb, Sink&& sink,
               void* workspace, Prologue&& prologue = Prologue{}) {
-  contract_tiles<T>(tiles<T, Least>, m, n, k, a, b, ldb, ends_of<T>(sink, prologue), workspace);
+  contract_tiles<T>(tiles<T, Least>, shape, a, b, ldb, ends_of<T>(sink, prologue), workspace);
 }

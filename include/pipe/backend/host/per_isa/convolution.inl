@@ -3,7 +3,7 @@
 // Convolutions as kernel groups: finished rows go through an epilogue while they are in the cache.
 // The functions are in convolution_loops.hpp.
 
-/// y[c] += x[c] w[c]
+/// y[c] += x[c] w[c], c < n
 template <class T>
 void add_products(T const* x, T const* w, extent n, T* y) {
   extent c = 0;
@@ -12,7 +12,7 @@ void add_products(T const* x, T const* w, extent n, T* y) {
   for (; c < n; ++c) y[c] = multiply_add(x[c], w[c], y[c]);
 }
 
-/// What the loops of group G call here.
+/// The functions that the loops of group G call.
 template <class P, int G>
 constexpr convolution_steps<typename P::element> steps_of_convolution() {
   using T = typename P::element;
@@ -27,8 +27,9 @@ constexpr convolution_steps<typename P::element> steps_of_convolution() {
 /// shape: x (B, H, W, C), w (kh, kw, C / groups, N) -> y (B, Y, X, N)
 /// work:  parts own rows of y, in multiples of the tallest register tile (rows_step)
 /// law:   an element is one chain of multiply-adds over ascending (tap, channel), for any parts and
-///        tiles; pixels outside are zeros in it
-/// cost:  2 * rows * inner * N FLOPs; patches are copied once, N / groups FLOPs for each number
+///        tiles; pixels outside of the image are zeros
+/// cost:  2 * rows * inner * N FLOPs; patches are copied once, with 2 * N / groups FLOPs for each
+///        copied element
 template <>
 struct kernel_of<op_kind::convolution> : convolution_facts {
   template <class P, int G>
@@ -39,11 +40,12 @@ struct kernel_of<op_kind::convolution> : convolution_facts {
   }
 };
 
-/// dx = epilogue(the input gradient of dy), or a transposed convolution of it. It reads the
-/// transposed copy of w, which is made once per update; a depthwise one reads w.
+/// dx = epilogue(the input gradient of dy), which in a forward graph is a transposed convolution.
+/// The kernel reads the transposed copy of w, which is made once per update; for a depthwise
+/// convolution it reads w.
 ///
 /// shape: dy (B, Y, X, N), w^T (N, kh, kw, C / groups) -> dx (B, H, W, C)
-/// law:   as of a convolution, over those taps that reach the pixel
+/// law:   as for a convolution, over the taps that reach the pixel
 template <>
 struct kernel_of<op_kind::convolution_input_gradient> : convolution_input_gradient_facts {
   template <class P, int G>
@@ -52,12 +54,12 @@ struct kernel_of<op_kind::convolution_input_gradient> : convolution_input_gradie
   }
 };
 
-/// dw (+)= the sum over pixels of dy times their patches and, if the layer has a bias, db (+)= sum
-/// over rows of dy.
+/// dw (+)= the sum over pixels of the pixel's patch times dy and, if the layer has a bias, db (+)=
+/// sum over rows of dy.
 ///
 /// shape: x (B, H, W, C), dy (B, Y, X, N) -> dw (kh, kw, C / groups, N), db (N)
-/// work:  parts own rows of dw, of a depthwise one columns; and columns of db
-/// law:   pixels ascending from zero; the finished sum is added once to that of earlier
+/// work:  parts own rows of dw (of a depthwise convolution: columns) and columns of db
+/// law:   pixels ascending from zero; the finished sum is added once to the sum of earlier
 ///        micro-batches
 template <>
 struct kernel_of<op_kind::convolution_weight_gradient> : convolution_weight_gradient_facts {

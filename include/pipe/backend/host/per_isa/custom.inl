@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A user-defined layer, all of it at once. Its functions are compiled for this instruction set
-// where the compiler can inline them.
+// User-defined layers. Their functions are compiled for this instruction set where the compiler can
+// inline them.
 
 /// y = f(x), by the layer's own function.
 ///
 /// shape: x (B, in), parameters, buffers -> y (B, out), saved (B, saved_per_sample) if the layer
-///        has it
-/// work:  one part, as the function is called for a whole micro-batch
+///        saves any
+/// work:  one part, since the function is called for a whole micro-batch
 template <>
 struct kernel_of<op_kind::custom> : custom_facts {
   template <class P, int G>
@@ -15,8 +15,8 @@ struct kernel_of<op_kind::custom> : custom_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     constexpr detail::group g = k::g;
-    custom_forward<T> with{P::samples,     g.attributes.custom().form, a.at(g.in[0]), {},
-                           a.at(g.out[0]), a.maybe(g.out[1])};
+    custom::forward<T> with{P::samples,     g.attributes.custom().form, a.at(g.in[0]), {},
+                            a.at(g.out[0]), a.maybe(g.out[1])};
     using layer = detail::leaf_at<g.leaf, typename P::leaves>;
     for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.at(g.in[1 + i]);
     for (int i = 0; i < layer::buffers; ++i) with.buffer[i] = a.at(g.in[1 + layer::parameters + i]);
@@ -24,7 +24,7 @@ struct kernel_of<op_kind::custom> : custom_facts {
   }
 };
 
-/// dx from dy, and from what the forward function read and saved.
+/// dx from dy and the operands and saved values of the forward function.
 ///
 /// shape: dy (B, out), x (B, in), saved, parameters, buffers -> dx (B, in), overwritten
 template <>
@@ -34,9 +34,9 @@ struct kernel_of<op_kind::custom_input_gradient> : custom_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     constexpr detail::group g = k::g;
-    custom_input_gradient<T> with{P::samples,    g.attributes.custom().form, a.at(g.in[0]),
-                                  a.at(g.in[1]), a.maybe(g.in[2]),           {},
-                                  a.at(g.out[0])};
+    custom::input_gradient<T> with{P::samples,    g.attributes.custom().form, a.at(g.in[0]),
+                                   a.at(g.in[1]), a.maybe(g.in[2]),           {},
+                                   a.at(g.out[0])};
     using layer = detail::leaf_at<g.leaf, typename P::leaves>;
     for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.at(g.in[3 + i]);
     for (int i = 0; i < layer::buffers; ++i) with.buffer[i] = a.at(g.in[3 + layer::parameters + i]);
@@ -44,11 +44,10 @@ struct kernel_of<op_kind::custom_input_gradient> : custom_facts {
   }
 };
 
-/// Gradients of the parameters, to which the layer's function adds a micro-batch's share.
+/// Gradients of the parameters: the layer's function adds the gradient of a micro-batch.
 ///
-/// shape: dy (B, out), x (B, in), saved -> one gradient per parameter; none for a frozen one
-/// needs: sums of zero before the first micro-batch: they are cleared here, as the function only
-///        adds
+/// shape: dy (B, out), x (B, in), saved -> one gradient per trained parameter
+/// law: gradients are cleared before the first micro-batch, since the function only adds
 template <>
 struct kernel_of<op_kind::custom_weight_gradient> : custom_facts {
   template <class P, int G>
@@ -57,8 +56,8 @@ struct kernel_of<op_kind::custom_weight_gradient> : custom_facts {
     using T = typename k::T;
     constexpr detail::group g = k::g;
     using layer = detail::leaf_at<g.leaf, typename P::leaves>;
-    custom_weight_gradient<T> with{P::samples,    g.attributes.custom().form, a.at(g.in[0]),
-                                   a.at(g.in[1]), a.maybe(g.in[2]),           {}};
+    custom::weight_gradient<T> with{P::samples,    g.attributes.custom().form, a.at(g.in[0]),
+                                    a.at(g.in[1]), a.maybe(g.in[2]),           {}};
     for (int i = 0; i < layer::parameters; ++i) {
       with.gradient[i] = a.maybe(g.out[i]);
       if (with.gradient[i] != nullptr && !a.accumulate)
@@ -69,12 +68,11 @@ struct kernel_of<op_kind::custom_weight_gradient> : custom_facts {
   }
 };
 
-/// Sums of a layer's buffers, to which its function adds a micro-batch's share.
+/// Sums of a layer's buffers: the layer's function adds the sum of a micro-batch.
 ///
-/// shape: x (valid samples, in), saved -> one sum per buffer; none for a buffer that is never
-///        written
-/// law:   samples that only fill up the last micro-batch are not counted
-/// needs: sums of zero before the first micro-batch: they are cleared here
+/// shape: x (valid samples, in), saved -> one sum for each buffer that is written
+/// law:   samples that only fill up the last micro-batch are not counted; sums are cleared before
+///        the first micro-batch
 template <>
 struct kernel_of<op_kind::custom_statistics> : custom_facts {
   template <class P, int G>
@@ -83,11 +81,11 @@ struct kernel_of<op_kind::custom_statistics> : custom_facts {
     using T = typename k::T;
     constexpr detail::group g = k::g;
     using layer = detail::leaf_at<g.leaf, typename P::leaves>;
-    custom_statistics<T> with{a.valid_samples < P::samples ? a.valid_samples : P::samples,
-                              g.attributes.custom().form,
-                              a.at(g.in[0]),
-                              a.maybe(g.in[1]),
-                              {}};
+    custom::statistics<T> with{a.valid_samples < P::samples ? a.valid_samples : P::samples,
+                               g.attributes.custom().form,
+                               a.at(g.in[0]),
+                               a.maybe(g.in[1]),
+                               {}};
     for (int i = 0; i < layer::buffers; ++i) {
       with.sum[i] = a.maybe(g.out[i]);
       if (with.sum[i] != nullptr && !a.accumulate)

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The mask of a Dropout: four at a time from one block of Philox, many blocks side by side, as
+// The mask of a Dropout: four elements from each block of Philox, many blocks side by side, as
 // vector code.
 
-/// Where the bits of a row come from.
+/// The counters from which the random bits of a row are computed.
 struct random_row {
   std::uint64_t seed;
   std::uint32_t step, sample, stream;
-  std::uint32_t first_block;  ///< that of the row's element 0: rows begin with a block of their own
+  std::uint32_t first_block;  ///< of the row's element 0: every row begins with a new block
 };
 
 /// Philox4x32-10 of `Blocks` consecutive counters: words[w][i] = word w of block first + i.
 ///
-/// law:    the words of philox() in base/philox.hpp, word by word; the loops run over blocks, so
-///         that they are vector code
+/// law:    the words of philox() in base/philox.hpp; loops are over blocks, so that they are vector
+///         code
 /// source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011
 template <int Blocks>
 void random_words(random_row const& from, std::uint32_t first, std::uint32_t (&words)[4][Blocks]) {
@@ -40,16 +40,18 @@ void random_words(random_row const& from, std::uint32_t first, std::uint32_t (&w
   }
 }
 
-/// Room for a mask of `Count` elements from a column that is a multiple of the lanes: whole blocks.
+/// Elements of room for a mask of `Count` elements from a column that is a multiple of the lanes:
+/// whole blocks.
 template <int Count, class T>
 inline constexpr int mask_room = (Count + (lanes<T> < 4 ? 4 - lanes<T> : 0) + 3) / 4 * 4;
 
-/// Factors of elements [column, column + Count) of a row: 0 for a dropped one, else Layer::scale =
-/// 1 / (1 - p); all 1 if `training` is false. Returns the first of them, in `room`.
+/// Factors of elements [column, column + Count) of a row: 0 for a dropped element, else
+/// Layer::scale = 1 / (1 - p); all 1 if `training` is false. Returns a pointer into `room`, to the
+/// first factor.
 ///
 /// shape: -> mask (Count); room for mask_room<Count, T> elements
-/// law:   element c of a row takes word c % 4 of the row's block c / 4, whatever Count and column
-///        are; where whole samples are dropped, every element takes word 0 of the first block
+/// law:   element c of a row takes word c % 4 of the row's block c / 4, for any Count and column;
+///        with Layer::all_columns every element takes word 0 of the first block
 /// needs: column: a multiple of the lanes
 template <class Layer, int Count, class T>
 PIPE_ONE_COPY T const* dropout_mask(random_row const& from, extent column, bool training, T* room) {
@@ -69,7 +71,7 @@ PIPE_ONE_COPY T const* dropout_mask(random_row const& from, extent column, bool 
     std::uint32_t words[4][Blocks];
     random_words<Blocks>(from, from.first_block + static_cast<std::uint32_t>(column / 4), words);
     PIPE_INDEPENDENT
-    for (int i = 0; i < Blocks; ++i) {  // in this form g++ sees four elements side by side
+    for (int i = 0; i < Blocks; ++i) {  // g++ vectorises this form, four elements side by side
       room[4 * i] = words[0][i] < Layer::drops_below ? T(0) : kept;
       room[4 * i + 1] = words[1][i] < Layer::drops_below ? T(0) : kept;
       room[4 * i + 2] = words[2][i] < Layer::drops_below ? T(0) : kept;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Losses that are sums over elements, from a formula: its terms are vector code, and add up in
+// Losses that are sums of a formula over elements: the terms are vector code, and are added in
 // double precision.
 
-/// The sum of x[0, n), as eight sums of every eighth, so that they need not wait for each other.
+/// The sum of x[0, n), as eight sums, each of every eighth element, which do not depend on each
+/// other.
 /// law: the order of additions depends on n only
 template <class T>
 double sum_in_double(int n, T const* x) {
@@ -30,10 +31,10 @@ void loss_slopes(T scale, T* slopes, T const* x, T const* target, More const*...
     slopes[i] = loss_slope_of<Formula>(x[i], target[i], more[i]...) * scale;
 }
 
-/// One row of a loss that is a sum over elements: returns sum of Formula::value(x, target,
+/// One row of a loss that is a sum over elements: returns the sum of Formula::value(x, target,
 /// more...).
 ///
-/// shape: x, target, more (N each) -> gradient (N) = scale * Formula::slope, which may be x
+/// shape: x, target, more (N each) -> gradient (N) = scale * Formula::slope; gradient may be x
 /// needs: terms has room for N elements
 template <class Formula, int N, class T, class... More>
 [[gnu::flatten]] PIPE_ONE_COPY double element_loss_row(T const* x, T const* target, T scale,
@@ -54,7 +55,7 @@ template <class Formula, int N, class T, class... More>
   return sum_in_double(N, terms);
 }
 
-/// A sum over elements of a formula, with its gradient.
+/// A loss that is a sum of a formula over elements, and its gradient.
 ///
 /// shape: x, target and further targets (rows, C), weights (rows) -> a.loss (rows), dx (rows, C)
 /// work:  parts own rows

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Gated units: a formula of one half of a row times the other half. One copy for each formula and
-// width, so that equal rows give equal bits wherever they are computed.
+// Gated units: a formula of one half of a row times the other half. There is one function for each
+// formula and width, so that equal rows give equal bits wherever they are computed.
 
 template <class F, int N, class T>
 void gate_piece(T const* activated, T const* plain, T* y) {
@@ -20,8 +20,8 @@ void gate_gradient_piece(T const* dy, T const* activated, T const* plain, T* d_a
   }
 }
 
-/// y = f(activated) * plain, of the halves of one row; Gate says the formula, and which half it is
-/// of.
+/// y = f(activated) * plain, where `activated` and `plain` are the halves of one row; Gate has the
+/// formula f, and which half is `activated`.
 ///
 /// shape: x (2 * N) -> y (N)
 template <class Gate, int N, class T>
@@ -34,7 +34,7 @@ template <class Gate, int N, class T>
   if constexpr (rest > 0) gate_piece<F, rest>(activated + whole, plain + whole, y + whole);
 }
 
-/// d activated = dy * plain * f'(activated), d plain = dy * f(activated), laid out as x.
+/// d activated = dy * plain * f'(activated), d plain = dy * f(activated), in the layout of x.
 ///
 /// shape: dy (N), x (2 * N) -> dx (2 * N)
 template <class Gate, int N, class T>
@@ -50,7 +50,7 @@ template <class Gate, int N, class T>
                                  dx + activated + whole, dx + plain + whole);
 }
 
-/// y = f(activated) * plain, the halves of each row of x (GLU, SwiGLU, GEGLU by f).
+/// y = f(activated) * plain, of the halves of each row of x: GLU, SwiGLU or GEGLU, depending on f.
 ///
 /// shape:  x (rows, 2 * C) -> y (rows, C)
 /// work:   parts own rows
@@ -72,7 +72,7 @@ struct kernel_of<op_kind::gate> : row_facts {
   }
 };
 
-/// d activated = dy * plain * f'(activated) and d plain = dy * f(activated); f is computed again.
+/// d activated = dy * plain * f'(activated) and d plain = dy * f(activated); f is recomputed.
 ///
 /// shape: dy (rows, C / 2), x (rows, C) -> dx (rows, C)
 /// work:  parts own rows

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A kernel group as one function: the anchor's kernel with its prologue and epilogue built in.
-// `run<P, G>` is what a launch calls; P describes the groups of a pipeline, G is the number of a
-// distinct one.
+// A kernel group as one function: the anchor's kernel with its prologue and epilogue built in. A
+// launch calls `run<P, G>`; P has the distinct groups of a pipeline, G is the number of one of
+// them.
 
 /// The kernel of groups with this anchor, specialised for each kind:
 ///
@@ -11,11 +11,11 @@
 ///       static void run(arguments<typename P::element> const& a);
 ///     };
 ///
-/// run does the part of one micro-batch that `a` names.
+/// run computes part a.part of the group on one micro-batch.
 template <op_kind Anchor>
 struct kernel_of;
 
-/// Runs group G of P on one micro-batch.
+/// Runs part a.part of group G of P on one micro-batch.
 template <class P, int G>
 void run(arguments<typename P::element> const& a) {
   kernel_of<P::group_at(G).anchor> const kernel{};
@@ -23,17 +23,17 @@ void run(arguments<typename P::element> const& a) {
   if constexpr (streams<P, G>()) finish_streaming();
 }
 
-/// Group G of P as its kernel sees it: a matrix of `rows` x g.columns, of which each part makes
-/// some rows or columns.
+/// Group G of P for its kernel: a matrix of `rows` x g.columns, of which each part computes some
+/// rows or columns.
 template <class P, int G>
 struct group_rows {
   using T = typename P::element;
   using args = arguments<T>;
   static constexpr detail::group g = P::group_at(G);
   static constexpr extent rows = extent(g.rows) * P::samples;
-  static constexpr bool whole = g.columns % lanes<T> == 0;  // vectors
+  static constexpr bool whole = g.columns % lanes<T> == 0;  // whether rows are whole vectors
 
-  /// The rows, or the columns, that this part works on.
+  /// The rows, or the columns, that this part owns.
   static share own_rows(args const& a, extent step = 1) {
     return part_of(rows, step, a.part, a.parts);
   }
@@ -41,7 +41,7 @@ struct group_rows {
     return part_of(columns, columns_step<T>, a.part, a.parts);
   }
 
-  /// Row r of the anchor's main operand, from the prologue, if there is one, by way of `buffer`.
+  /// Row r of the anchor's main operand; if there is a prologue, it writes the row to `buffer`.
   static T const* main_row(args const& a, extent r, [[maybe_unused]] T* buffer) {
     T const* const x = a.at(g.in[0]) + r * g.columns;
     if constexpr (g.prologue.size() > 0) {
@@ -51,7 +51,8 @@ struct group_rows {
       return x;
     }
   }
-  /// Where row r of the anchor's result is made: in place if nothing follows, else in `buffer`.
+  /// The memory for row r of the anchor's result: its final place if there is no epilogue, else
+  /// `buffer`.
   static T* result_row(args const& a, extent r, T* buffer) {
     return g.epilogue.size() == 0 ? a.at(g.out[0] < 0 ? 0 : g.out[0]) + r * g.columns : buffer;
   }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Group norm: a sample's columns in groups, each normalised over all of its rows. Sums are made by
-// column first, so that memory is read in its order, and then added up by group; rows are
-// normalised as those of a batch norm, with what belongs to a column in the workspace.
+// Group norm: a sample's columns are in groups, and each group is normalised over all rows of the
+// sample. Sums are first computed by column, so that memory is read in order, and then added by
+// group. The numbers of each column are in the workspace, so that rows are normalised by the
+// functions of a batch norm.
 
-/// Replaces the numbers of each group's columns by their sum times `factor`.
+/// Replaces each column's number by the sum over the columns of its group times `factor`.
 ///
 /// law: columns ascending
 template <class T>
@@ -31,7 +32,7 @@ void spread_groups(int n, int groups, T const* statistics, T* columns) {
 /// Mean and 1 / sqrt(variance + epsilon) of each group of a sample.
 ///
 /// shape: x (rows, n) -> statistics (groups, 2), and by column (2, n); room (n)
-/// law:   as batch_statistics: two passes, the second also corrects the mean
+/// law:   as batch_statistics: two passes; the second also corrects the mean
 template <class T, bool Whole>
 PIPE_ONE_COPY void group_statistics(extent rows, int n, int groups, T epsilon, T const* x,
                                     T* statistics, T* columns, T* room) {
@@ -51,7 +52,8 @@ PIPE_ONE_COPY void group_statistics(extent rows, int n, int groups, T epsilon, T
   spread_groups(n, groups, statistics, columns);
 }
 
-/// Every group of every sample normalised, and scaled and shifted where there are gamma and beta.
+/// Normalises every group of every sample, and scales and shifts it where gamma and beta are
+/// present.
 ///
 /// shape: x (B, R, C), gamma (C), beta (C) -> y (B, R, C), statistics (B, groups, 2): mean, rstd
 /// work:  parts own samples
@@ -112,7 +114,7 @@ struct kernel_of<op_kind::group_norm_gradient> : column_facts {
   }
 };
 
-/// The gradients of a group norm's scale and shift.
+/// The gradients of a group norm's gamma and beta.
 ///
 /// shape: dy, x (B, R, C), statistics (B, groups, 2) -> dgamma (C), dbeta (C); either may be absent
 /// law:   the sums of each sample, rows ascending, are added one after the other

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Rows of a table, by their ids, and the gradient of the table.
+// The lookup of rows of a table by ids, and the gradient of the table.
 
 /// y[r] = table[ids[r]]; zeros for an id of -1, which is padding.
 ///
 /// shape: ids (rows), table (V, C) -> y (rows, C)
-/// needs: ids in [-1, V); the trainer checks those of a batch before the step
+/// needs: ids in [-1, V); the trainer checks the ids of a batch before the step
 /// cost:  a copy: reads and writes rows * C elements
 template <>
 struct kernel_of<op_kind::lookup> : row_facts {
@@ -14,7 +14,7 @@ struct kernel_of<op_kind::lookup> : row_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     constexpr detail::group g = k::g;
-    T* const nothing = static_cast<T*>(a.workspace);  // what an id of -1 stands for
+    T* const nothing = static_cast<T*>(a.workspace);  // the row of an id of -1
     std::memset(nothing, 0, sizeof(T) * std::size_t(g.columns));
     share const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
@@ -27,8 +27,8 @@ struct kernel_of<op_kind::lookup> : row_facts {
 /// dtable[id] (+)= sum of dy[r] over the rows r with ids[r] = id.
 ///
 /// shape: dy (rows, C), ids (rows) -> dtable (V, C)
-/// work:  a part owns columns of the whole table, as two rows may have the same id
-/// law:   rows ascending, whatever the number of parts
+/// work:  a part owns columns of the whole table, since two rows may have the same id
+/// law:   rows ascending, for any number of parts
 /// cost:  clears V * C elements for the first micro-batch, then adds rows * C
 template <>
 struct kernel_of<op_kind::lookup_gradient> : row_facts {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Losses of rows and their gradients: of logits and a label, and the squared error.
+// Losses by rows and their gradients: losses of logits and a label, and the squared error.
 
 /// One row of cross entropy: sum over j of -t_j log softmax(x)_j + z * log(sum of e^x)^2, where t
 /// is 1 - smoothing at the label plus smoothing / V everywhere.
 ///
 /// shape:  x (N = V logits), label -> loss, returned; gradient (N) = scale * d loss / d x
-/// law:    label -1 (padding): loss 0 and gradient 0. The loss is a double, as it is log sum exp
-///         less a logit: two large numbers of which little may remain.
+/// law:    label -1 (padding): loss 0 and gradient 0. The loss is a double, since it is log sum exp
+///         less a logit: the difference of two large numbers may be small.
 /// needs:  e has room for N elements; gradient may be x
 /// source: smoothing: Szegedy et al., 2015; z: Chowdhery et al., PaLM, 2022, section 5
 template <int N, class T>
@@ -35,10 +35,11 @@ PIPE_ONE_COPY double cross_entropy_row(T const* x, int label, T smoothing, T z, 
   return loss;
 }
 
-/// The same with a weight w_j per class, as PyTorch defines it: w_label times the loss without
-/// smoothing, plus sum over j of -(smoothing / V) w_j log softmax(x)_j.
+/// The same with a weight w_j per class, by PyTorch's definition: w_label (-(1 - smoothing) log
+/// softmax(x)_label + z * log(sum of e^x)^2) plus sum over j of -(smoothing / V) w_j log
+/// softmax(x)_j.
 ///
-/// shape: as cross_entropy_row; Classes::of<T>(j) is w_j and Classes::sum the sum of all
+/// shape: as cross_entropy_row; Classes::of<T>(j) is w_j, and Classes::sum is the sum of all w_j
 template <class Classes, int N, class T>
 PIPE_ONE_COPY double weighted_cross_entropy_row(T const* x, int label, T smoothing, T z, T scale,
                                                 bool wants_gradient, T* e, T* gradient) {
@@ -56,7 +57,7 @@ PIPE_ONE_COPY double weighted_cross_entropy_row(T const* x, int label, T smoothi
       loss =
           multiply_add(double(each * Classes::template of<T>(i)), whole_log - double(x[i]), loss);
   if (wants_gradient) {
-    // of the targets: what the gradient of whole_log is multiplied by
+    // the sum of the weighted targets: the factor of the gradient of whole_log
     T const mass = multiply_add(each, T(Classes::sum), kept);
     T const factor = scale * multiply_add(T(2) * z * own, T(whole_log), mass) / sum;
     for (int i = 0; i < N; ++i)
@@ -67,7 +68,7 @@ PIPE_ONE_COPY double weighted_cross_entropy_row(T const* x, int label, T smoothi
 }
 
 /// One row of a user-defined formula of l, the log-probability of the label, and of further
-/// numbers: returns Formula::value(l, more...).
+/// targets: returns Formula::value(l, more...).
 ///
 /// shape: x (N logits), label -> gradient (N) = scale * slope(l) * (1 at the label - softmax(x))
 /// law:   label -1: loss 0 and gradient 0
@@ -93,8 +94,8 @@ template <class Formula, int N, class T, class... More>
 
 /// One row of squared error: returns sum of (x - target)^2.
 ///
-/// shape: x, target (n) -> gradient (n) = 2 (x - target) * scale, which may be x
-/// law:   ascending, in double
+/// shape: x, target (n) -> gradient (n) = 2 (x - target) * scale; gradient may be x
+/// law:   the sum is over ascending i, in double
 template <class T>
 PIPE_ONE_COPY double squared_error_row(int n, T const* x, T const* target, T scale,
                                        bool wants_gradient, T* gradient) {
@@ -116,8 +117,8 @@ struct loss_rows : group_rows<P, G> {
   static constexpr bool is_weighted = g.in[detail::op::loss_weights] >= 0;
   static constexpr bool is_further = detail::is_further_loss(g.leaf, typename P::leaves{});
 
-  /// a.loss[r] = loss_of(r, what its gradient is multiplied by, where that goes), times the row's
-  /// weight. Rows of absent samples are no part of a loss: 0, and gradient 0.
+  /// a.loss[r] = loss_of(r, scale, gradient) times the row's weight, where loss_of writes the
+  /// gradient times `scale`. Rows of absent samples have loss 0 and gradient 0.
   template <class Loss>
   static void each_loss(args const& a, Loss const& loss_of) {
     extent const valid = a.valid_samples < P::samples ? extent(a.valid_samples) * g.rows : rows;
@@ -144,7 +145,7 @@ struct loss_rows : group_rows<P, G> {
         std::memset(gradient, 0, sizeof(T) * std::size_t(g.columns));
     }
   }
-  /// row(further targets, as pointers to what they have from element `at` on)
+  /// Calls row with a pointer to element `at` of each further target.
   template <class Row>
   static double with_targets(args const& a, extent at, Row const& row) {
     constexpr int first = detail::op::first_target;
@@ -164,9 +165,9 @@ struct loss_rows : group_rows<P, G> {
 ///
 /// shape: logits (rows, V), labels (rows), further targets and weights (rows) -> a.loss (rows),
 ///        dlogits (rows, V)
-/// work:  parts own rows; the runtime adds the rows' losses in order, so the number of parts
+/// work:  parts own rows; the runtime adds the losses of rows in order, so the number of parts
 ///        changes no bit
-/// cost:  one exponential per logit; dlogits may take the place of the logits
+/// cost:  one exponential per logit; dlogits may be in the memory of the logits
 template <>
 struct kernel_of<op_kind::cross_entropy> : row_facts {
   template <class P, int G>

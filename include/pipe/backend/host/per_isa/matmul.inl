@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Matrix products as kernel groups: rows of the left factor may be made by a prologue just before
-// they are read, and finished tiles go through an epilogue. The functions are in
-// group_products.hpp.
+// Matrix products as kernel groups: a prologue may make rows of the left factor just before they
+// are read, and finished tiles go through an epilogue. The loops are in group_products.hpp.
 
 /// y = epilogue(prologue(x) w).
 ///
@@ -17,16 +16,12 @@ struct kernel_of<op_kind::matmul> : contraction_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     host::multiply<typename k::T>(tiles<typename k::T, least_tile_rows<P>()>, a, group_in<P, G>,
-                                  k::rows, steps_around<P, G>);
+                                  k::rows, ends_around<P, G>);
   }
 };
 
-/// dx = dy w^T, a product like the forward one: the second operand is the transposed copy of w,
+/// dx = dy w^T, by the kernel of a forward product: the second operand is the transposed copy of w,
 /// which is made once per update.
-///
-/// shape: dy (rows, width), w^T (width, inner) -> dx (rows, inner)
-/// dx = dy w^T, a product like the forward one: its second operand is the transposed copy of w that
-/// is made once per update.
 ///
 /// shape: dy (rows, width), w^T (width, inner) -> dx (rows, inner)
 template <>
@@ -36,7 +31,8 @@ struct kernel_of<op_kind::matmul_input_gradient> : kernel_of<op_kind::matmul> {}
 ///
 /// shape: x (rows, inner), dy (rows, width) -> dw (inner, width), db (width)
 /// work:  parts own rows of dw, which are columns of x; and columns of db
-/// law:   rows ascending from zero; the finished sum is added once to that of earlier micro-batches
+/// law:   rows ascending from zero; the finished sum is added once to the sum of earlier
+///        micro-batches
 template <>
 struct kernel_of<op_kind::matmul_weight_gradient> : weight_gradient_facts {
   template <class P, int G>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The kernels of a decoder's new rows: the functions that row_kernels.hpp tables. A product with
-// one row is bound by the bytes of the matrix, which is therefore read in the order it lies in
-// memory, eight rows side by side.
+// The kernels of a decoder's new rows, which fill the table of row_kernels.hpp. A product with one
+// row is bound by the bytes of the matrix, so the matrix is read in the order of memory, eight rows
+// side by side.
 
-/// y = x w for one row.
+/// y = x w for one row x.
 ///
 /// shape: x (k), w (k, n), row stride ldw -> y (n)
 /// law:   an element is one chain of fused multiply-adds over ascending k, as in a tile: the bits
@@ -56,7 +56,7 @@ void map_piece(T const* x, T* y) {
   PIPE_INDEPENDENT
   for (int i = 0; i < N; ++i) y[i] = forward_of<F>(x[i]);
 }
-/// y = F::forward(x) for a row of N
+/// y = F::forward(x) for a row of N elements.
 template <class F, int N, class T>
 [[gnu::flatten]] PIPE_ONE_COPY void map_row(T const* x, T* y) {
   constexpr int block = 4 * lanes<T>, whole = N / block * block, rest = N - whole;
@@ -64,7 +64,7 @@ template <class F, int N, class T>
   if constexpr (rest > 0) map_piece<F, rest>(x + whole, y + whole);
 }
 
-/// The function of formula Index of a program.
+/// The compiled function of formula Index of a program.
 template <class Program, int Index>
 constexpr row_function<typename Program::element> function_of() {
   using T = typename Program::element;
@@ -86,7 +86,7 @@ void fill_rows(row_kernels<T>& k, [[maybe_unused]] row_function<T>* functions,
                std::index_sequence<Is...>) {
   k.attention.tiles = tiles<T>;
   k.attention.transpose = &transpose<T>;
-  k.attention.turn = &turn_rows<false, T>;
+  k.attention.rotate = &rotate_rows<false, T>;
   k.attention.softmax_row = &softmax_row<false, T>;
   k.attention.finish = &finish_rows<T>;
   if constexpr (Program::shapes_scores) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// LayerNorm and RMSNorm along rows, and the gradient by their input.
+// LayerNorm and RMSNorm along rows, and their gradient by the input.
 
-/// g and g * xhat, g = dy * gamma, xhat = (x - mean) * rstd
+/// The terms g and g * xhat, g = dy * gamma, xhat = (x - mean) * rstd.
 template <class T>
 struct norm_gradient_term {
   T const *dy, *gamma, *x;
@@ -23,8 +23,8 @@ struct norm_gradient_term {
 /// RMSNorm: mean = 0.
 ///
 /// shape:  x (n), gamma (n), beta (n) or null -> y (n), statistics {mean, rstd}
-/// law:    two passes, so the variance is that of differences and cancels no digits; the order of
-///         sums depends on n and the lane count only
+/// law:    two passes: the variance is a sum of squared differences, so no digits cancel; the order
+///         of sums depends on n and sum_lanes only
 /// source: Ba et al., Layer Normalization, 2016; Zhang, Sennrich, RMSNorm, 2019
 ///
 /// Whole: n is a multiple of the lanes. Streams: y is written past the caches.
@@ -52,7 +52,7 @@ PIPE_ONE_COPY void norm_row(int n, bool has_mean, T epsilon, T const* x, T const
 /// RMSNorm: without mean(g).
 ///
 /// shape: dy, x, gamma (n), statistics {mean, rstd} -> dx (n)
-/// law:   both means come from one pass; the order of sums depends on n and the lane count only
+/// law:   both means come from one pass; the order of sums depends on n and sum_lanes only
 template <class T, bool Whole>
 PIPE_ONE_COPY void norm_gradient_row(int n, bool has_mean, T const* dy, T const* x, T const* gamma,
                                      T const* statistics, T* dx) {
@@ -99,7 +99,8 @@ struct kernel_of<op_kind::norm> : row_facts {
   }
 };
 
-/// The gradient by the input of a norm; kernel_of<norm_parameter_gradient> makes the others.
+/// The gradient by the input of a norm; kernel_of<norm_parameter_gradient> computes the gradients
+/// of gamma and beta.
 ///
 /// shape: dy, x (rows, C), gamma (C), statistics (rows, 2) -> dx (rows, C)
 /// work:  parts own rows

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Groups without a kernel to join: chains of pointwise ops, and copies of columns.
+// Chains of pointwise ops that join no other kernel, and copies of columns.
 
-/// A chain of pointwise ops by itself: the group's whole work is its epilogue.
+/// A chain of pointwise ops by itself, as the epilogue of a group without another anchor.
 ///
-/// shape: x (rows, C), second operands (rows, C), (C) or (T, C) -> every stored step (rows, C)
-/// work:  parts own rows; memory is read and written once, which bounds the speed
+/// shape: x (rows, C), second operands (rows, C), (C) or (T, C) -> every stored op (rows, C)
+/// work:  parts own rows; every element is read and written once, and memory bounds the speed
 template <>
 struct kernel_of<op_kind::pointwise> : row_facts {
   template <class P, int G>
@@ -18,7 +18,7 @@ struct kernel_of<op_kind::pointwise> : row_facts {
   }
 };
 
-/// Rows of two matrices side by side, or a parameter before each row of one.
+/// Rows of two matrices side by side, or a parameter before each row of a matrix.
 ///
 /// shape: left (rows, L) or (L), right (rows, C - L) -> y (rows, C)
 template <>
@@ -30,7 +30,7 @@ struct kernel_of<op_kind::concat> : row_facts {
     constexpr detail::group g = k::g;
     constexpr detail::concat_attributes of = g.attributes.concat();
     constexpr std::size_t left = std::size_t(of.left), right = std::size_t(g.columns - of.left);
-    constexpr extent apart = of.left_is_parameter ? 0 : of.left;  // rows of the left side
+    constexpr extent apart = of.left_is_parameter ? 0 : of.left;  // from row to row of `left`
     share const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const y = a.at(g.out[0]) + r * g.columns;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Pooling from the rows of a sample to one row, and its gradient. Ids, where there are some, say
-// which rows are padding.
+// Pooling from the rows of a sample to one row, and its gradient. If there are ids, rows with an id
+// of -1 are padding.
 
-/// The rows of a sample that a pool reads: how many are no padding, and the one that is taken; -1
-/// for a mean and where all are padding.
+/// The rows of a sample that a pool reads. count: rows that are not padding; chosen: the row that
+/// is taken, -1 for a mean or if all rows are padding.
 struct pooled_rows {
   int count = 0, chosen = -1;
 };
@@ -19,11 +19,11 @@ PIPE_ONE_COPY inline pooled_rows find_pooled(detail::pool_kind which, int n, int
   return found;
 }
 
-/// y = the first, the last or the mean of the rows t whose id is not negative; zeros if there is
-/// none.
+/// y = the first, the last or the mean of the rows t whose id is not negative; zeros if there is no
+/// such row.
 ///
 /// shape: x (n, columns), ids (n) or null -> y (columns)
-/// law:   a mean adds up in the order of the rows, then divides
+/// law:   a mean adds rows in ascending order, then divides
 template <class T>
 PIPE_ONE_COPY void pool_sample(detail::pool_kind which, int n, int columns, int const* ids,
                                T const* x, T* y) {
@@ -43,7 +43,8 @@ PIPE_ONE_COPY void pool_sample(detail::pool_kind which, int n, int columns, int 
   PIPE_INDEPENDENT
   for (int c = 0; c < columns; ++c) y[c] /= T(rows.count);
 }
-/// dx[t] = dy for the row that was taken, dy / count for those that were averaged, zeros elsewhere.
+/// dx[t] = dy for the row that was taken, dy / count for rows that were averaged, zeros for all
+/// others.
 ///
 /// shape: dy (columns), ids (n) or null -> dx (n, columns)
 template <class T>
@@ -65,7 +66,7 @@ PIPE_ONE_COPY void pool_gradient_sample(detail::pool_kind which, int n, int colu
   }
 }
 
-/// each(ids of a sample, or null, sample) for the samples of this part.
+/// Calls each(ids, sample) for the samples of this part; ids: of the sample, or null.
 template <class P, int G, class T, class Each>
 void each_pooled(arguments<T> const& a, Each const& each) {
   constexpr detail::group g = P::group_at(G);
@@ -75,7 +76,7 @@ void each_pooled(arguments<T> const& a, Each const& each) {
     each(g.in[1] < 0 ? nullptr : a.ids(g.in[1] < 0 ? 0 : g.in[1]) + s * positions, s);
 }
 
-/// One row per sample: the first, the last or the mean of its rows that are no padding.
+/// One row per sample: the first, the last or the mean of the rows that are not padding.
 ///
 /// shape: x (B, T, C), ids (B, T) or absent -> y (B, C)
 /// work:  parts own samples
@@ -94,8 +95,8 @@ struct kernel_of<op_kind::pool> : row_facts {
   }
 };
 
-/// The gradient of a pool: dy goes to the row that was taken, or dy / count to all that were
-/// averaged; zeros elsewhere.
+/// The gradient of a pool: dy for the row that was taken, or dy / count for all rows that were
+/// averaged; zeros for all others.
 ///
 /// shape: dy (B, C), ids (B, T) or absent -> dx (B, T, C)
 /// work:  parts own samples

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Resampling of images and its gradient: pools, upsampling and padding. The channels of a cell are
-// neighbours in memory: the innermost loops go over vectors of them. A part of the gradient owns
-// rows of dx and adds what the results that read these rows have for them, in row-major order of
-// the results: a maximum is found once per part, and no bit depends on threads.
+// neighbours in memory, so the innermost loops go over vectors of channels. A part of the gradient
+// owns rows of dx. It goes through the results that read these rows, in row-major order, and adds
+// their gradients: each maximum is found once per part, and no bit depends on the number of
+// threads.
 
-/// Channels side by side: a vector of them, or one.
+/// A vector of neighbouring channels, or a single channel.
 template <class V, class T>
 [[gnu::always_inline]] inline V channels_at(T const* from) {
   if constexpr (sizeof(V) == sizeof(T))
@@ -20,7 +21,7 @@ template <class V, class T>
   else
     save(to, value);
 }
-/// F::run<V, Count>(arguments..., c) for all channels c of n, Count times V at once.
+/// Calls F::run<V, Count>(arguments..., c) for all channels c < n, Count values of V at once.
 template <class F, class T, class... Arguments>
 [[gnu::always_inline]] inline void for_channels(int n, Arguments const&... a) {
   int c = 0;
@@ -29,14 +30,14 @@ template <class F, class T, class... Arguments>
   for (; c < n; ++c) F::template run<T, 1, T>(a..., c);
 }
 
-/// A cell of a result and the cells of an image that it reads.
+/// The cells of an image that one cell of a result reads.
 template <class T>
 struct read_cells {
   detail::axis_cells down, across;
-  extent row, column;  // from one row of the image, or one cell, to the next
+  extent row, column;  // elements from a row of the image to the next, and from a cell to the next
   int divisor;
 
-  /// f(number, row, place in the image, weight) for each cell, row by row.
+  /// Calls f(number, row, place in the image, weight) for each cell, row by row.
   template <class F>
   [[gnu::always_inline]] void each(F const& f) const {
     int number = 0;
@@ -50,7 +51,7 @@ struct read_cells {
   }
 };
 
-/// y = the largest of the cells: NaN is larger than all numbers.
+/// y = the largest of the cells; NaN is larger than all numbers.
 struct largest_of_cells {
   template <class V, int Count, class T>
   [[gnu::always_inline]] static void run(read_cells<T> const& cells, T const* x, T* y, int c) {
@@ -58,7 +59,7 @@ struct largest_of_cells {
     find<V, Count>(cells, x + c, v, chosen);
     for (int k = 0; k < Count; ++k) set_channels(y + c + k * lanes<T>, v[k]);
   }
-  /// The largest cell and its number: the first of equal ones.
+  /// The largest cell and its number; of equal cells the first.
   template <class V, int Count, class T>
   [[gnu::always_inline]] static void find(read_cells<T> const& cells, T const* x, V (&v)[Count],
                                           V (&chosen)[Count]) {
@@ -91,7 +92,7 @@ struct sum_of_cells {
       set_channels(y + c + k * lanes<T>, cells.divisor > 1 ? v[k] / T(cells.divisor) : v[k]);
   }
 };
-/// dx += dy at the largest of the cells, if it is in one of the rows.
+/// dx += dy at the largest of the cells, if this cell is in one of `rows`.
 struct add_to_largest {
   template <class V, int Count, class T>
   [[gnu::always_inline]] static void run(read_cells<T> const& cells, share const& rows, T const* dy,
@@ -108,7 +109,7 @@ struct add_to_largest {
     });
   }
 };
-/// dx += dy times the weight of the cell over the divisor, for each cell in one of the rows.
+/// dx += dy * weight / divisor at each cell that is in one of `rows`.
 struct add_to_cells {
   template <class V, int Count, class T>
   [[gnu::always_inline]] static void run(read_cells<T> const& cells, share const& rows, T const* dy,
@@ -150,10 +151,10 @@ PIPE_ONE_COPY void resample_row(detail::resample_attributes const& by, int n, in
   }
 }
 
-/// Rows [rows.begin, rows.end) of the gradient of one image. Each result that reads one of them
-/// adds its part, in row-major order of the results.
+/// Rows [rows.begin, rows.end) of the gradient of one image. Each result that reads one of these
+/// rows adds its gradient, in row-major order of the results.
 ///
-/// shape: dy (H', W', n), of a maximum x (H, W, n), else null -> dx (H, W, n)
+/// shape: dy (H', W', n), x (H, W, n) for a maximum, else null -> dx (H, W, n)
 template <class T>
 PIPE_ONE_COPY void resample_gradient_rows(detail::resample_attributes const& by, int n, share rows,
                                           T const* dy, T const* x, T* dx) {
@@ -174,7 +175,7 @@ PIPE_ONE_COPY void resample_gradient_rows(detail::resample_attributes const& by,
   }
 }
 
-/// The cells of an image from those of another: pools, upsampling, padding.
+/// The cells of an image from the cells of another: pools, upsampling, padding.
 ///
 /// shape: x (B, H, W, C) -> y (B, H', W', C)
 /// work:  parts own rows of y
@@ -196,7 +197,7 @@ struct kernel_of<op_kind::resample> : row_facts {
 
 /// The gradient of a resampling.
 ///
-/// shape: dy (B, H', W', C), of a maximum x (B, H, W, C) -> dx (B, H, W, C)
+/// shape: dy (B, H', W', C), for a maximum also x (B, H, W, C) -> dx (B, H, W, C)
 /// work:  parts own rows of dx
 template <>
 struct kernel_of<op_kind::resample_gradient> : row_facts {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Local response norm along rows, and its gradient. Loops go over the whole row for each column of
-// the window, so that they are vectors.
+// Local response norm along rows, and its gradient. Loops go over the whole row for each offset of
+// the window, so that they are vector code.
 
-/// to[i] = the sum of from[j] over j in [i - before, i + after] that are columns.
+/// to[i] = the sum of from[j] over j in [i - before, i + after] and in [0, n).
 ///
 /// law: j ascending
 template <class T>
@@ -30,7 +30,7 @@ template <class T>
   }
 }
 
-/// y = x d^-power in every row, d of response_factors.
+/// y = x d^-power in every row, with d as in response_factors.
 ///
 /// shape:  x (rows, C) -> y (rows, C)
 /// work:   parts own rows
@@ -56,7 +56,7 @@ struct kernel_of<op_kind::response_norm> : column_facts {
 };
 
 /// dx[i] = dy[i] d[i]^-power - 2 scale power / size x[i] * the sum of dy[j] x[j] d[j]^(-power - 1)
-/// over the j in whose windows i is.
+/// over all j whose window has i.
 ///
 /// shape: dy, x (rows, C) -> dx (rows, C)
 /// work:  parts own rows

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Reductions along rows, for norms, softmax and losses. A row is in L1 cache between its passes.
-// Each function of a row is one copy for all groups, so that equal rows give equal bits wherever
-// they are computed.
+// Each function of a row is compiled once for all groups, so that equal rows give equal bits
+// wherever they are computed.
 
 /// Sums over a row of several terms of the same elements: total[s] = sum over i < n of term s at i.
 ///
-/// law:  the order of additions depends on n and sum_lanes only: four vectors of partial sums, side
-///       by side (vectors left over go to the first), a tree over them, the rest in order
-/// cost: the four vectors are alive together because an addition takes as long as several loads
+/// law:  the order of additions depends on n and sum_lanes only: four sets of sum_lanes partial
+///       sums side by side (remaining whole sets go to the first), a tree over all, then the last
+///       elements in order
+/// cost: four sets, because an addition takes as long as several loads
 ///
-/// Whole: n is a multiple of the lanes, and nothing is compiled for a rest.
+/// Whole: n is a multiple of the lanes; code for remaining elements is not compiled.
 template <int Sums, bool Whole, class T, class Term>
 void row_sums(int n, Term const& term, T (&total)[Sums]) {
   constexpr int Lanes = lanes<T>, Wide = sum_vectors, Together = 4 * Wide;
@@ -40,7 +41,7 @@ T row_sum(int n, Term const& term) {
   return total[0];
 }
 
-/// Terms of row_sums: x_i here; below (x_i - mean)^2, and x_i * y_i.
+/// The terms of row_sums. plain_term: x_i; square_term: (x_i - mean)^2; product_term: x_i * y_i.
 template <class T>
 struct plain_term {
   T const* x;
@@ -69,20 +70,20 @@ struct product_term {
     sum[0] = multiply_add(x[i], y[i], sum[0]);
   }
 };
-/// 1 / sqrt(x), correctly rounded operations.
+/// 1 / sqrt(x), by two correctly rounded operations.
 template <class T>
 T reciprocal_sqrt(T x) {
   return T(1) / libm::sqrt(x);
 }
 
-/// exp(x - top) for a whole row, in blocks of constant length.
+/// out[i] = e^(x[i] - top), i < N.
 template <int N, class T>
 void shifted_exp(T const* x, T top, T* out) {
   PIPE_INDEPENDENT
   for (int i = 0; i < N; ++i) out[i] = math::exp<products>(x[i] - top);
 }
 
-/// The sum of a row's exponentials e^(x - max), and the log of the sum of e^x.
+/// The sum of a row's e^(x - max), and the log of the sum of e^x.
 template <class T>
 struct row_exponentials {
   T sum = 0;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Softmax along a row as a layer of its own, and its gradient. (That of the scores is in the
-// attention kernels, that of the logits in the loss.)
+// Softmax along a row as a layer of its own, and its gradient. (The softmax of attention scores is
+// in the attention kernels, the softmax of logits is in the losses.)
 
-/// y = e^(x - max) / (sum of e^(x - max) over the row). A NaN makes the row NaN.
+/// y = e^(x - max) / (sum of e^(x - max) over the row). A NaN in x makes the row NaN.
 ///
 /// shape: x (N) -> y (N)
-/// law:   the sum's depends on N and the lane count only
+/// law:   the order of the sum depends on N and sum_lanes only
 template <int N, class T>
 PIPE_ONE_COPY void softmax_forward_row(T const* x, T* y) {
   constexpr int L = lanes<T>, whole = N / L * L, rest = N - whole;
@@ -55,7 +55,7 @@ struct kernel_of<op_kind::softmax> : row_facts {
   }
 };
 
-/// The gradient of a softmax, from its result y instead of its input.
+/// The gradient of a softmax, from the result y, not the input.
 ///
 /// shape: dy, y (rows, C) -> dx (rows, C)
 /// work:  parts own rows

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The register tile: the one inner loop that contraction, attention and convolution share. A tile
-// of Rows x Vectors sums lives in registers while p runs over the shared dimension; A is read one
-// broadcast element at a time through two strides, so a transposed A costs nothing, and B one row
-// of vectors at a time.
+// of Rows x Vectors sums is in registers while p runs over the shared dimension. A is read one
+// broadcast element at a time through two strides, so a transposed A costs nothing; B is read one
+// row of vectors at a time.
 
 /// to (+)= from + a b for Rows x Vectors vectors of sums, all in registers.
 ///
-/// shape: a (Rows, k) through the strides row and column, b (k, Vectors * lanes), row stride ldb ->
-///        to (Rows, Vectors * lanes), row stride ends.to_stride
-/// law:   every sum is one chain of fused multiply-adds over ascending p, whatever Rows and Vectors
-///        are. A sum that starts from `from` goes on with its chain; `ends.add` adds the finished
-///        sum once.
+/// shape: a (Rows, k), b (k, Vectors * lanes), row stride ldb -> to (Rows, Vectors * lanes), row
+///        stride ends.to_stride
+/// law:   every sum is one chain of fused multiply-adds over ascending p, for any Rows and Vectors.
+///        A sum that starts from `ends.from` continues the chain of that sum; `ends.add` adds the
+///        finished sum once.
 /// cost:  per p, Vectors loads and Rows broadcasts for Rows * Vectors multiply-adds: the largest
 ///        tile is bound by the multipliers, small ones by the loads
 template <int Rows, int Vectors, class T>
-[[gnu::noinline]] void tile(extent k, T const* a, extent row, extent column, T const* b, extent ldb,
+[[gnu::noinline]] void tile(extent k, strided<T const> a, T const* b, extent ldb,
                             tile_ends<T> const& ends) {
   constexpr int Lanes = lanes<T>;
   vec<T> sum[Rows][Vectors];
@@ -33,7 +33,7 @@ template <int Rows, int Vectors, class T>
       for (int c = 0; c < Vectors; ++c) sum[r][c] = vec<T>{};
     }
   }
-  // One row of b is in registers for all rows of a.
+  // One row of b is in registers while all rows of a are multiplied by it.
   for (extent p = 0; p < k; ++p) {
     vec<T> right[Vectors];
 #pragma GCC unroll 3
@@ -43,11 +43,11 @@ template <int Rows, int Vectors, class T>
     }
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
-      vec<T> const left = all_lanes(a[r * row]);
+      vec<T> const left = all_lanes(a.data[r * a.row]);
 #pragma GCC unroll 3
       for (int c = 0; c < Vectors; ++c) sum[r][c] = multiply_add(left, right[c], sum[r][c]);
     }
-    a += column;
+    a.data += a.column;
     b += ldb;
   }
   T* to = ends.to;
@@ -66,10 +66,10 @@ template <int Rows, int Vectors, class T>
   }
 }
 
-/// A copy whose rows end in zeros: to[r, c] = c < columns ? from[r, c] : 0, c < padded.
+/// A copy whose rows are padded with zeros: to[r, c] = c < columns ? from[r, c] : 0, c < padded.
 ///
 /// shape: from (rows, columns), row stride `stride` -> to (rows, padded), row stride to_stride
-/// needs: to and from apart
+/// needs: `to` and `from` do not overlap
 template <class T>
 void copy_rows(T const* from, extent stride, extent rows, extent columns, extent padded, T* to,
                extent to_stride) {
@@ -92,25 +92,25 @@ inline constexpr int tile_columns = tile_vectors * lanes<T>;
 
 /// The tile of this number of rows and vectors; Least: see least_tile_rows.
 template <int Least, int Vectors, class T>
-void tile_of(int rows, extent k, T const* a, extent row, extent column, T const* b, extent ldb,
+void tile_of(int rows, extent k, strided<T const> a, T const* b, extent ldb,
              tile_ends<T> const& ends) {
   if constexpr (Least <= 1)
-    if (rows == 1) return tile<1, Vectors>(k, a, row, column, b, ldb, ends);
+    if (rows == 1) return tile<1, Vectors>(k, a, b, ldb, ends);
   if constexpr (Least <= 2)
-    if (rows == 2) return tile<2, Vectors>(k, a, row, column, b, ldb, ends);
+    if (rows == 2) return tile<2, Vectors>(k, a, b, ldb, ends);
   if constexpr (Least <= 4 && tile_rows > 4)
-    if (rows == 4) return tile<4, Vectors>(k, a, row, column, b, ldb, ends);
-  return tile<tile_rows, Vectors>(k, a, row, column, b, ldb, ends);
+    if (rows == 4) return tile<4, Vectors>(k, a, b, ldb, ends);
+  return tile<tile_rows, Vectors>(k, a, b, ldb, ends);
 }
 template <int Least, class T>
-void tile_of(int rows, int vectors, extent k, T const* a, extent row, extent column, T const* b,
-             extent ldb, tile_ends<T> const& ends) {
-  if (vectors == 1) return tile_of<Least, 1>(rows, k, a, row, column, b, ldb, ends);
-  if (vectors == 2) return tile_of<Least, 2>(rows, k, a, row, column, b, ldb, ends);
-  return tile_of<Least, tile_vectors>(rows, k, a, row, column, b, ldb, ends);
+void tile_of(int rows, int vectors, extent k, strided<T const> a, T const* b, extent ldb,
+             tile_ends<T> const& ends) {
+  if (vectors == 1) return tile_of<Least, 1>(rows, k, a, b, ldb, ends);
+  if (vectors == 2) return tile_of<Least, 2>(rows, k, a, b, ldb, ends);
+  return tile_of<Least, tile_vectors>(rows, k, a, b, ldb, ends);
 }
 
-/// What the loops around the tiles call, where every number of rows is a multiple of Least.
+/// The table of tiles for loops whose numbers of rows are all multiples of Least.
 template <class T, int Least = 1>
 inline constexpr tile_set<T> tiles{lanes<T>, tile_rows, tile_vectors, &tile_of<Least, T>,
                                    &copy_rows<T>};

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Transposition of squares in registers; see transpose.hpp.
+// Transposition of squares in registers, for the loops of transpose.hpp.
 
-/// Two rows exchange the lanes whose number differs in bit `Step`.
+/// The lanes of two rows after an exchange: lanes with bit `Step` of the lower row change places
+/// with lanes without it of the upper row.
 template <int Step, int Lanes, bool Upper>
 struct exchange {
-  /// Where lane `lane` of the upper or the lower row comes from: lanes of the upper row are counted
-  /// from `Lanes` on.
+  /// The lane from which lane `lane` of the upper or the lower row comes: lanes of the upper row
+  /// are counted from `Lanes` on.
   static constexpr int at(int lane) {
     if (Upper) return (lane & Step) != 0 ? lane + Lanes : lane + Step;
     return (lane & Step) != 0 ? lane - Step + Lanes : lane;
   }
 };
 
-// nvcc's front end loses a parameter pack inside this builtin, so the lanes are spelled out.
+// nvcc's front end loses a parameter pack inside this builtin, so the lanes are written out.
 template <class T, int Step, bool Upper>
 [[gnu::always_inline]] inline vec<T> exchanged(vec<T> a, vec<T> b) {
   using from = exchange<Step, lanes<T>, Upper>;
@@ -44,8 +45,8 @@ template <int Step, class T>
   }
 }
 
-/// The transpose of a square in registers: log2(lanes) rounds, in which rows r and r + Step
-/// exchange the lanes whose number differs in bit Step.
+/// The transpose of a square in registers: log2(lanes) rounds, in each of which rows r and r + Step
+/// exchange lanes; see exchange.
 ///
 /// shape: in (lanes, lanes), row stride in_stride -> out (lanes, lanes), row stride out_stride
 /// cost:  lanes * log2(lanes) shuffles for lanes loads and lanes stores

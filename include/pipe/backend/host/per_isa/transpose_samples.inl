@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The transpose of each sample: channels before the cells of an image, or behind them again.
+// The transpose of each sample, which moves the channels of an image before its cells, or behind
+// them.
 
+/// y[b, r, c] = x[b, c, r].
+///
 /// shape: x (B, C, R) -> y (B, R, C)
 /// work:  parts own samples
 template <>

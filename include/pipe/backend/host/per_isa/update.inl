@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Kernels over the flat parameter memory of a stage: the optimizer's formula, what an optimizer of
-// whole tensors computes with, and the norm of the gradients.
+// Kernels over the flat parameter memory of a stage: the optimizer's formula, the functions that
+// optimizers of whole tensors call, and the norm of the gradients.
 
 template <class Optimizer, class T, int... Is>
 [[gnu::always_inline]] inline void update_elements(
@@ -15,12 +15,12 @@ template <class Optimizer, class T, int... Is>
   }
 }
 
-/// One optimizer step, element by element: Optimizer::apply(c, w, g, states...).
+/// One optimizer step by Optimizer::apply(c, w, g, states...), element by element.
 ///
 /// shape: w, g (n), state (Optimizer::states, n) -> w, state
-/// needs: `own` in whole cache lines: the plan aligns every parameter and fills gaps with zeros,
-///        which every optimizer keeps zero
-/// cost:  reads w, g and the states and writes w and the states: bound by those bytes
+/// needs: `own` is whole cache lines: the plan aligns every parameter and fills gaps with zeros,
+///        and every optimizer keeps a zero with gradient zero
+/// cost:  reads w, g and the states and writes w and the states, and is bound by these bytes
 template <class Optimizer, class T>
 [[gnu::flatten]] void update_elements(typename Optimizer::template coefficients<T> const& c,
                                       extent n, share own, T* w, T const* g, T* state) {
@@ -28,22 +28,22 @@ template <class Optimizer, class T>
                              std::make_integer_sequence<int, Optimizer::states>{});
 }
 
-/// to += from
+/// to[i] += from[i], i < n
 template <class T>
 PIPE_ONE_COPY void add(extent n, T* to, T const* from) {
   PIPE_INDEPENDENT
   for (extent i = 0; i < n; ++i) to[i] += from[i];
 }
 
-/// Sum of squares of n elements, in double over short sums in T.
+/// The sum of squares of n elements: short sums in T, added in double.
 ///
-/// law: the order depends on n and the lane count only
+/// law: the order depends on n and sum_lanes only
 template <class T>
 double sum_of_squares(extent n, T const* x) {
   constexpr int block = 16 * sum_lanes<T>, together = 4 * sum_vectors;
   double total = 0;
   extent i = 0;
-  for (; i + block <= n; i += block) {  // short runs in T, their sums in double
+  for (; i + block <= n; i += block) {  // a short sum in T
     partial_sums<T> sum[4];
     for (int k = 0; k < block; k += 4 * sum_lanes<T>) {
 #pragma GCC unroll 8
@@ -62,7 +62,7 @@ double sum_of_squares(extent n, T const* x) {
 /// out[c] = sum over r of in[r * columns + c]^2.
 ///
 /// shape: in (rows, columns) -> out (columns)
-/// law:   rows in blocks of 64 whose sums are added in turn, so that a sum over many rows loses no
+/// law:   blocks of 64 rows whose sums are added in turn, so that a sum over many rows loses no
 ///        digits
 template <class T>
 void sum_squares_of_columns(T const* in, extent rows, extent columns, T* out) {
@@ -89,9 +89,9 @@ void sum_squares_of_columns(T const* in, extent rows, extent columns, T* out) {
   }
 }
 
-/// What an optimizer of whole tensors computes with, compiled for this instruction set.
+/// The functions that optimizers of whole tensors call, compiled for this instruction set.
 struct tensor_kernels {
-  /// f(i) for every i in [0, n); f works on element i of its arrays and on no other.
+  /// Calls f(i) for every i in [0, n); f(i) reads and writes element i of its arrays only.
   template <class F>
   [[gnu::noinline]] static void each(extent n, F const f) {
     constexpr int block = 16;
@@ -113,8 +113,7 @@ struct tensor_kernels {
   static double sum_of_squares(extent n, T const* x) {
     return per_isa::sum_of_squares(n, x);
   }
-  /// out[c] = sum over rows of in[r * columns + c]^2, in blocks of rows: a sum over many loses no
-  /// digits
+  /// out[c] = sum over r of in[r * columns + c]^2
   template <class T>
   static void sum_squares_of_columns(T const* in, extent rows, extent columns, T* out) {
     per_isa::sum_squares_of_columns(in, rows, columns, out);
@@ -124,13 +123,12 @@ struct tensor_kernels {
   static void transpose(T const* in, extent rows, extent columns, T* out) {
     per_isa::transpose(in, rows, columns, out);
   }
-  /// c[m, n] = a[m, k] b[k, n]; element (i, p) of a is a[i * row + p * column], b and c are dense.
-  /// workspace: Backend::contraction_elements<T>(m, n, k) numbers
+  /// c[m, n] = a[m, k] b[k, n]; b and c are dense.
+  /// workspace: Backend::contraction_elements<T>(m, n, k) elements
   template <class T>
-  static void contract(extent m, extent n, extent k, T const* a, extent row, extent column,
-                       T const* b, T* c, T* workspace) {
-    per_isa::contract<T>(m, n, k, strided<T const>{a, row, column}, b, n, store<T>{c, n},
-                         workspace);
+  static void contract(product_shape const& shape, strided<T const> a, T const* b, T* c,
+                       T* workspace) {
+    per_isa::contract<T>(shape, a, b, shape.columns, store<T>{c, shape.columns}, workspace);
   }
 };
 
@@ -141,7 +139,7 @@ struct clamp_to {
   PIPE_INLINE void operator()(extent i) const { x[i] = math::clamped(x[i], limit); }
 };
 
-/// x within [-limit, limit], element by element; NaN stays NaN.
+/// Clamps each element of x to [-limit, limit]; NaN stays NaN.
 template <class T>
 void clamp(extent n, T* x, T limit) {
   tensor_kernels::each(n, clamp_to<T>{x, limit});
@@ -163,19 +161,19 @@ void approach(extent n, T* average, T const* x, T amount) {
   tensor_kernels::each(n, approach_element<T>{average, x, amount});
 }
 
-/// One optimizer step on the elements `own` of a run of parameters or, with `whole`, on all of one
-/// tensor by an optimizer that needs its shape (Adafactor, LAMB, Muon).
+/// One optimizer step on the elements `own` of a range of parameters or, with `whole`, on all
+/// elements of one tensor by an optimizer that needs the tensor's shape (Adafactor, LAMB, Muon).
 template <class Optimizer, class Context, class Tensor>
 void update(Optimizer const& o, Context const& c, Tensor const& t, bool whole, share own) {
   using T = std::remove_reference_t<decltype(*t.values)>;
-  if constexpr (requires { Optimizer::takes(tensor_kind::matrix); })
+  if constexpr (requires { Optimizer::takes(custom::tensor_kind::matrix); })
     if (whole) return o.update(tensor_kernels{}, c, t);
   if constexpr (requires { Optimizer::states; })
     update_elements<Optimizer, T>(o.template prepare<T>(c), t.shape.elements(), own, t.values,
                                   t.gradients, t.state);
 }
 
-/// The functions that pipeline P calls.
+/// Fills the table of the functions that pipeline P calls.
 template <template <class> class Table, class P, std::size_t... G>
 void fill(Table<P>& k, std::index_sequence<G...>) {
   using T = typename P::element;

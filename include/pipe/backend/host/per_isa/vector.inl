@@ -7,12 +7,12 @@ template <class T>
 struct vector_of {
   static constexpr int lanes = this_isa::vector_bytes / static_cast<int>(sizeof(T));
   typedef T type __attribute__((vector_size(this_isa::vector_bytes)));
-  /// The same value in memory: at any element's address, and allowed to alias arrays of T.
+  /// A vector in memory: at the address of any element, and allowed to alias arrays of T.
   typedef T unaligned
       __attribute__((vector_size(this_isa::vector_bytes), aligned(sizeof(T)), may_alias));
 };
 
-/// A vector register of T. It must not cross from one instruction set's code to another's: the
+/// A vector register of T. It must not be passed between functions of different instruction sets:
 /// calling conventions differ.
 template <class T>
 using vec = typename vector_of<T>::type;
@@ -32,25 +32,25 @@ template <class T>
   *reinterpret_cast<typename vector_of<T>::unaligned*>(to) = value;
 }
 
-/// x in all lanes. (x - 0 is x, -0 included, where x + 0 is not.)
+/// x in all lanes. (x - 0 is x even for x = -0, whereas -0 + 0 is +0.)
 template <class T>
 [[gnu::always_inline]] inline vec<T> all_lanes(T x) {
   return x - vec<T>{};
 }
 
-/// How formulas that all instruction sets share round products; see math::product.
+/// The rounding of products in formulas that all instruction sets share; see math::product.
 inline constexpr math::product products =
     this_isa::fuses ? math::product::exact : math::product::rounded;
 
-/// a * b + c in each lane, rounded once. By builtins and not as a * b + c: g++ fuses that at some
-/// levels of optimisation and not at others, and clang++ has no such builtins, but a pragma that
-/// says so for one expression.
+/// a * b + c in each lane, rounded once. g++ needs builtins, since it fuses the expression a * b +
+/// c at some levels of optimisation only; clang++ has no such builtins, but a pragma that fuses one
+/// expression.
 ///
-/// needs: a set that has the instruction
+/// needs: a set that has a fused multiply-add
 template <class V>
 [[gnu::always_inline]] inline V fused(V a, V b, V c) {
 #if defined(__clang__)
-#pragma clang fp contract(on)  // one instruction on every target that has it
+#pragma clang fp contract(on)  // one instruction on every target that has a fused multiply-add
   return a * b + c;
 #else
   using element = std::remove_cvref_t<decltype(a[0])>;
@@ -79,10 +79,10 @@ template <class V>
 #endif
 }
 
-/// a * b + c of numbers, and below of vectors: the only product and sum of kernels that may be one
-/// instruction. The bits of a kernel are those of its source: a compiler that may choose where to
-/// fuse does so by its level, by what is inlined and by the loop around, and g++ does nothing of
-/// the kind at -O1.
+/// a * b + c of numbers or vectors: the only product and sum in kernels that may become one
+/// instruction. So the source alone decides the bits of a kernel. A compiler that may choose where
+/// to fuse decides by its level of optimisation, by inlining and by the loop around the expression;
+/// g++ fuses nothing at -O1.
 [[gnu::always_inline]] inline float multiply_add(float a, float b, float c) {
   return math::multiply_add<products>(a, b, c);
 }
@@ -97,11 +97,11 @@ template <class V>
     return a * b + c;
 }
 
-/// The formulas of a layer, a loss or an optimizer. They are always inlined here, but cannot ask
-/// for what instruction set, so the library's own are told how products are rounded. A program's
-/// own need not know: its products are rounded.
+/// Calls of the formulas of a layer, a loss or an optimizer. Formulas are inlined here, but cannot
+/// know the instruction set, so the library's formulas take the rounding of products as a template
+/// argument. User-defined formulas need no such argument: their products are rounded.
 ///
-/// returns: F::forward(x); the functions below likewise, of F::derivative, F::value, F::slope and
+/// returns: F::forward(x); the functions below: F::derivative, F::value, F::slope and
 ///          Optimizer::apply
 template <class F, class T>
 PIPE_INLINE T forward_of(T x) {
@@ -139,8 +139,9 @@ PIPE_INLINE T applied(Coefficients const& c, T w, T g, States&... states) {
     return Optimizer::apply(c, w, g, states...);
 }
 
-/// Keeps a loaded vector in its register. For -march=native compilers make the load a part of each
-/// of its uses, and a loop that is bound by its multipliers is then bound by its loads.
+/// Keeps a loaded vector in its register. With -march=native, compilers make the load a part of
+/// each instruction that uses the vector, and a loop that is bound by multipliers is then bound by
+/// loads.
 template <class T>
 [[gnu::always_inline]] inline void hold(vec<T>& value) {
 #ifdef __x86_64__
@@ -151,7 +152,8 @@ template <class T>
 #endif
 }
 
-/// save() past the caches, where `to` allows it. Other threads see it after finish_streaming().
+/// save() past the caches, if `to` is aligned to a vector. Other threads see the value after
+/// finish_streaming().
 template <class T>
 [[gnu::always_inline]] inline void stream(T* to, vec<T> value) {
 #ifdef __x86_64__
@@ -167,8 +169,8 @@ template <class T>
   save(to, value);
 }
 
-/// The fence that orders streamed stores before those that come after, such as the flag that says a
-/// kernel is done.
+/// The fence that orders streamed stores before later stores, such as the flag that a kernel is
+/// done.
 inline void finish_streaming() {
 #ifdef __x86_64__
   asm volatile("sfence" : : : "memory");
@@ -179,14 +181,14 @@ inline void finish_streaming() {
 template <class T>
 using bits_of = std::conditional_t<sizeof(T) == 4, int, long long>;
 
-/// The first `count` lanes of x; the others are `rest`.
+/// The first `count` lanes of x; the other lanes are from `rest`.
 template <class T>
 [[gnu::always_inline]] inline vec<T> keep_first(vec<T> x, extent count, vec<T> rest) {
   static constexpr bits_of<T> number[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   return load(number) < static_cast<bits_of<T>>(count) ? x : rest;
 }
 
-/// Folds for fold_lanes: how two values become one.
+/// Functions for fold_lanes: one value from two.
 struct larger {
   template <class T>
   [[gnu::always_inline]] static T of(T a, T b) {
@@ -201,10 +203,10 @@ struct sum_of {
   }
 };
 
-/// How many vectors hold the partial sums of a row together: more than one where another set's bits
-/// are wanted whose vectors are wider.
+/// The number of vectors that hold the partial sums of a row: more than one for a set that has the
+/// bits of a set with wider vectors.
 inline constexpr int sum_vectors = this_isa::sum_bytes / this_isa::vector_bytes;
-/// The number of partial sums.
+/// The number of partial sums of a row.
 template <class T>
 inline constexpr int sum_lanes = sum_vectors * lanes<T>;
 /// Partial sums, from zero. Element i of a row belongs to sum i % sum_lanes.
@@ -219,7 +221,7 @@ struct partial_sums {
 };
 
 /// All lanes folded into one value by halves: lane c with lane c + lanes / 2, and so on. Not
-/// inlined: it is called once for many vectors, from many places.
+/// inlined, since it is called from many places, once for many vectors.
 ///
 /// law: the order depends on the lane count only
 template <class Fold, class T>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The actions of ranks in this process: waiting for what an action needs, its programs on the
-// rank's threads, and the milestones that it publishes. In which order a rank runs its actions, and
-// of which mini-batches, is the caller's.
+// The actions of ranks in this process: the wait for an action's dependencies, the programs of the
+// action on the rank's threads, and the milestones that it publishes. The caller decides in which
+// order a rank runs actions, and of which mini-batches.
 #pragma once
 
 #include <cstring>
@@ -13,12 +13,12 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/actions.hpp>
+#include <pipe/runtime/host/core/accumulation_sums.hpp>
 #include <pipe/runtime/host/core/activity.hpp>
 #include <pipe/runtime/host/core/arena.hpp>
 #include <pipe/runtime/host/core/backend_calls.hpp>
 #include <pipe/runtime/host/core/batch_of_rank.hpp>
 #include <pipe/runtime/host/core/launches.hpp>
-#include <pipe/runtime/host/core/leaf_sums.hpp>
 #include <pipe/runtime/host/core/parameters.hpp>
 #include <pipe/runtime/host/core/rank_link.hpp>
 #include <pipe/runtime/host/core/team.hpp>
@@ -28,32 +28,33 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// A rank's thread and what it has.
+/// A rank's thread, and the rank's team, memory and state.
 template <class T, class Transport>
 struct alignas(64) rank_worker {
   thread own;
   team threads;  // `own` and its helpers
   activity doing;
   arena memory;
-  leaf_sums<T, Transport> leaves;
+  accumulation_sums<T, Transport> sums;
   int count = 0;  // actions executed in this run
   long waited = 0;
 };
 
-/// The mini-batch of an action, and what an action of one mini-batch alone does not need.
+/// The mini-batch of an action and, where steps overlap, the action's place among them.
 struct action_context {
   job const& of;
-  /// Added to the number of a micro-batch in its mini-batch: that in rings and milestones.
+  /// Added to a micro-batch's number in its mini-batch for its number in rings and milestones.
   int shift = 0;
-  /// Bytes from the chunk's parameters, buffers and transposed copies to those that are read.
+  /// Bytes from slot 0 of the chunk's weights to the version that the action reads.
   long weights = 0;
-  /// As actions are recorded: their step, and its micro-batches before those of this run.
+  /// For the records of executed actions: the step, and the micro-batches of the step before this
+  /// run.
   int step = 0, micro_batches_before = 0;
 };
 
 /// Runs actions of any local rank, each on the rank's thread.
 ///
-/// needs: what it is given lives as long
+/// needs: the arguments of the constructor live as long
 template <class T, class Transport>
 class action_runner {
   using worker = rank_worker<T, Transport>;
@@ -62,17 +63,17 @@ class action_runner {
 
  public:
   action_runner(pipeline_description const& d, backend_calls<T> const& calls, Transport& transport,
-                parameter_work<T, Transport>& parameters, heap_array<worker>& ranks,
+                parameter_operations<T, Transport>& parameters, heap_array<worker>& ranks,
                 failure_flag const& failed)
       : d_(d), calls_(calls), transport_(transport), parameters_(parameters), ranks_(ranks),
         failed_(failed) {}
 
-  /// Begins a run: times count from here.
+  /// Begins a run, from whose start times count.
   void begin() { begin_ = clock::now(); }
   clock::time_point began() const { return begin_; }
-  /// Moves the begin by nanoseconds; the caller changes the times that were taken.
+  /// Moves the start of the run by nanoseconds; the caller changes the times that were taken.
   void begin_later(long by) { begin_ += std::chrono::nanoseconds(by); }
-  /// While it lives, actions are of steps that overlap, with these boundaries.
+  /// A scope in which actions are of steps that overlap, with these boundaries.
   class part_of_flow {
    public:
     part_of_flow(action_runner& r, boundary_flow<Transport>& flow) : of_(r) { of_.flow_ = &flow; }
@@ -95,8 +96,8 @@ class action_runner {
     return planned<executed_action>(r, d_.rank[r].executed);
   }
 
-  /// Executes an action of rank r. `second`: the backward of its pair, for whose inputs it waits,
-  /// too; null for none.
+  /// Executes an action of rank r. `second`: the second action of a pair, for whose inputs the
+  /// first waits as well; null for none.
   void execute(int r, action_context const& at, action a, action const* second = nullptr) {
     worker& me = ranks_[r];
     long const arrived = now();
@@ -107,22 +108,23 @@ class action_runner {
     me.waited += start - arrived;
     me.doing.change(activity::kind::runs, 0, start);
     run(r, me, at, a);
-    me.leaves.after(a);
+    me.sums.after(a);
     long const end = now();
     a.micro_batch += at.micro_batches_before;
     record(r, {a, at.step, start, end, start - arrived});
   }
   /// Adds to the records of rank r.
   ///
-  /// needs: room for it: see step_memory::records
+  /// needs: room for a record more: see step_memory::records
   void record(int r, executed_action const& a) { executed(r)[ranks_[r].count++] = a; }
   /// Sends or receives the result of an action.
-  void run_transfer(int r, job const& j, rank_step const& s) {
+  void run_transfer(int r, job const& j, rank_instruction const& s) {
     worker& me = ranks_[r];
     long const arrived = now();
     me.doing.begin(s.of);
-    me.doing.change(s.kind == step_kind::send ? activity::kind::sends : activity::kind::receives,
-                    s.peer, arrived);
+    me.doing.change(
+        s.kind == instruction_kind::send ? activity::kind::sends : activity::kind::receives, s.peer,
+        arrived);
     require(r, link(r, j).run(s));
     me.waited += now() - arrived;
   }
@@ -151,7 +153,7 @@ class action_runner {
   Item* planned(int rank, long offset) const {
     return reinterpret_cast<Item*>(ranks_[rank].memory.data() + offset);
   }
-  /// Waits, from a time on, for what an action of rank r needs.
+  /// Waits for the dependencies of an action of rank r. arrived: when the wait begins
   void await(int r, action_context const& at, action const& a, long arrived) {
     activity& doing = ranks_[r].doing;
     doing.begin(a);
@@ -174,9 +176,9 @@ class action_runner {
     run_action(
         d_, j, a,
         [&](program_set const& set, program p) { run_program(a, set, p, at, r, me, place); },
-        [&](copied const* what, int count) {
-          for (int i = 0; i < count; ++i)
-            std::memcpy(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes));
+        [&](view<copied> const& all) {
+          for (copied const& what : all)
+            std::memcpy(at.at(what.to), at.at(what.from), std::size_t(what.bytes));
         },
         [&](address const& output) {
           std::memcpy(static_cast<char*>(j.batch.output) + mb * d_.output_bytes, at.at(output),
@@ -188,7 +190,7 @@ class action_runner {
     region_bases b = arena_bases(
         d_, c, mb, [this](int rank) { return ranks_[rank].memory.data(); },
         [this](transfer const& x) { return transport_.at(x); }, place.shift, place.weights);
-    b.set(region::random, reinterpret_cast<char*>(const_cast<int*>(d_.streams)));
+    b.set(region::random, reinterpret_cast<char*>(const_cast<int*>(d_.streams.items)));
     batch_of(r, place.of).set(b, mb);
     return b;
   }
@@ -206,7 +208,7 @@ class action_runner {
     require(r, order.begin());
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
-      require(r, me.leaves.place(c, set, p, i, at, a.slot));
+      require(r, me.sums.place(c, set, p, i, at, a.slot));
       require(r, order.await(i, me.doing, me.waited, [this] { return now(); }));
       me.doing.run_layer(l.layer);
       if (j.watch.see == nullptr)
@@ -216,7 +218,7 @@ class action_runner {
             d_, calls_, j, a, me.threads,
             {r, c, j.part.first_micro_batch + mb, p, i, 0, &l, view.operands + l.first});
       order.publish(i);
-      me.leaves.after_launch(c, set, view, i);
+      me.sums.after_launch(c, set, view, i);
     }
     order.end();
     if (p == program::forward && has_loss) parameters_.set_loss(j, mb, a.loss);
@@ -225,7 +227,7 @@ class action_runner {
   pipeline_description const& d_;
   backend_calls<T> const& calls_;
   Transport& transport_;
-  parameter_work<T, Transport>& parameters_;
+  parameter_operations<T, Transport>& parameters_;
   heap_array<worker>& ranks_;
   failure_flag const& failed_;
   boundary_flow<Transport>* flow_ = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The current activity of a rank, for the report of a run that makes no progress or has lost a
-// process. Written by the rank's thread, read by others.
+// process. The rank's thread writes the activity, other threads read it.
 #pragma once
 
 #include <atomic>
@@ -15,19 +15,20 @@
 
 namespace pp::detail {
 
-/// What a rank is doing, and since when. Fields are separate relaxed atomics: a report may combine
-/// two adjacent states, and recording costs only plain stores.
+/// The activity of a rank and the time when it began. Fields are separate relaxed atomics: a report
+/// may combine two adjacent states, and recording costs only plain stores.
 ///
-/// law: every change increments changes(); a rank makes progress exactly if it grows
+/// law: every change increments changes(); a rank makes progress exactly if changes() grows
 class activity {
  public:
-  /// waits: for another chunk. adds: gradients of other replicas. meets: at a barrier. shares: what
-  /// is no boundary value. updates: from step_op::update on.
+  /// waits: for another chunk. runs: an action's programs. adds: gradients of other replicas.
+  /// meets: at a barrier. shares: a transfer that is no boundary value. updates: from
+  /// step_op::update on.
   enum class kind : int { nothing, waits, sends, receives, runs, adds, meets, shares, updates };
 
   // ---- called by the rank's thread; times in nanoseconds from the start of the run ----
 
-  /// The action that the following changes are about.
+  /// Sets the action to which the following changes belong.
   void begin(action const& a) {
     set(action_, int(a.kind));
     set(chunk_, a.chunk);
@@ -41,7 +42,7 @@ class activity {
     since_.store(now, std::memory_order_relaxed);
     moved();
   }
-  /// A transfer between this rank and another one, beside the values of actions.
+  /// A transfer between this rank and another rank, other than the values of actions.
   void share(transfer const& x, int rank, long now) {
     if (x.from_rank != x.to_rank && (rank == x.from_rank || rank == x.to_rank))
       change(kind::shares, rank == x.to_rank ? x.from_rank : x.to_rank, now);
@@ -57,7 +58,7 @@ class activity {
 
   /// The number of changes since construction; equal readings some time apart mean no progress.
   long changes() const { return changes_.load(std::memory_order_relaxed); }
-  /// Whether it executes an action's programs, not a wait or a transfer.
+  /// Whether the rank executes an action's programs, rather than waits or transfers.
   bool is_running() const { return get(kind_) == int(kind::runs); }
 
   /// The activity in words: "F of chunk 2, micro-batch 3, in layer 4".

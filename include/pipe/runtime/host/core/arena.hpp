@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A rank's memory: one allocation of exactly the planned size, made and cleared by the rank's own
-// thread, so that its pages are on that thread's NUMA node. Large arenas request huge pages: a
+// thread, so that the pages are on the NUMA node of this thread. Large arenas request huge pages: a
 // kernel that streams through many megabytes otherwise waits for page tables, and hardware
 // prefetchers stop at page boundaries.
 #pragma once

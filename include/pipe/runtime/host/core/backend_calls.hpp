@@ -15,8 +15,8 @@ namespace pp::detail {
 /// An optimizer update of one range of a chunk's parameters. `own`: this thread's elements of the
 /// range, if the optimizer is element-wise.
 ///
-/// shape: values, gradients: the range's elements; state: its state_elements(); workspace: of one
-///        thread
+/// shape: values, gradients: the range's elements; state: the optimizer's state_elements() of the
+///        range; workspace: of one thread
 template <class T>
 struct update_request {
   update_range const& range;
@@ -45,20 +45,20 @@ struct backend_calls {
   void (*update)(void const* optimizer, update_request<T> const&) = nullptr;
   /// First argument of `update`.
   void const* optimizer = nullptr;
-  std::uint64_t optimizer_settings = 0;  ///< a hash of them
-  int states = 0;                        ///< numbers of state of an element
+  std::uint64_t optimizer_settings = 0;  ///< a hash of the optimizer's settings
+  int states = 0;                        ///< of an element: numbers in the optimizer's state
   /// x[i] clipped to [-bound, bound], for clipping by value.
   void (*clamp)(std::ptrdiff_t, T*, T) = nullptr;
   /// x[i] += rate (y[i] - x[i]), for averages of parameters.
   /// Null if no averages are kept.
   void (*approach)(std::ptrdiff_t, T*, T const*, T) = nullptr;
 
-  /// The rows of a matrix that one thread copies and transposes, whole cache lines of the
+  /// The rows of a matrix that one thread copies and transposes: whole cache lines of the
   /// transposed copy.
   static host::share rows_of(parameter_place const& p, int part, int parts) {
     return host::share_of(p.rows, host::columns_step<T>, part, parts);
   }
-  /// Writes these rows of a parameter's transposed copy.
+  /// Writes the part of a parameter's transposed copy that these rows of the parameter make.
   void transpose_rows(parameter_place const& p, host::share rows, T const* values, T* to) const {
     transpose(values + rows.begin * p.columns, rows.size(), p.columns, p.columns, to + rows.begin,
               p.rows);

@@ -31,8 +31,8 @@ struct batch_of_rank {
     return input < d.inputs ? run.batch.input[input] : run.batch.label;
   }
 
-  /// The samples of an input in micro-batch mb. Null if the rank does not read the input, or none
-  /// was given.
+  /// The samples of an input in micro-batch mb. Null if the rank does not read the input, or no
+  /// array was given.
   char* at(int input, int mb) const {
     if (rank.staging[input] < 0 || given(input) == nullptr) return nullptr;
     if (samples_in(d, run, mb) < d.samples && run.batch.place == detail::data_place::host)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The streams of boundaries where steps overlap: numbers of micro-batches run on over steps, and no
-// list has sends and receives. A rank expects what its slots have room for, of what is certain to
-// come, receives before an action what the action reads, and sends what has become complete.
+// The streams of boundaries where steps overlap: micro-batches are numbered through all steps of a
+// segment, and sends and receives are in no list. A rank expects values that are certain to come as
+// far as its slots have room, receives before an action the values that the action reads, and sends
+// a value as soon as it is complete.
 //
-// An action waits for no more than with shared memory, where its proof is: a message, which the
-// producer sends as soon as it would have published, and a slot of its own, which is free as soon
-// as the reader has room for what is in it.
+// No action waits longer than with shared memory, for which check_progress proves the schedule: it
+// waits for a message, which the producer sends when it would have published a milestone, and for
+// its own slot, which is free as soon as the reader has room for the value in it.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -28,18 +29,19 @@ template <class Transport>
 class boundary_flow {
  public:
   boundary_flow(pipeline_description const& d, Transport& transport)
-      : d_(d), transport_(transport), ends_(2L * d.chunks * d.turns) {
+      : d_(d), transport_(transport), ends_(2L * d.chunks * d.pairs) {
     for_each_stream(d, [&](int number, boundary_stream const& s) { ends_[number].of = s; });
   }
 
-  /// Begins a segment: all slots are free, and no micro-batch is known.
+  /// Begins a segment: all slots are free, and no micro-batch is certain to come.
   void begin(int rank) {
     for (both_ends& e : ends_) {
       if (e.of.first.to_rank == rank) e.next = e.received = e.known = 0, e.room = e.of.to_slots;
       if (e.of.first.from_rank == rank) e.sent = 0;
     }
   }
-  /// Micro-batches below `known` will come, and more(chunk) values of a chunk behind them.
+  /// Micro-batches below `known` are certain to come, and behind them more(chunk) values of a
+  /// chunk.
   template <class More>
   void expect(int rank, int known, More const& more) {
     for (int number = 0; number < ends_.size(); ++number)
@@ -49,8 +51,8 @@ class boundary_flow {
         expect_known(number);
       }
   }
-  /// Waits for what an action reads of another rank, after see(chunk), its maker. Nothing is
-  /// received twice, though an action in a pair waits twice.
+  /// Waits for the value that an action reads from another rank, after see(chunk), the chunk that
+  /// makes the value. No value is received twice, though an action in a pair waits twice.
   template <class See>
   waited receive(action const& a, See const& see, failure_flag const& failed) {
     bool const forward = a.kind == action_kind::forward;
@@ -61,7 +63,7 @@ class boundary_flow {
     see(a.chunk + (forward ? -1 : 1));
     return receive(number, a.micro_batch, failed);
   }
-  /// A chunk has passed a milestone: a result is sent, or a slot is free for the next value.
+  /// Notes that a chunk has passed a milestone: sends a result, or gives a slot to the next value.
   void publish(int rank, int chunk, milestone m, int micro_batch) {
     switch (m) {
       case milestone::forward: return send(values_stream(chunk + 1), micro_batch);
@@ -78,13 +80,13 @@ class boundary_flow {
       case milestone::weights: return;
     }
   }
-  /// Receives what is known and no action has read, and waits until all that a rank has sent is
-  /// there.
+  /// Receives the values that were certain to come and that no action has read, and waits until all
+  /// that the rank has sent has arrived.
   waited end(int rank, failure_flag const& failed) {
     for (int number = 0; number < ends_.size(); ++number)
       if (both_ends& e = ends_[number]; crosses(number) && e.of.first.to_rank == rank)
         while (e.received < e.known) {
-          if (e.room == e.received) ++e.room;  // what the slot has is not read any more
+          if (e.room == e.received) ++e.room;  // the value in the slot is not read any more
           expect_known(number);
           if (waited const w = receive(number, e.received, failed); w != waited::done) return w;
         }
@@ -96,8 +98,9 @@ class boundary_flow {
   }
 
  private:
-  /// A stream; micro-batches, each the first for which it does not hold: expected, received, there
-  /// is room, known, sent. Its producer's thread has the last one, the reader's the others.
+  /// A stream, and the first micro-batch that is not expected (next), not received, without room,
+  /// not certain to come (known), and not sent. The producer's thread has `sent`, the reader's
+  /// thread the others.
   struct both_ends {
     boundary_stream of;
     int next = 0, received = 0, room = 0, known = 0;

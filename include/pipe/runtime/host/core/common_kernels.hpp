@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The kernels that all processes of a job have: replicas and ranks must compute alike, or their
-// parameters drift apart without a word.
+// The kernels that all processes of a trainer have: replicas and ranks must compute alike, or their
+// parameters drift apart unnoticed.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@
 
 namespace pp::detail {
 
-/// The instruction sets with kernels of some bits: see host::bits_of.
+/// A set of instruction sets, by the bits of their kernels: see host::bits_of.
 struct kernel_sets {
   unsigned char bits = 0;
   constexpr void add(host::isa set) {
@@ -33,11 +33,11 @@ struct kernel_sets {
 };
 static_assert(sizeof(kernel_sets) == 1);
 
-/// The best set whose bits the kernels of all processes can have. All processes of a Transport call
-/// it, with those of their own.
+/// The best instruction set whose bits the kernels of all processes can have. All processes of a
+/// Transport call this function, each with its own sets.
 ///
-/// throws: error if there is none; rank_error if a process has failed, or does not come before the
-///         deadline
+/// throws: error if there is no such set; rank_error if a process has failed, or does not call
+///         before the deadline
 template <class Transport>
 [[gnu::cold]] host::isa common_kernels(kernel_sets const& own, std::chrono::milliseconds deadline) {
   using host::isa;

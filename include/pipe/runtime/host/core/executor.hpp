@@ -2,8 +2,8 @@
 //
 // The executor of a pipeline in this process: one thread per rank walks the rank's list of actions,
 // waits for the dependencies of each, runs the chunk's program on the micro-batch and publishes the
-// result. At the end of a training run all ranks pass a barrier, compute the same gradient norm and
-// the same decision whether the step is sound, and update their own parameters.
+// result. At the end of a training run all ranks pass a barrier, compute the same gradient norm,
+// decide alike whether the step is sound, and update their own parameters: see step_operations.
 #pragma once
 
 #include <exception>
@@ -38,17 +38,16 @@ class executor {
   /// The ranks, for steps that overlap: see step_flow.
   rank_context<T, Transport>& context() { return context_; }
 
-  /// Throws if a run has left the parameters half updated.
+  /// throws: error if a run has left the parameters half updated
   void check() const { context_.updates.check(); }
-  /// A load of states was cut short after a step: check() throws from now on.
-  [[gnu::cold]] void spoil(long step) {
-    context_.updates.break_at(step, "a load was cut short after");
-  }
+  /// Notes that a load of states was cut short after a step: check() throws from now on.
+  [[gnu::cold]] void spoil(long step) { context_.updates.spoil(step); }
   /// Whether the calling thread belongs to a rank or its team.
   [[gnu::cold]] bool is_own_thread() const { return context_.is_own_thread(); }
 
-  /// Runs a job on all ranks. Rethrows the first exception of any rank when all have stopped;
-  /// parameters are then unchanged, unless the optimizer threw: then check() throws from now on.
+  /// Runs a job on all ranks. Rethrows the first exception of any rank when all ranks have stopped;
+  /// parameters are then unchanged, unless the optimizer threw: in this case check() throws from
+  /// now on.
   step_result run(job const& j) {
     [[maybe_unused]] auto const saying = context_.during_run();
     begin_run(j, context_.calls.optimizer_settings, context_.transport);
@@ -63,15 +62,17 @@ class executor {
     return collect_result();
   }
 
-  /// Parameters were written from outside: transposed copies are renewed before the next run.
+  /// Notes that parameters were written from outside: transposed copies are renewed before the next
+  /// run.
   void parameters_changed() { context_.copies.was_written = true, forget_versions(); }
-  /// Where steps overlap: whether older versions of the weights are there; they were written.
+  /// Where steps overlap: whether slots have older versions of the weights; notes that these were
+  /// written.
   bool has_versions() const { return context_.copies.versions != version_state::unknown; }
   void versions_changed() {
     context_.copies.versions = version_state::written;
     context_.copies.oldest_version = 0;
   }
-  /// From now on older versions are not read.
+  /// Notes that older versions are not to be read from now on.
   void forget_versions() { context_.copies.versions = version_state::unknown; }
 
   Transport& transport() { return context_.transport; }
@@ -80,12 +81,12 @@ class executor {
   char* memory(int chunk) const { return holder(chunk).memory.data(); }
   long bytes(int rank) const { return context_.ranks[rank].memory.bytes(); }
   /// Divided parameters of a chunk: see value_windows.
-  auto& windows(int chunk) { return context_.ranks[context_.d.chunk[chunk].rank].leaves.windows(); }
+  auto& windows(int chunk) { return context_.ranks[context_.d.chunk[chunk].rank].sums.windows(); }
 
   /// The actions that rank r executed in the last run, in order.
   executed_action const* executed(int rank) const { return context_.runner.executed(rank); }
   int executed_count(int rank) const { return context_.ranks[rank].count; }
-  /// The start of that run.
+  /// The start of the last run.
   std::chrono::steady_clock::time_point began() const { return context_.runner.began(); }
 
  private:
@@ -96,8 +97,8 @@ class executor {
   // ---- the calling thread ----
 
   /// Watches the ranks. A run without progress fails, unless all ranks have arrived at its last
-  /// barrier: their updates are not interrupted, and a rank that is stuck in a kernel is waited
-  /// for.
+  /// barrier: then their updates are not interrupted, and a rank that is stuck in a kernel is
+  /// waited for.
   void watch() {
     std::exception_ptr const why = context_.watch_all(job_);
     if (!why) return;
@@ -106,7 +107,7 @@ class executor {
   }
   [[gnu::cold]] step_result collect_result() {
     process_place const& place = context_.place;
-    parameter_work<T, Transport> const& parameters = context_.parameters;
+    parameter_operations<T, Transport> const& parameters = context_.parameters;
     step_result o;
     o.seconds = double(context_.now()) * 1e-9;
     context_.watch.note(job_, o.seconds);
@@ -136,29 +137,24 @@ class executor {
   /// Executes rank r's actions in order.
   void execute_actions(int r, worker& me) {
     bool const trains = job_.what == job::kind::train;
-    me.leaves.begin(job_);
+    me.sums.begin(job_);
     if constexpr (Transport::copies) {
-      rank_steps const& mine = context_.d.steps[r];
-      detail::rank_step const* const steps = trains ? mine.training : mine.evaluation;
-      int const count = trains ? mine.training_count : mine.evaluation_count;
+      rank_instructions const& mine = context_.d.instructions[r];
       link(r).begin();
-      for (int i = 0; i < count; ++i) {
-        bool const runs = samples_in(context_.d, job_, steps[i].of.micro_batch) > 0;
-        if (steps[i].kind == detail::step_kind::compute)
-          runs ? context_.runner.execute(r, {job_}, steps[i].of, detail::second_of(steps + i))
-               : context_.require(r, me.leaves.skip(steps[i].of));
+      for (rank_instruction const& s : trains ? mine.training : mine.evaluation) {
+        bool const runs = samples_in(context_.d, job_, s.of.micro_batch) > 0;
+        if (s.kind == detail::instruction_kind::compute)
+          runs ? context_.runner.execute(r, {job_}, s.of, detail::second_of(&s))
+               : context_.require(r, me.sums.skip(s.of));
         else if (runs)
-          context_.runner.run_transfer(r, job_, steps[i]);
+          context_.runner.run_transfer(r, job_, s);
       }
       context_.require(r, link(r).end());
     } else {
       rank_description const& plan = context_.d.rank[r];
-      action const* const actions = trains ? plan.training : plan.evaluation;
-      int const count = trains ? plan.training_count : plan.evaluation_count;
-      for (int i = 0; i < count; ++i)
-        if (samples_in(context_.d, job_, actions[i].micro_batch) > 0)
-          context_.runner.execute(r, {job_}, actions[i],
-                                  actions[i].with_next ? actions + i + 1 : nullptr);
+      for (action const& a : trains ? plan.training : plan.evaluation)
+        if (samples_in(context_.d, job_, a.micro_batch) > 0)
+          context_.runner.execute(r, {job_}, a, a.with_next ? &a + 1 : nullptr);
     }
   }
   rank_link<Transport> link(int r) { return context_.runner.link(r, job_); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The first exception of any thread of a run, which ends the run and is what its caller sees.
+// The first exception of any thread of a run. It ends the run, and the caller of the run sees it.
 #pragma once
 
 #include <exception>
@@ -18,7 +18,8 @@ class first_failure {
  public:
   failure_flag const& flag() const { return failed_; }
 
-  /// Returns whether it is the first. The flag is set after the exception is there.
+  /// Keeps an exception if it is the first; returns whether it is. The flag is set after the
+  /// exception.
   [[gnu::cold]] bool set(std::exception_ptr e) {
     std::lock_guard const lock(mutex_);
     bool const is_first = !first_;
@@ -26,9 +27,9 @@ class first_failure {
     failed_.store(true, std::memory_order_release);
     return is_first;
   }
-  /// Rethrows it, and forgets it.
+  /// Rethrows the first exception, if there is one, and forgets it.
   ///
-  /// needs: no thread of the run is left
+  /// needs: no thread works on the run any more
   void rethrow() {
     if (!failed_.load()) return;
     failed_.store(false);

@@ -14,7 +14,7 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
-/// The arguments of a program's launches on a micro-batch, but for operands and losses.
+/// The arguments of a program's launches on a micro-batch, except for operands and losses.
 template <class T>
 arguments<T> arguments_of(detail::pipeline_description const& d, detail::job const& j,
                           int micro_batch, void* workspace) {

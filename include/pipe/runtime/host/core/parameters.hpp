@@ -2,7 +2,7 @@
 //
 // The operations of runtime/step_end.hpp on the host: norms, gradients of shared parameters, the
 // optimizer's update, averages, and copies of parameters. Each rank executes them for its own
-// chunks, divided among its threads; the division does not change a bit of the result.
+// chunks, divided among its threads; the division changes no bit of the result.
 #pragma once
 
 #include <cstring>
@@ -12,12 +12,12 @@
 #include <pipe/base/libm.hpp>
 #include <pipe/optim/clip.hpp>
 #include <pipe/runtime/actions.hpp>
+#include <pipe/runtime/host/core/accumulation_sums.hpp>
 #include <pipe/runtime/host/core/backend_calls.hpp>
-#include <pipe/runtime/host/core/leaf_sums.hpp>
 #include <pipe/runtime/host/core/replica_parts.hpp>
-#include <pipe/runtime/job.hpp>
 #include <pipe/runtime/host/core/team.hpp>
 #include <pipe/runtime/host/core/weight_versions.hpp>
+#include <pipe/runtime/job.hpp>
 #include <pipe/runtime/transfers.hpp>
 
 PIPE_OPTIMIZED_BEGIN
@@ -27,27 +27,28 @@ namespace pp::detail {
 /// that rank's thread.
 ///
 /// needs: set_memory() of every local rank before anything else
-/// law:   no method waits for another rank but by `share`
+/// law:   a method waits for another rank only in the `share` function that it is given
 template <class T, transport Transport>
-class parameter_work {
+class parameter_operations {
  public:
-  [[gnu::cold]] parameter_work(pipeline_description const& d, backend_calls<T> const& calls,
-                               Transport& transport)
+  [[gnu::cold]] parameter_operations(pipeline_description const& d, backend_calls<T> const& calls,
+                                     Transport& transport)
       : d_(d), calls_(calls), transport_(transport), memory_(d.ranks), shards_(d.ranks),
         versions_(d) {}
 
-  /// Registers a rank's arena, lists the blocks of its gradients in it, and what it updates.
+  /// Registers a rank's arena, and lists the blocks of the rank's gradients and the ranges that it
+  /// updates.
   [[gnu::cold]] void set_memory(int rank, char* memory, [[maybe_unused]] process_place const& place,
                                 [[maybe_unused]] arena_end const& end) {
     memory_[rank] = memory;
     versions_.set_memory(rank, memory);
     transport_.set_memory(rank, memory);
-    // As many as rank_description::block_count, which counts the same blocks.
+    // rank_description::block_count counts the same blocks.
     gradient_block* to = blocks_of_rank(rank);
     for_chunks_of(rank, [&](chunk_description const& c) {
-      for (int i = 0; i < c.parameter_count; ++i)
-        for (long k = 0; k < blocks_of(c.parameters[i]); ++k)
-          *to++ = gradient_block{&c, &c.parameters[i], k * gradient_block::most_elements};
+      for (parameter_place const& p : c.parameters)
+        for (long k = 0; k < blocks_of(p); ++k)
+          *to++ = gradient_block{&c, &p, k * gradient_block::most_elements};
     });
     int const count = int(d_.rank[rank].block_count);
     if constexpr (replica_transport<Transport>)
@@ -68,10 +69,11 @@ class parameter_work {
       sums[loss] = sum;
     }
   }
-  /// Makes the first sums of the losses those of the mini-batch, if r is the last chunk's rank.
+  /// Adds up the losses of all micro-batches in place of those of the first, if r is the last
+  /// chunk's rank.
   ///
   /// law: sums are in micro-batch order, so every partition gives the same bits
-  waited add_up_losses(int r, job const& j, leaf_sums<T, Transport>& leaves) {
+  waited add_up_losses(int r, job const& j, accumulation_sums<T, Transport>& accumulated) {
     if (r != last_rank()) return waited::done;
     double* const all = loss_sums(last_rank());
     for (int loss = 0; loss < d_.losses; ++loss) {
@@ -80,7 +82,7 @@ class parameter_work {
       all[loss] = sum;
     }
     int const holders = d_.chunk[d_.chunks - 1].holders;
-    return leaves.add_up_losses(all, all + holders * losses_of_holder(d_));
+    return accumulated.add_up_losses(all, all + holders * losses_of_holder(d_));
   }
   /// Distributes the loss and, in training, the squared norms to all ranks. Calls share(transfer)
   /// for all transfers, on all ranks in the same order.
@@ -93,8 +95,8 @@ class parameter_work {
     }
   }
 
-  /// Norm and clipping factor of the gradients of the whole pipeline, from the copy of rank
-  /// `reader`.
+  /// Norm and clipping factor of the gradients of the whole pipeline, from the norms as rank
+  /// `reader` has them.
   ///
   /// law: sums are in parameter order, so every partition gives the same bits
   detail::gradient_outcome judge(int reader, job const& j) const {
@@ -107,15 +109,16 @@ class parameter_work {
   bool is_sound(int reader, job const& j, gradient_outcome const& o) const {
     return libm::isfinite(o.norm) && libm::isfinite(j.loss.further.sum_of(losses(reader, j).items));
   }
-  /// The losses of the mini-batch, from the copy of rank `reader`.
+  /// The losses of the mini-batch, from the sums as rank `reader` has them.
   loss_values losses(int reader, job const& j) const {
     return j.loss.means_of(reinterpret_cast<double const*>(transport_.at(loss_of(d_, reader))));
   }
 
-  /// Computes the squared norms of rank r's gradients, and clips these by value if the job asks for
-  /// it.
+  /// Computes the squared norms of rank r's gradients, and clips the gradients by value if the job
+  /// asks for this.
+  ///
   /// law: a parameter's sum is over blocks of gradient_block::most_elements elements, in order
-  waited measure(int r, team& all, job const& j, leaf_sums<T, Transport>& leaves) {
+  waited measure(int r, team& all, job const& j, accumulation_sums<T, Transport>& accumulated) {
     rank_shards_of<T, Transport>& shards = shards_[r];
     gradient_block* const blocks = blocks_of_rank(r);
     long const count = d_.rank[r].block_count;
@@ -128,7 +131,7 @@ class parameter_work {
         long const left = b.of->elements() - b.begin;
         long const n = left < gradient_block::most_elements ? left : gradient_block::most_elements;
         T* const g = shards.gradient_of(i);
-        if (b.of->is_buffer) {  // no part of the norm, but NaN and infinity must reject the step
+        if (b.of->is_buffer) {  // not in the norm, but NaN and infinity must reject the step
           b.square = b.clamped_square = 0 * calls_.sum_of_squares(n, g);
           continue;
         }
@@ -141,12 +144,12 @@ class parameter_work {
     });
     shards.pack(blocks);
     waited const w =
-        leaves.gather([&](int replica, long i) { return shards.squares_of(replica, i); });
+        accumulated.gather([&](int replica, long i) { return shards.squares_of(replica, i); });
     shards.unpack(blocks);
     for (gradient_block const* b = blocks; b < blocks + count; ++b) {
-      // One thread adds the sums of blocks, in order: the bits do not depend on the number of
+      // One thread adds the sums of blocks, in order, so that bits do not depend on the number of
       // threads.
-      double* const square = squares(*b->chunk) + 2 * (b->of - b->chunk->parameters);
+      double* const square = squares(*b->chunk) + 2 * (b->of - b->chunk->parameters.begin());
       if (b->begin == 0) square[unclamped] = square[clamped] = 0;
       square[unclamped] += b->square;
       if (clips) square[clamped] += b->clamped_square;
@@ -165,21 +168,21 @@ class parameter_work {
       });
     });
   }
-  /// Gives the other replicas what this one has updated of rank r, with ZeRO.
-  waited share(int r, leaf_sums<T, Transport>& leaves) {
-    return leaves.gather([&](int replica, long i) { return shards_[r].values_of(replica, i); });
+  /// With ZeRO: gives the other replicas the parameters of rank r that this replica has updated.
+  waited share(int r, accumulation_sums<T, Transport>& accumulated) {
+    return accumulated.gather(
+        [&](int replica, long i) { return shards_[r].values_of(replica, i); });
   }
-  /// Updates the buffers of rank r (running statistics) from their sums over the mini-batch and the
-  /// mini-batches accumulated before it.
+  /// Updates the buffers of rank r (running statistics) from their sums over the mini-batch and
+  /// over the mini-batches accumulated before it.
   void commit(int r, job const& j) {
     double const samples = double(j.update.samples);
     for_chunks_of(r, [&](chunk_description const& c) {
-      for (int i = 0; i < c.parameter_count; ++i) {
-        parameter_place const& p = c.parameters[i];
+      for (parameter_place const& p : c.parameters) {
         if (!p.is_committed()) continue;
         T* const to = reinterpret_cast<T*>(versions_.memory(c) + c.buffers + p.offset);
         T const* const sum = at(c, c.sums, p);
-        // The sums of a buffer follow those of the one before it in the model.
+        // The sums of a variance follow the sums of its mean.
         T const* const of_mean = sum - (p.commit.is_variance() ? padded<T>(p.elements()) : 0);
         for (long k = 0; k < p.elements(); ++k)
           to[k] = committed(p.commit, to[k], sum[k], samples, of_mean[k]);
@@ -190,7 +193,7 @@ class parameter_work {
   void average(int r, team& all, job const& j) {
     all.run([&](int part) {
       for_chunks_of(r, [&](chunk_description const& c) {
-        renew_averages(c, j, elements_of(c.trained_bytes / long(sizeof(T)), part, all.size()));
+        renew_averages(c, j, elements_of(c.sizes.trained / long(sizeof(T)), part, all.size()));
       });
     });
   }
@@ -200,8 +203,7 @@ class parameter_work {
   /// law: sums are in the order of the model
   template <class Share>
   void sum_ties(int r, team& all, Share const& share) {
-    for (int i = 0; i < d_.tie_count; ++i) {
-      tie const& t = d_.ties[i];
+    for (tie const& t : d_.ties) {
       // Places that are not trained have no gradient.
       if (!t.place.trained) continue;
       chunk_description const& owner = d_.chunk[t.owner_chunk];
@@ -216,15 +218,15 @@ class parameter_work {
       });
     }
   }
-  /// Copies shared parameters from their first place to the later ones, and renews the transposed
-  /// copies there. Of several versions it is the newest.
+  /// Copies shared parameters, of several versions the newest, from their first place to the later
+  /// ones, and renews the transposed copies there.
   template <class Share>
   void copy_ties(int r, team& all, Share const& share) {
-    for (int i = 0; i < d_.tie_count; ++i) {
-      tie const& t = d_.ties[i];
+    for (tie const& t : d_.ties) {
       chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
       transfer x = values_of<T>(d_, t);
-      // Versions on other ranks are known where their updates are waited for.
+      // The newest version of another rank is read only where that rank's update has been waited
+      // for.
       if (place.rank == r || owner.rank == r) x.from += versions_.newest(owner);
       if (place.rank == r) x.to += versions_.newest(place);
       share(x);
@@ -233,7 +235,7 @@ class parameter_work {
       T const* const from = reinterpret_cast<T const*>(transport_.at(x));
       all.run([&](int part) {
         host::share const own = calls_.rows_of(t.place, part, all.size());
-        // Over a transport that copies, share() has received the values at their place already.
+        // A transport that copies has received the values at their place already, in share().
         if (from != to)
           std::memcpy(to + own.begin * t.place.columns, from + own.begin * t.place.columns,
                       sizeof(T) * std::size_t(own.size() * t.place.columns));
@@ -241,9 +243,9 @@ class parameter_work {
       });
     }
   }
-  /// Gives the copies of chunks their owners' weights, and renews the transposed ones there.
+  /// Gives copies of chunks the weights of their owners, and renews the transposed copies there.
   ///
-  /// needs: the owners' own copies are renewed
+  /// needs: the owners have renewed their own transposed copies
   template <class Share>
   void share_weights(int r, team& all, Share const& share) {
     for_each_copy(d_, [&](chunk_description const& c, chunk_holder const& h) {
@@ -259,32 +261,33 @@ class parameter_work {
 
   rank_shards_of<T, Transport> const& shards(int r) const { return shards_[r]; }
 
-  /// The squared norms of a chunk's gradients, see measure().
+  /// The squared norms of a chunk's gradients: see measure().
   double const* squares_of(int chunk) const { return squares(d_.chunk[chunk]); }
   weight_versions<T>& versions() { return versions_; }
-  /// Completes older versions of rank r's weights, of which trained parameters were written.
+  /// Completes older versions of rank r's weights, in which only trained parameters were written.
   void complete_versions(int r, team& all) {
     for_chunks_of(r, [&](chunk_description const& c) {
       versions_.copy_untrained(c);
-      for (int slot = 1; slot < c.version_slots; ++slot)
+      for (int slot = 1; slot < c.versions.slots; ++slot)
         transpose_chunk(memory_[r] + c.shift_of(slot), c, all);
     });
   }
 
-  /// Predicts a chunk's weights w of `ahead` updates later, in the slot of the version w' before
-  /// the newest: w + ahead (w - w'). Returns false if there was no update in this run.
+  /// Predicts a chunk's weights after `ahead` more updates, w + ahead (w - w'), from the newest
+  /// version w and the version w' before it, in whose slot the prediction is. Returns false if
+  /// there was no update in this run.
   bool predict(chunk_description const& c, team& all, long ahead) {
     long const was = versions_.exchange_ahead(c, ahead);
     if (was == 0 || was == ahead) return was != 0;
     char *const to = versions_.memory_before(c), *const from = versions_.memory(c);
     all.run([&](int part) {
-      auto const own = elements_of(c.parameter_bytes / long(sizeof(T)), part, all.size());
-      // It is w + was (w - w') there.
+      auto const own = elements_of(c.sizes.parameters / long(sizeof(T)), part, all.size());
+      // The slot has w + was (w - w').
       calls_.approach(own.size(), reinterpret_cast<T*>(to + c.values) + own.begin,
                       reinterpret_cast<T const*>(from + c.values) + own.begin,
                       T(1 - double(ahead) / double(was)));
     });
-    std::memcpy(to + c.buffers, from + c.buffers, std::size_t(c.buffer_bytes));
+    std::memcpy(to + c.buffers, from + c.buffers, std::size_t(c.sizes.buffers));
     transpose_chunk(to, c, all);
     return true;
   }
@@ -296,8 +299,9 @@ class parameter_work {
   enum which : int { unclamped, clamped };
 
   int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
-  /// Of a rank with the last chunk: sums of each loss's terms by micro-batch, see loss_place; the
-  /// owner's first become those of the mini-batch, and partial ones over its leaves follow.
+  /// On a rank that holds the last chunk: the sums of each loss's terms by micro-batch, see
+  /// loss_place. The owner's first sums become those of the mini-batch, and its partial sums over
+  /// accumulations follow.
   double* loss_sums(int rank) const {
     return reinterpret_cast<double*>(memory_[rank] + d_.rank[rank].losses);
   }
@@ -312,7 +316,7 @@ class parameter_work {
     return reinterpret_cast<double*>(memory_[c.rank] + c.norms);
   }
 
-  /// The elements of one thread, cut at multiples of the widest vector.
+  /// The elements of one thread, cut at cache lines.
   static host::share elements_of(long n, int part, int parts) {
     return host::share_of(n, line, part, parts);
   }
@@ -322,12 +326,12 @@ class parameter_work {
     for (int c = 0; c < d_.chunks; ++c) {
       double const* const squares =
           reinterpret_cast<double const*>(transport_.at(norms_of(d_, c, reader)));
-      for (int i = 0; i < d_.chunk[c].parameter_count; ++i) sum += squares[2 * i + squared];
+      for (int i = 0; i < d_.chunk[c].parameters.count; ++i) sum += squares[2 * i + squared];
     }
     return sum;
   }
 
-  /// An address in a region of a chunk: by element, or of a parameter.
+  /// An address in a region of a chunk: of an element, or of a parameter.
   T* at(chunk_description const& c, long region, long element) const {
     return reinterpret_cast<T*>(memory_[c.rank] + region) + element;
   }
@@ -341,15 +345,15 @@ class parameter_work {
       if (d_.chunk[c].rank == r) use(d_.chunk[c]);
   }
 
-  /// The updates of one thread, number `part`. Element-wise updates are divided by elements, whole
-  /// parameters are assigned round-robin.
+  /// Makes the updates of thread number `part`. Element-wise updates are divided by elements, whole
+  /// parameters are assigned to threads in turn.
   void update_part(int r, chunk_description const& c, job const& j, double scale, int part,
                    int parts) {
     T* const workspace =
         reinterpret_cast<T*>(memory_[r] + d_.rank[r].workspace + part * d_.workspace_bytes);
     int whole = 0;
     for (owned_update<T> const& u : shards_[r].updates_of(int(&c - d_.chunk))) {
-      // Round-robin over the threads: one thread updates all of a whole parameter.
+      // One thread updates all of a whole parameter.
       if (u.of.whole && whole++ % parts != part) continue;
       update_request<T> request{
           u.of,
@@ -376,12 +380,12 @@ class parameter_work {
       calls_.approach(own.size(), average, values, T(1 - d_.average_decay));
   }
 
-  /// Renews the transposed copies of a chunk's parameters, from whose offsets `memory` counts.
+  /// Renews the transposed copies of a chunk's parameters. memory: the address to which the chunk's
+  /// offsets are added
   void transpose_chunk(char* memory, chunk_description const& c, team& all) {
     all.run([&](int part) {
-      for (int i = 0; i < c.parameter_count; ++i)
-        transpose_rows(memory, c, c.parameters[i],
-                       calls_.rows_of(c.parameters[i], part, all.size()));
+      for (parameter_place const& p : c.parameters)
+        transpose_rows(memory, c, p, calls_.rows_of(p, part, all.size()));
     });
   }
   /// Renews some rows of a parameter's transposed copy, if it has one.
@@ -395,7 +399,7 @@ class parameter_work {
   pipeline_description const& d_;
   backend_calls<T> const& calls_;
   Transport& transport_;
-  /// Start of the arena; null for a rank of another process.
+  /// The start of a rank's arena; null for a rank of another process.
   heap_array<char*> memory_;  // by rank
   heap_array<rank_shards_of<T, Transport>> shards_;
   weight_versions<T> versions_;

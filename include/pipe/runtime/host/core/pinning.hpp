@@ -25,9 +25,8 @@ inline unsigned allowed_cores() {
   return n > 0 ? unsigned(n) : 1;
 }
 
-/// Binds the calling thread to the n-th allowed core, from 0. A refusal by the system is ignored:
-/// the binding only affects speed.
-/// Allowed cores are counted in the order of their numbers.
+/// Binds the calling thread to the n-th allowed core, from 0, in the order of the cores' numbers. A
+/// refusal by the system is ignored: the binding only affects speed.
 inline void pin_this_thread(int n) {
 #if defined(__linux__)
   cpu_set_t allowed;
@@ -45,9 +44,9 @@ inline void pin_this_thread(int n) {
 #endif
 }
 
-/// Settings adapted to the number of threads, of this process and of each of those that share its
-/// cores, `processes` in all. With more threads than cores, spinning would keep the awaited thread
-/// from running, and pinning would bind two threads to one core: both are switched off.
+/// Settings adapted to the cores, which `processes` processes with `threads` threads each share.
+/// With more threads than cores, spinning would keep the awaited thread from running, and pinning
+/// would bind two threads to one core: both are switched off.
 [[gnu::cold]] inline executor_settings fit_to_cores(executor_settings s, int threads,
                                                     int processes = 1) {
   if (threads * processes > int(allowed_cores())) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The ranks of this process and what they work with: threads, memory, the transport, the operations
-// on parameters, the first failure. An executor has it; steps that end at a barrier and steps that
-// overlap work on it alike.
+// The ranks of this process with all that their work needs: threads, memory, the transport, the
+// operations on parameters, the first failure. An executor owns a rank_context; steps that end at a
+// barrier and steps that overlap both work on it.
 #pragma once
 
 #include <exception>
@@ -22,23 +22,24 @@
 #include <pipe/runtime/host/core/parameters.hpp>
 #include <pipe/runtime/host/core/pinning.hpp>
 #include <pipe/runtime/host/core/run_watch.hpp>
-#include <pipe/runtime/host/core/update_guard.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/transfers.hpp>
+#include <pipe/runtime/update_guard.hpp>
 #include <pipe/transport/transport.hpp>
 #include <pipe/transport/waiting.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// How far the copies of parameters have followed a change of parameters.
+/// The state of the copies of parameters: transposed copies, later places of shared parameters,
+/// versions.
 struct copies_state {
-  /// The slots of versions before the newest, where steps overlap. unknown: not to be read.
-  /// written: their trained parameters are those of a file, the rest is not. known: as the last
-  /// steps that overlap have left them.
+  /// Where steps overlap, the slots of versions before the newest. unknown: not to be read.
+  /// written: trained parameters are those of a file, everything else is not set. known: as the
+  /// last steps that overlap left them.
   enum class version : unsigned char { unknown, written, known };
   version versions = version::unknown;
-  long oldest_version = 0;   ///< the slots of versions before this one have copies of it
+  long oldest_version = 0;   ///< slots of versions before this one have copies of this version
   bool was_written = true;   ///< parameters were changed from outside
   bool was_updated = false;  ///< parameters were changed by the last run
 
@@ -46,8 +47,8 @@ struct copies_state {
 };
 
 /// The ranks of this process, each with a thread that lives as long as the object and is parked
-/// between two pieces of work. T: element type of values and parameters. A method that takes a rank
-/// is called on that rank's thread.
+/// between two tasks. T: element type of values and parameters. A method that takes a rank is
+/// called on that rank's thread.
 template <class T, transport Transport>
 class rank_context {
   using worker = rank_worker<T, Transport>;
@@ -61,7 +62,7 @@ class rank_context {
   Transport transport{d.ranks,
                       streams ? count_rank_streams(d) : d.holders(),
                       {settings.waiting.spin, streams ? settings.waiting.deadline : no_deadline}};
-  parameter_work<T, Transport> parameters{d, calls, transport};
+  parameter_operations<T, Transport> parameters{d, calls, transport};
   heap_array<worker> ranks = heap_array<worker>(d.ranks);
   first_failure failure;
   action_runner<T, Transport> runner{d, calls, transport, parameters, ranks, failure.flag()};
@@ -86,8 +87,8 @@ class rank_context {
   rank_context& operator=(rank_context const&) = delete;
   ~rank_context() { stop(); }
 
-  /// Calls work(rank) on the threads of all ranks, and meanwhile() on this one. Rethrows the first
-  /// exception of any when all have stopped. Times count on.
+  /// Calls work(rank) on the threads of all ranks, and meanwhile() on the calling thread. Rethrows
+  /// the first exception of any of these threads when all ranks have stopped. Times count on.
   template <class Work, class Meanwhile>
   void each_rank(Work const& work, Meanwhile const& meanwhile) {
     transport.reset();
@@ -97,7 +98,7 @@ class rank_context {
   void each_rank(Work const& work) {
     each_rank(work, [] {});
   }
-  /// As each_rank, once the transport has been reset.
+  /// As each_rank, for a caller that has reset the transport.
   template <class Work, class Meanwhile>
   void run(Work const& work, Meanwhile const& meanwhile) {
     work_ = {&work, [](void const* w, int r) { (*static_cast<Work const*>(w))(r); }};
@@ -111,8 +112,8 @@ class rank_context {
     finished_.reset();
     failure.rethrow();
   }
-  /// In meanwhile(): waits until a counter has reached n, or all ranks have finished. Returns why,
-  /// if no rank makes progress.
+  /// In meanwhile(): waits until a counter has reached n. Returns the reason if no rank makes
+  /// progress, else null.
   std::exception_ptr watch_until(progress& counter, int n, job const& j) {
     return watch.wait(counter, n, ranks, place, j, [this] { return now(); });
   }
@@ -128,7 +129,7 @@ class rank_context {
   void for_each_rank(Use const& use) const {
     for (int r = place.first_rank; r < place.first_rank + place.ranks; ++r) use(r);
   }
-  /// While the result lives, other processes are told what the ranks here do.
+  /// A scope in which other processes are told the activities of the ranks here.
   auto during_run() {
     if constexpr (streams) {
       auto const tell = [](void const* self) {
@@ -149,14 +150,14 @@ class rank_context {
   /// Creates the team and the arena of rank r.
   [[gnu::cold]] void assemble(int r) {
     worker& me = ranks[r];
-    // Processes on the same cores take consecutive ones.
+    // Processes that share cores take consecutive ranges of cores.
     int const core = (place.neighbour * place.ranks + r - place.first_rank) * d.threads;
     arena_end const end = arena_end_of<T, Transport>(d, r, place);
     try {
       me.threads.assemble(d.threads, settings.waiting.spin, settings.pin ? core : -1);
       me.memory = arena(end.end);
       parameters.set_memory(r, me.memory.data(), place, end);
-      me.leaves.assemble(
+      me.sums.assemble(
           {d, calls, transport, place, r, me.memory.data(), end, me.threads, failure.flag()},
           parameters.shards(r));
     } catch (std::system_error const& e) {
@@ -203,7 +204,7 @@ class rank_context {
   }
 
   progress start_, finished_;
-  /// The work that ranks are given; none: threads end.
+  /// The work that ranks are given; null: threads end.
   struct {
     void const* of = nullptr;
     void (*call)(void const* of, int rank) = nullptr;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The link of a rank to the others during a run: its waits for them, and what it publishes, sends
-// and receives. The three kinds of transports differ here and nowhere else in the executor.
+// The link of a rank to the other ranks during a run: waits, milestones, sends and receives. The
+// three kinds of transports (shared memory, copies, streams) differ here and nowhere else in the
+// executor.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -12,15 +13,15 @@
 #include <pipe/runtime/host/core/sum_order.hpp>
 #include <pipe/runtime/host/core/sum_ring.hpp>
 #include <pipe/runtime/job.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 #include <pipe/runtime/transfers.hpp>
-#include <pipe/schedule/rank_step.hpp>
+#include <pipe/schedule/rank_instruction.hpp>
 #include <pipe/transport/transport.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// Whether a rank is the first one of its process.
+/// Whether a rank is the first of its process.
 template <stream_transport Transport>
 bool is_first_of_process(Transport const& transport, int rank) {
   return rank == 0 || transport.process_of(rank) != transport.process_of(rank - 1);
@@ -38,7 +39,8 @@ template <stream_transport Transport>
     if (is_first_of_process(transport, r)) for_each_report_stream(d, r, open);
 }
 
-/// A call as processes compare it: its job, and a hash of the optimizer's settings.
+/// A call in the form in which processes compare calls. optimizer: a hash of the optimizer's
+/// settings
 inline process_call call_of(process_call::kinds kind, job const& j, std::uint64_t optimizer) {
   process_call c;
   c.kind = kind;
@@ -48,14 +50,15 @@ inline process_call call_of(process_call::kinds kind, job const& j, std::uint64_
   c.clip_value = j.update.clip_value, c.clip_norm = j.update.clip_norm;
   return c;
 }
-/// Begins a run; if it is the first one of a call, says which. optimizer: a hash of its settings.
+/// Begins a run and, with the first run of a call, the call. optimizer: a hash of the optimizer's
+/// settings
 ///
 /// throws: rank_error if another process has failed
 template <transport Transport>
 void begin_run(job const& run, [[maybe_unused]] std::uint64_t optimizer, Transport& transport) {
   transport.reset();
   if constexpr (stream_transport<Transport>) {
-    if (run.part.leaf > 0) return;
+    if (run.part.accumulation > 0) return;
     job const& j = run.part.whole != nullptr ? *run.part.whole : run;
     using kinds = process_call::kinds;
     kinds const kind = j.what == job::kind::infer      ? kinds::forward
@@ -66,15 +69,15 @@ void begin_run(job const& run, [[maybe_unused]] std::uint64_t optimizer, Transpo
     transport.begin_call(call_of(kind, j, optimizer));
   }
 }
-/// Ends a run. The last one of a call ends it, and gives the output of an inference to all
+/// Ends a run and, with the last run of a call, the call. Gives the output of an inference to all
 /// processes.
 ///
 /// throws: error if another process makes another call
 template <stream_transport Transport>
 void end_run(pipeline_description const& d, job const& j, Transport& transport) {
-  if (is_last_leaf(j)) transport.end_call();
+  if (is_last_accumulation(j)) transport.end_call();
   if (j.what != job::kind::infer) return;
-  // Holders of the last chunk in several processes have made them in turn.
+  // Holders of the last chunk in several processes have made the outputs of micro-batches in turn.
   auto const maker = [&](int mb) {
     return transport.process_of(d.holder[d.holder_of(d.chunks - 1, mb)].rank);
   };
@@ -87,19 +90,19 @@ void end_run(pipeline_description const& d, job const& j, Transport& transport) 
   }
 }
 
-/// One rank's link to the others, in one run.
+/// One rank's link to the other ranks, in one run.
 ///
-/// A transport that shares memory passes tokens: actions wait for milestones of other chunks. One
-/// that copies gets the steps of communicate(), whose order leaves nothing to wait for but sends
-/// and receives. If it is a stream_transport, requests are made before they are awaited: a rank
-/// expects what its slots have room for, and waits for a slot of its own before an action that
-/// writes to it.
+/// A transport that shares memory passes tokens: actions wait for milestones of other chunks. A
+/// transport that copies executes the instructions of communicate(), in whose order only sends and
+/// receives wait. A stream_transport makes requests before they are awaited: a rank expects the
+/// values for which its slots have room, and waits for its own slot before an action that writes to
+/// the slot.
 template <transport Transport>
 class rank_link {
   static constexpr bool streams = stream_transport<Transport>;
 
  public:
-  /// flow: of a run of steps that overlap, or null.
+  /// flow: the boundaries where steps overlap, else null
   rank_link(pipeline_description const& d, job const& j, Transport& transport, int rank,
             failure_flag const& failed, boundary_flow<Transport>* flow = nullptr)
       : d_(d), j_(j), transport_(transport), rank_(rank), failed_(failed), flow_(flow) {}
@@ -112,7 +115,7 @@ class rank_link {
         for (int mb = s.begin; mb < s.to_slots * s.to_step; mb += s.step) expect(number, mb);
       });
   }
-  /// Waits for what an action needs, after see(chunk), the chunk that it waits for.
+  /// Waits for the dependencies of an action, each after see(chunk), the chunk that is waited for.
   template <class See>
   waited await(action const& a, See const& see) const {
     waited all = waited::done;
@@ -127,7 +130,7 @@ class rank_link {
       chunk_description const& c = d_.chunk[a.chunk];
       bool const forward = a.kind == action_kind::forward;
       int const to = forward ? a.chunk + 1 : makes_input_gradient(a.kind) ? a.chunk - 1 : -1;
-      int const before = (forward ? c.boundary : c.gradient).before(a.micro_batch);
+      int const before = (forward ? c.rings.boundary : c.rings.gradient).before(a.micro_batch);
       if (crosses(to, before)) {
         see(to);
         all = transport_.sent(stream_of(d_, {a.kind, a.chunk, before}), before, failed_);
@@ -138,9 +141,9 @@ class rank_link {
   /// Sends or receives the result of an action.
   ///
   /// needs: s is a send or a receive
-  waited run(rank_step const& s) const {
+  waited run(rank_instruction const& s) const {
     if constexpr (streams) {
-      if (s.kind == step_kind::receive)
+      if (s.kind == instruction_kind::receive)
         return transport_.receive(stream_of(d_, s.of), s.of.micro_batch, failed_);
       transport_.send(stream_of(d_, s.of), s.of.micro_batch);
       return waited::done;
@@ -148,10 +151,10 @@ class rank_link {
       return share(result_of(d_, s.of));
     }
   }
-  /// The rank's part of another transfer; nothing if it has none.
+  /// Makes the rank's part of a transfer that is no result of an action, if the rank has a part.
   waited share(transfer const& x) const { return transport_.share(rank_, x, failed_); }
-  /// A chunk has passed a milestone with a micro-batch: others may read its values, or, after
-  /// `release`, send the next ones to its slots.
+  /// Publishes that a chunk has passed a milestone with a micro-batch: other ranks may read its
+  /// values or, after `release`, send the next values to its slots.
   void publish([[maybe_unused]] int chunk, [[maybe_unused]] milestone m,
                [[maybe_unused]] int micro_batch) const {
     if constexpr (!Transport::copies)
@@ -160,14 +163,15 @@ class rank_link {
       if (flow_ != nullptr) return flow_->publish(rank_, chunk, m, micro_batch);
       if (m != milestone::release) return;
       chunk_description const& c = d_.chunk[chunk];
-      if (int const next = c.received.after(micro_batch); crosses(chunk - 1, next))
+      if (int const next = c.rings.received.after(micro_batch); crosses(chunk - 1, next))
         expect(values_stream(d_, chunk, next), next);
-      if (int const next = c.received_gradient.after(micro_batch);
+      if (int const next = c.rings.received_gradient.after(micro_batch);
           trains() && crosses(chunk + 1, next))
         expect(gradients_stream(d_, chunk, next), next);
     }
   }
-  /// Begins the run with chunks that several ranks hold: their owners have renewed the weights.
+  /// Begins the run for chunks that several ranks hold. An owner publishes that it has renewed the
+  /// weights; other holders wait for this.
   waited share_weights() const {
     waited all = waited::done;
     if constexpr (!Transport::copies) {
@@ -181,9 +185,9 @@ class rank_link {
     }
     return all;
   }
-  /// Waits until the other ranks that hold chunks of this one are done with them: a forward-only
-  /// run has no order between them, so each one's last micro-batch is awaited. Owners get what
-  /// copies have: the sums from the one that added last, and losses.
+  /// Waits until all holders of this rank's chunks are done with the run. Forward-only runs have no
+  /// order among holders, so the last micro-batch of each is awaited. An owner whose chunk has
+  /// copies gets the sums from the holder that added last, and the losses from every holder.
   waited await_holders() const {
     waited all = waited::done;
     auto const get = [&](transfer const& x) {
@@ -207,8 +211,8 @@ class rank_link {
       }
     return all;
   }
-  /// The order in which the kernels of an action's program add to what the chunk's holders share.
-  /// shift: see action_context; 0 between processes
+  /// The order in which the kernels of an action's program add to the sums that the chunk's holders
+  /// share. shift: see action_context; 0 between processes
   auto order_of(action const& a, program_set const& set, program p,
                 [[maybe_unused]] int shift) const {
     if constexpr (streams)
@@ -216,11 +220,12 @@ class rank_link {
     else
       return sum_order<Transport>(d_, j_, transport_, failed_, a, set, p, shift);
   }
-  /// Waits until all that was sent is there.
+  /// Waits until all that the rank has sent has arrived.
   waited end() const {
     waited all = waited::done;
     if constexpr (streams) {
-      // A stream carries every step-th micro-batch from `begin` on; the last that runs is awaited.
+      // A stream carries every step-th micro-batch from `begin` on; the last one up to `last` is
+      // awaited.
       auto const await_sent = [&](int number, int step, int begin, int last) {
         if (all == waited::done && last >= begin)
           all = transport_.sent(number, last - (last - begin) % step, failed_);
@@ -232,8 +237,8 @@ class rank_link {
       for (int n = 0; n < d_.holders() && trains(); ++n) {
         chunk_description const& c = d_.chunk[d_.holder[n].chunk];
         if (d_.holder[n].rank != rank_ || !c.has_copies()) continue;
-        // Sums of buffers are made by forward, gradients by the program that completes them; those
-        // of any micro-batch are of the same parameters.
+        // Forward makes the sums of buffers, the weight program gradients; the parameters are the
+        // same for every micro-batch.
         for (program_view const* view :
              {&c.set_for(0).programs[int(program::forward)], &c.set_for(0).weight_program()})
           for (int i = 0; i < view->count; ++i)
@@ -260,7 +265,7 @@ class rank_link {
   waited wait(int chunk, milestone m, int micro_batch) const {
     return transport_.wait(d_.holder_of(chunk, micro_batch), m, micro_batch, failed_);
   }
-  /// Whether there is a chunk of this number, which another rank runs for a micro-batch.
+  /// Whether a chunk of this number exists and another rank runs it for a micro-batch.
   bool crosses(int chunk, int micro_batch) const {
     return micro_batch >= 0 && chunk >= 0 && chunk < d_.chunks &&
            d_.holder[d_.holder_of(chunk, micro_batch)].rank != rank_;

@@ -11,9 +11,9 @@
 
 namespace pp::detail {
 
-/// A rank of this process when its team and its arena are there.
+/// A rank of this process once it has its team and its arena.
 ///
-/// needs: all but place and end live as long as the parts
+/// needs: everything but place and end lives as long as the parts
 template <class T, class Transport>
 struct rank_setup {
   pipeline_description const& d;
@@ -21,7 +21,7 @@ struct rank_setup {
   Transport& transport;
   process_place const& place;
   int rank;
-  char* memory;  ///< start of its arena
+  char* memory;  ///< start of the rank's arena
   arena_end const& end;
   team& threads;
   failure_flag const& failed;

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The parts of a rank that work with other replicas: nothing, for a transport within one. Those for
-// a transport between replicas are in runtime/host/replicas/replicas.hpp, which the headers of such
-// transports include, so that other programs do not compile them.
+// The parts of a rank that work with other replicas: none for a transport within one replica. The
+// parts for a transport between replicas are in runtime/host/replicas/replicas.hpp, which the
+// headers of such transports include, so that other programs do not compile these parts.
 #pragma once
 
 #include <cstddef>
 
 #include <pipe/runtime/host/core/rank_updates.hpp>
 #include <pipe/runtime/host/core/team.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 #include <pipe/transport/transport.hpp>
 
 namespace pp::detail {
 
-/// No other replica: for a transport within one.
+/// The interface of replica_sum for a transport within one replica: there is nothing to add.
 template <class T, class Transport>
 struct no_replica_sum {
-  void begin(leaf_division const&) {}
+  void begin(accumulation_division const&) {}
   void give(T*, T*, long) {}
   bool advance(team&, void (*)(std::ptrdiff_t, T*, T const*)) { return true; }
   template <class Also>
@@ -33,11 +33,11 @@ struct no_replica_sum {
 };
 struct no_replica_part {};
 
-/// The types of these parts. T: element type of gradients.
+/// The types of a rank's parts for replicas. T: element type of gradients.
 ///
-///     shards    what the rank updates
+///     shards    the parameters that the rank updates
 ///     sum       sums over replicas
-///     operands  which operands of launches replicas divide
+///     operands  the operands of launches that replicas divide
 ///     windows   divided parameters, where launches read them
 ///     ring      gradients of divided parameters, until they are added up
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Watch of a run by the thread that called it, which has nothing else to do: it fails a run without
-// progress, and reports one that takes much longer than those before it.
+// The watch of a run by the calling thread: a run without progress fails, and a run that takes much
+// longer than earlier runs is reported.
 #pragma once
 
 #include <exception>
@@ -26,8 +26,8 @@ namespace pp::detail {
   return sentence({whole ? ms / 1000 : ms, whole ? " s" : " ms"}).begin();
 }
 
-/// One line for each rank of a process: what the rank does, and since when. Ranks: workers with an
-/// activity `doing`. at: now, in nanoseconds from the start of the run.
+/// One line for each rank of a process: the rank's activity, and for how long. Ranks: workers with
+/// an activity `doing`. at: now, in nanoseconds from the start of the run.
 template <class Ranks>
 [[gnu::cold]] std::string table_of_ranks(Ranks const& ranks, process_place const& place, long at) {
   std::string text;
@@ -38,11 +38,11 @@ template <class Ranks>
   return text;
 }
 
-/// The report of a run that makes no progress: a line that names the first rank stuck in a kernel,
-/// if any, and the table.
+/// The report of a run that makes no progress: a line that names the first rank that is stuck in a
+/// kernel, if any, and the table of ranks.
 template <class Ranks>
-[[gnu::cold]] std::string stall_report(Ranks const& ranks, process_place const& place,
-                                       std::chrono::milliseconds deadline, long at) {
+[[gnu::cold]] std::string hang_report(Ranks const& ranks, process_place const& place,
+                                      std::chrono::milliseconds deadline, long at) {
   int stuck = place.first_rank;
   while (place.has(stuck) && !ranks[stuck].doing.is_running()) ++stuck;
   std::string text = "timed out after " + time_in_words(deadline) + " waiting for ";
@@ -60,7 +60,7 @@ class recent_times {
   static constexpr int most = 31, enough = 7;
 
   void add(double seconds) { times_[count_++ % most] = seconds; }
-  /// Their median, in seconds; 0 before there are enough.
+  /// The median of the durations, in seconds; 0 before there are `enough` of them.
   [[gnu::cold]] double median() const {
     int const n = count_ < most ? int(count_) : most;
     if (n < enough) return 0;
@@ -78,31 +78,32 @@ class recent_times {
   long count_ = 0;
 };
 
-/// The watch of the ranks of this process. Time is counted in the slices for which the watching
-/// thread sleeps, so that time in which the process was stopped, or the machine suspended, does not
-/// count: of a stop one slice at most. Slices are long while ranks make progress, and short while
+/// The watch of the ranks of this process. Time is counted in the intervals for which the watching
+/// thread sleeps, so that the time of a stopped process or a suspended machine does not count,
+/// except for one interval at most. Intervals are long while ranks make progress, and short while
 /// they do not.
 ///
-/// law: of a run that is neither slow nor at a standstill, nothing is computed here but one number
+/// law: for a run that is neither slow nor without progress, only the activities of ranks are read
 class run_watch {
   using milliseconds = std::chrono::milliseconds;
 
  public:
   explicit run_watch(executor_settings const& s)
       : deadline_(s.waiting.deadline), on_timeout_(s.on_timeout), slow_(s.slow) {
-    // A sixteenth: the deadline, and a slow run, are seen so much too late.
+    // An interval is a sixteenth of the shorter time: a missed deadline, or a slow run, is seen at
+    // most one interval late.
     milliseconds const longest(1000), shortest(1);
-    slice_ = longest;
-    if (deadline_.count() > 0 && deadline_ < 16 * longest) slice_ = deadline_ / 16;
-    if (reports_slow_runs() && slow_.at_least < 16 * longest && slow_.at_least / 16 < slice_)
-      slice_ = slow_.at_least / 16;
-    if (slice_ < shortest) slice_ = shortest;
+    interval_ = longest;
+    if (deadline_.count() > 0 && deadline_ < 16 * longest) interval_ = deadline_ / 16;
+    if (reports_slow_runs() && slow_.at_least < 16 * longest && slow_.at_least / 16 < interval_)
+      interval_ = slow_.at_least / 16;
+    if (interval_ < shortest) interval_ = shortest;
   }
 
-  /// Waits until a counter has reached `goal`, as the ranks of a process finish. Returns earlier,
-  /// and why, if none has made progress for the deadline, or if a callback throws. If all ranks
-  /// only wait for others, these have more time, to say by themselves what keeps them. now():
-  /// nanoseconds from the start of the run.
+  /// Waits until a counter has reached `goal`, and returns null. Returns earlier, with the reason,
+  /// if no rank has made progress for the deadline, or if a callback throws. If no rank here runs a
+  /// kernel, two intervals are added to the deadline, so that the process that keeps the others
+  /// waiting reports first. now(): nanoseconds from the start of the run
   template <class Ranks, class Now>
   std::exception_ptr wait(progress& finished, int goal, Ranks const& ranks,
                           process_place const& place, job const& j, Now const& now) {
@@ -111,17 +112,18 @@ class run_watch {
     if (!has_deadline && is_slow_told) return finished.wait(goal, {{}, no_deadline}), nullptr;
     milliseconds running{}, still{};
     for (long seen = -1;;) {
-      milliseconds const slice = still.count() > 0 && slice_ > short_slice ? short_slice : slice_;
-      if (finished.wait(goal, {{}, slice}) == waited::done) return nullptr;
-      running += slice;
+      milliseconds const interval =
+          still.count() > 0 && interval_ > short_interval ? short_interval : interval_;
+      if (finished.wait(goal, {{}, interval}) == waited::done) return nullptr;
+      running += interval;
       long changes = 0;
       bool runs = false;
       for (auto const& r : ranks) changes += r.doing.changes(), runs |= r.doing.is_running();
-      still = changes == seen ? still + slice : milliseconds{};
+      still = changes == seen ? still + interval : milliseconds{};
       seen = changes;
       try {
-        if (has_deadline && still >= deadline_ + (runs ? milliseconds{} : 2 * slice_)) {
-          std::string const text = stall_report(ranks, place, deadline_, now());
+        if (has_deadline && still >= deadline_ + (runs ? milliseconds{} : 2 * interval_)) {
+          std::string const text = hang_report(ranks, place, deadline_, now());
           if (on_timeout_ != nullptr) on_timeout_(text);
           throw rank_error(text);
         }
@@ -135,13 +137,13 @@ class run_watch {
       }
     }
   }
-  /// A run has ended well. One without samples is no measure for others.
+  /// Notes the duration of a run that has ended well. A run without samples is not counted.
   void note(job const& j, double seconds) {
     if (j.batch.samples > 0) times_[int(j.what)].add(seconds);
   }
 
  private:
-  static constexpr milliseconds short_slice{20};
+  static constexpr milliseconds short_interval{20};
 
   bool reports_slow_runs() const { return slow_.report != nullptr && slow_.factor > 0; }
   template <class Ranks>
@@ -161,8 +163,8 @@ class run_watch {
   std::chrono::milliseconds deadline_;
   void (*on_timeout_)(std::string_view);
   slow_runs slow_;
-  milliseconds slice_{};
-  recent_times times_[3];  // of job::kind
+  milliseconds interval_{};
+  recent_times times_[3];  // by job::kind
 };
 
 }  // namespace pp::detail

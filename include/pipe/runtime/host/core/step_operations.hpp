@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The end of a step on the thread of a rank: the operations of runtime/step_end.hpp, and between
-// them a meeting, which says when ranks wait for each other. Steps that end at a barrier and steps
-// that overlap differ in their meeting alone: barrier_meeting, and step_flow::meeting.
+// The end of a step on the thread of a rank: the operations of runtime/step_end.hpp, and a meeting,
+// which decides when ranks wait for each other between the operations. Steps that end at a barrier
+// and steps that overlap differ only in their meeting: barrier_meeting, flow_ranks::meeting.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -17,15 +17,15 @@ namespace pp::detail {
 
 /// The operations of rank r at the end of job j. A meeting of the rank has:
 ///
-///     later               facts whose operations the meeting's owner executes later
-///     await_holders()     waits until all ranks that hold chunks of this one are done with j
+///     later               facts whose operations the owner of the meeting executes later
+///     await_holders()     waits until all ranks that hold this rank's chunks are done with j
 ///     await_gradients()   waits until the gradients of shared parameters are complete elsewhere
 ///     await_values()      waits until the values of shared parameters are final elsewhere
-///     gather(facts)       makes losses and squared norms visible where they are judged
+///     gather(facts)       makes losses and squared norms visible where the step is judged
 ///     judge(facts)        the facts, with run_fact::is_sound if the rank is to update
-///     factor()            on the gradients in the update; known after judge()
+///     factor()            the factor of gradients in the update; known after judge()
 ///
-/// needs: what it is given lives as long
+/// needs: the arguments of the constructor live as long
 template <class T, class Transport, class Meeting>
 class step_operations {
  public:
@@ -37,7 +37,7 @@ class step_operations {
     auto const meet = [this] { meeting_.await_gradients(); };
     return run(step_end, facts(), meet) & run_fact::is_sound;
   }
-  /// Executes the update of step_end alone, of a step that was judged before.
+  /// Executes step_end from the update on, for a step that was judged before.
   void update() {
     run(step_end, facts() | run_fact::is_sound, [] {}, first_of_update);
   }
@@ -46,14 +46,12 @@ class step_operations {
     auto const meet = [this] { meeting_.await_values(); };
     run(copies_follow, facts() | (was_written ? run_fact::was_written : 0u), meet);
   }
-  /// Executes one operation.
-  ///
-  /// needs: not one of a meeting
-  void execute(step_op op) { execute(op, 0); }
+  /// Updates the averages of parameters, of a step whose meeting leaves them for later.
+  void average() { execute(step_op::average, 0); }
 
  private:
   unsigned facts() const { return facts_of(context_.d, j_) & ~Meeting::later; }
-  /// Executes the lines of a program from number `first` on, and meet() for its barriers.
+  /// Executes the lines of a program from number `first` on, with meet() for each barrier.
   template <int Lines, class Meet>
   unsigned run(step_line const (&lines)[Lines], unsigned known, Meet const& meet, int first = 0) {
     auto const each = [&](step_op op, unsigned facts) {
@@ -65,28 +63,28 @@ class step_operations {
   }
   unsigned execute(step_op op, unsigned facts) {
     rank_worker<T, Transport>& me = context_.ranks[r_];
-    parameter_work<T, Transport>& of = context_.parameters;
+    parameter_operations<T, Transport>& of = context_.parameters;
     auto const sharing = context_.runner.sharing(r_, j_);
     auto const require = [this](waited outcome) { context_.require(r_, outcome); };
     auto const updating = [this](auto const& use) { context_.updates.during(j_.step, use); };
     switch (op) {
-      case step_op::add_leaves:
+      case step_op::accumulate:
         me.doing.change(activity::kind::meets, 0, context_.now());
         require(meeting_.await_holders());
         if (j_.part.replicas > 1) me.doing.change(activity::kind::adds, 0, context_.now());
-        require(me.leaves.finish());
-        require(of.add_up_losses(r_, j_, me.leaves));
+        require(me.sums.finish());
+        require(of.add_up_losses(r_, j_, me.sums));
         break;
-      case step_op::barrier: break;  // the meeting's
+      case step_op::barrier: break;  // run() has called meet()
       case step_op::sum_ties: of.sum_ties(r_, me.threads, sharing); break;
-      case step_op::measure: require(of.measure(r_, me.threads, j_, me.leaves)); break;
+      case step_op::measure: require(of.measure(r_, me.threads, j_, me.sums)); break;
       case step_op::gather: meeting_.gather(facts); break;
       case step_op::judge: return meeting_.judge(facts);
       case step_op::update:
         me.doing.change(activity::kind::updates, 0, context_.now());
         updating([&] { of.update(r_, me.threads, j_, meeting_.factor()); });
         break;
-      case step_op::share: updating([&] { require(of.share(r_, me.leaves)); }); break;
+      case step_op::share: updating([&] { require(of.share(r_, me.sums)); }); break;
       case step_op::average: updating([&] { of.average(r_, me.threads, j_); }); break;
       case step_op::commit: updating([&] { of.commit(r_, j_); }); break;
       case step_op::transpose: updating([&] { of.transpose(r_, me.threads); }); break;
@@ -101,7 +99,7 @@ class step_operations {
   Meeting& meeting_;
 };
 
-/// Renews the copies of rank r's parameters that changed before a run.
+/// Renews the copies of rank r's parameters after these have changed, before a run.
 template <class T, class Transport, class Meeting>
 void renew_copies(rank_context<T, Transport>& context, int r, job const& j, Meeting& meeting) {
   step_operations(context, r, j, meeting).renew_copies(context.copies.was_written);
@@ -109,7 +107,8 @@ void renew_copies(rank_context<T, Transport>& context, int r, job const& j, Meet
 }
 
 /// The meeting of a rank at the end of a run that all ranks end together: at barriers, the last of
-/// which comes before any update. The start of the next run is the barrier before copies are read.
+/// which comes before any update. The start of the next run serves as the barrier before copies are
+/// read.
 template <class T, class Transport>
 class barrier_meeting {
  public:
@@ -125,7 +124,8 @@ class barrier_meeting {
     context_.parameters.gather(j_, context_.runner.sharing(r_, j_));
     if (facts & run_fact::trains) context_.runner.pass_barrier(r_, ++barriers_);
   }
-  /// Of a run without an update, executor::collect_result says the outcome.
+  /// Only a run with an update is judged here; for other runs executor::collect_result computes the
+  /// outcome.
   unsigned judge(unsigned facts) {
     if (!(facts & run_fact::updates)) return facts;
     outcome_ = context_.parameters.judge(r_, j_);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The order in which ranks that hold one chunk add to its gradients and to the sums of its buffers:
-// that of the micro-batches, so that the bits are those of a single rank. They keep it kernel by
-// kernel: each waits until the same kernel has added for the micro-batch before. So two backward
-// passes run one kernel apart, rather than one after the other.
+// the order of micro-batches, so that the bits are those of a single rank. The order is kept kernel
+// by kernel: a kernel waits until the same kernel has added for the micro-batch before. So two
+// backward passes run one kernel apart, rather than one after the other.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -15,16 +15,17 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// The order of one program of a chunk for one micro-batch. Costs nothing for a chunk with one
+/// The order of one program of a chunk, for one micro-batch. It costs nothing for a chunk with one
 /// holder, or in a run that does not train.
 ///
-/// needs: every element that is added to has one launch of a program that does so
-/// law:   waits have no cycle: the micro-batch before is in a program that waits for earlier ones,
-///        or is still to come on its rank, which check_progress has proved to get there
+/// needs: one launch of a program adds to each element
+/// law:   waits have no cycle: the micro-batch before is in a program, which waits only for still
+///        earlier micro-batches, or is to come on its rank, which reaches it as check_progress has
+///        proved
 template <transport Transport>
 class sum_order {
  public:
-  /// shift: added to the number of a micro-batch in its mini-batch for that in milestones
+  /// shift: added to a micro-batch's number in its mini-batch for its number in milestones
   sum_order(pipeline_description const& d, job const& j, Transport& transport,
             failure_flag const& failed, action const& a, program_set const& set, program p,
             int shift)
@@ -32,7 +33,8 @@ class sum_order {
         view_(set.programs[int(p)]), shift_(shift) {
     is_on_ = !Transport::copies && chunk_.holders > 1 && j.what == job::kind::train && adds_up(p);
     if (!is_on_) return;
-    // Launch i for a micro-batch has number micro_batch * numbers + i; the last is for its end.
+    // Launch i for a micro-batch has number micro_batch * numbers + i; the last number is for the
+    // end of the program.
     int const kept = chunk_.keeping.programs[int(p)].count,
               dropped = chunk_.dropping.programs[int(p)].count;
     numbers_ = 1 + (kept > dropped ? kept : dropped);
@@ -41,8 +43,8 @@ class sum_order {
   }
 
   waited begin() const { return waited::done; }
-  /// Waits, before a launch that adds, for the micro-batch before. Adds the time to `sum`, in
-  /// nanoseconds.
+  /// Before a launch that adds: waits for the micro-batch before. Adds the time of the wait to
+  /// `sum`, in nanoseconds.
   template <class Now>
   waited await([[maybe_unused]] int launch, [[maybe_unused]] activity& doing,
                [[maybe_unused]] long& sum, [[maybe_unused]] Now const& now) const {
@@ -59,17 +61,17 @@ class sum_order {
       }
     return outcome;
   }
-  /// A launch is done.
+  /// Publishes that a launch is done.
   void publish(int launch) const {
     if (is_on_ && adds(launch)) publish_number(launch);
   }
-  /// The program is done.
+  /// Publishes that the program is done.
   void end() const {
     if (is_on_) publish_number(numbers_ - 1);
   }
 
  private:
-  /// Whether a launch writes to what is added up over micro-batches.
+  /// Whether a launch writes to sums over micro-batches.
   bool adds(int launch) const {
     detail::launch const& l = view_.launches[launch];
     for (int k = 0; k < l.count; ++k) {
@@ -81,7 +83,7 @@ class sum_order {
     }
     return false;
   }
-  /// Modulo 2^32, as a transport's counters are.
+  /// The number of a launch, modulo 2^32 as a transport's counters are.
   int number(int micro_batch, int launch) const {
     return int(unsigned(micro_batch + shift_) * unsigned(numbers_) + unsigned(launch));
   }

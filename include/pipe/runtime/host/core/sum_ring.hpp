@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The ring of ranks that hold one chunk and do not share memory: each has a copy of the weights and
-// the gradients, and the sums over micro-batches go from one to the next. A kernel that adds to
-// some receives those of the micro-batch before, adds, and sends them on. So the bits are those of
-// a single rank, as with sum_order, and two backward passes run one kernel, and a message, apart.
+// The ring of ranks that hold one chunk and do not share memory: each rank has a copy of the
+// weights and the gradients, and the sums over micro-batches go from rank to rank. A kernel that
+// adds to sums receives the sums of the micro-batch before, adds, and sends the results on. So the
+// bits are those of a single rank, as with sum_order, and two backward passes run one kernel and
+// one message apart.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -15,12 +16,12 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// The sums of one program of a chunk for one micro-batch. Costs nothing for a chunk with one
-/// holder, or in a run that does not train. The interface of sum_order.
+/// The sums of one program of a chunk, for one micro-batch. They cost nothing for a chunk with one
+/// holder, or in a run that does not train. The same interface as sum_order.
 ///
-/// needs: every element that is added to has one launch of a program that does so
-/// law:   waits have no cycle: an action waits only for those of earlier micro-batches of its
-///        chunk, after all of which check_progress has let it run
+/// needs: one launch of a program adds to each element
+/// law:   waits have no cycle: an action waits only for actions of earlier micro-batches of its
+///        chunk, behind which check_progress has ordered it
 template <stream_transport Transport>
 class sum_ring {
  public:
@@ -33,8 +34,8 @@ class sum_ring {
     hands_on_ = is_on_ && next < d.micro_batches && samples_in(d, j, next) > 0;
   }
 
-  /// Begins the program: makes ready for the sums of all of its launches. They come to where those
-  /// of the holder's last micro-batch are, which are to be sent by now.
+  /// Begins the program: expects the sums for all its launches. They come to the place of the sums
+  /// of this holder's last micro-batch, so those must have been sent.
   waited begin() const {
     waited all = waited::done;
     int const last = micro_batch_ - chunk_.holders;
@@ -45,8 +46,8 @@ class sum_ring {
       });
     return all;
   }
-  /// Waits, before a launch that adds, for the sums of the micro-batch before. Adds the time to
-  /// `sum`, in nanoseconds.
+  /// Before a launch that adds: waits for the sums of the micro-batch before. Adds the time of the
+  /// wait to `sum`, in nanoseconds.
   template <class Now>
   waited await(int launch, activity& doing, long& sum, Now const& now) const {
     waited all = waited::done;
@@ -60,14 +61,14 @@ class sum_ring {
       });
     return all;
   }
-  /// A launch is done.
+  /// Sends the sums to which a launch has added.
   void publish(int launch) const {
     if (hands_on_)
       for_each_sum(chunk_, view_, view_.launches[launch], [&](parameter_place const& p) {
         transport_.send(stream(p, micro_batch_), micro_batch_);
       });
   }
-  /// The program is done.
+  /// Nothing is left to do at the end of the program.
   void end() const {}
 
  private:

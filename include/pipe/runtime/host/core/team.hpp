@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The threads of a rank, which divide its kernels: the rank's own and, with HostThreads<N>, N - 1
-// helpers. Between launches helpers wait as ranks do: they spin, then sleep.
+// The threads of a rank, which divide the rank's kernels: the rank's own thread and, with
+// HostThreads<N>, N - 1 helpers. Between launches helpers wait as ranks do: they spin, then sleep.
 #pragma once
 
 #include <exception>
@@ -20,7 +20,8 @@ namespace pp::detail {
 /// A fork-join pool. Between assemble() and destruction its size is constant and no memory is
 /// allocated.
 ///
-/// law: `part` p runs on the same thread in every run(), so its data stay in that core's cache
+/// law: `part` p runs on the same thread in every run(), so the part's data stay in the cache of
+///      one core
 /// needs: run() is called by the thread that called assemble()
 class team {
  public:
@@ -32,8 +33,8 @@ class team {
   team& operator=(team const&) = delete;
   ~team() { dismiss(); }
 
-  /// Starts the helpers. To be called once, on the rank's own thread. `first_core`: the first of
-  /// the cores to which the threads are bound, or -1.
+  /// Starts the helpers. Called once, on the rank's own thread. `first_core`: the first of the
+  /// cores to which the threads are bound, or -1.
   ///
   /// throws: std::system_error if a thread cannot be started; no helper remains then
   [[gnu::cold]] void assemble(int size, std::chrono::nanoseconds spin, int first_core) {
@@ -61,10 +62,10 @@ class team {
     return false;
   }
 
-  /// Calls work(part) for every part in [0, size()) on a separate thread, part 0 on the calling
-  /// one, and returns when all have finished. Rethrows the first exception of any part.
+  /// Calls work(part) for every part in [0, size()), each on its own thread and part 0 on the
+  /// calling thread, and returns when all have finished. Rethrows the first exception of any part.
   ///
-  /// law: what the parts have written is visible to the caller afterwards
+  /// law: the writes of all parts are visible to the caller afterwards
   template <class Work>
   void run(Work const& work) {
     run_all(&work, [](void const* w, int part) { (*static_cast<Work const*>(w))(part); });
@@ -74,7 +75,7 @@ class team {
   /// run() without the type of the work. The helpers see work_ and part_of_ because
   /// begun_.advance() comes after both are written.
   PIPE_ONE_COPY void run_all(void const* work, void (*part_of)(void const*, int)) {
-    // Nothing to hand over, and an exception passes as it is.
+    // Without helpers there is nothing to hand over, and an exception passes as it is.
     if (size_ == 1) return part_of(work, 0);
     work_ = work;
     part_of_ = part_of;
@@ -93,14 +94,14 @@ class team {
     for (int seen = 0;;) {
       seen = detail::progress::after(seen);
       begun_.wait(seen, {spin_, no_deadline});
-      // Set by dismiss().
+      // dismiss() has set it.
       if (part_of_ == nullptr) return;
       attempt(part);
       done_.add();
     }
   }
-  /// One part; an exception is kept, the first of all parts, so that the other threads finish
-  /// theirs.
+  /// Runs one part. The first exception of all parts is kept, so that the other threads finish
+  /// their parts.
   void attempt(int part) {
     try {
       part_of_(work_, part);
@@ -121,7 +122,8 @@ class team {
   int size_ = 1, first_core_ = -1;
   std::chrono::nanoseconds spin_{};
   heap_array<thread> helpers_;
-  /// begun_: runs so far, and the end. done_: helpers that have finished this run.
+  /// begun_: the number of runs so far, and one for the end. done_: the number of helpers that have
+  /// finished this run.
   detail::progress begun_, done_;
   void const* work_ = nullptr;
   void (*part_of_)(void const* work, int part) = nullptr;  // null: helpers exit

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The early part of a step: what ranks run of it before the step before is judged. Its first
-// backward in the last stage waits for the verdict, and each rank gets as far as it can without.
+// The early part of a step: the actions that ranks run before the step before is judged. The first
+// backward of the last stage waits for the outcome; other actions run as far as they do not depend
+// on it.
 #pragma once
 
 #include <utility>
@@ -21,15 +22,16 @@ namespace pp::detail {
 /// The early part of a step: for each rank, the first actions of its order. It follows from the
 /// order and the number of micro-batches alone.
 ///
-/// law: it has no backward, and whatever its actions wait for is in it, or in an earlier step. So
-///      each rank runs its part to the end, and all ranks know what the others send in theirs
+/// law: the early part has no backward, and its actions wait only for actions of the early part or
+///      of earlier steps. So each rank runs the early part to its end, and all ranks know what the
+///      others send in it
 class early_part {
  public:
   [[gnu::cold]] void assemble(pipeline_description const& d) {
     ends_ = heap_array<int>(d.ranks);
     forwards_ = heap_array<int>(d.holders());
   }
-  /// Finds that of a step with this many micro-batches; with free steps there is none.
+  /// Finds the early part of a step with `micro_batches` micro-batches. Free steps have none.
   void find(pipeline_description const& d, int micro_batches) {
     flow_order const order(d);
     if (order.is_free() || std::exchange(micro_batches_, micro_batches) == micro_batches) return;
@@ -41,9 +43,9 @@ class early_part {
         while (goes_on_from(d, order.actions_of(r), ends_[r])) ++ends_[r], goes_on = true;
     }
   }
-  /// Whether the action at a position of rank r's order is in it.
+  /// Whether the action at a position of rank r's order is in the early part.
   bool has(int r, long position) const { return position < ends_[r]; }
-  /// The number of a chunk's forwards in it.
+  /// The number of a chunk's forwards in the early part.
   ///
   /// needs: the chunk has one holder
   int forwards(pipeline_description const& d, int chunk) const {
@@ -51,7 +53,8 @@ class early_part {
   }
 
  private:
-  /// Whether the action at a position of an order runs early, or not at all; if so, notes it.
+  /// Whether the action at a position of an order is in the early part, or has no samples. Notes a
+  /// forward of the early part.
   bool goes_on_from(pipeline_description const& d, view<action> const& order, int position) {
     if (position == order.size()) return false;
     action const& a = order[position];
@@ -78,8 +81,8 @@ class early_part {
   }
 
   int micro_batches_ = 0;
-  heap_array<int> ends_;      // by rank: a position in its order
-  heap_array<int> forwards_;  // by holder: the micro-batch after its last forward
+  heap_array<int> ends_;      // by rank: a position in the rank's order
+  heap_array<int> forwards_;  // by holder: the micro-batch after the holder's last forward
 };
 
 }  // namespace pp::detail

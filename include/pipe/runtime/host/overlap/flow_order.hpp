@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The order of ranks where steps overlap: that of one run for each leaf of a step, or the period of
-// a family without a flush, in which actions of later steps are among those of a step.
+// The order of each rank's actions where steps overlap: the order of one run for each accumulation
+// of a step, or the period of a family without a flush, in which actions of later steps are among
+// those of a step.
 #pragma once
 
 #include <pipe/base/view.hpp>
@@ -13,35 +14,37 @@ namespace pp::detail {
 /// The order of actions of every rank in a period.
 class flow_order {
  public:
-  /// leaves: runs of the schedule in a step
-  explicit flow_order(pipeline_description const& d, int leaves = 1) : d_(d), leaves_(leaves) {}
+  /// accumulations: runs of the schedule in a step
+  explicit flow_order(pipeline_description const& d, int accumulations = 1)
+      : d_(d), accumulations_(accumulations) {}
 
   /// Whether updates are not taken back: see step_overlap.
-  bool is_free() const { return d_.rank[0].flow != nullptr; }
-  int leaves() const { return leaves_; }
-  /// The actions of rank r in the part of a period that ends with the last one of a leaf.
-  view<action> actions_of(int r, int leaf = 0) const {
+  bool is_free() const { return d_.rank[0].flow.items != nullptr; }
+  int accumulations() const { return accumulations_; }
+  /// The actions of rank r in the part of a period that ends with the last action of an
+  /// accumulation.
+  view<action> actions_of(int r, int accumulation = 0) const {
     rank_description const& plan = d_.rank[r];
-    int const count = plan.flow_count / leaves();
-    return is_free() ? view<action>{plan.flow + leaf * count, count}
-                     : view<action>{plan.training, plan.training_count};
+    int const count = plan.flow.count / accumulations();
+    return is_free() ? plan.flow.part({accumulation * count, (accumulation + 1) * count})
+                     : plan.training;
   }
-  /// A leaf among all steps.
+  /// An accumulation among all steps.
   struct place {
     long step;
-    int leaf;
+    int accumulation;
   };
-  /// The leaf of an action of period n, found in the part of `leaf`.
-  place place_of(action const& a, long n, int leaf) const {
-    int const all = a.micro_batch / d_.micro_batches + (is_free() ? 0 : leaf);
-    return {n + all / leaves(), all % leaves()};
+  /// The step and the accumulation of an action of period n that is in the part of `accumulation`.
+  place place_of(action const& a, long n, int accumulation) const {
+    int const all = a.micro_batch / d_.micro_batches + (is_free() ? 0 : accumulation);
+    return {n + all / accumulations(), all % accumulations()};
   }
-  /// How many steps ahead of its period an action of rank r is at most.
+  /// The most steps by which an action of rank r is ahead of its period.
   int steps_ahead(int r) const {
     long most = 0;
-    for (int leaf = 0; leaf < leaves(); ++leaf)
-      for (action const& a : actions_of(r, leaf))
-        if (long const n = place_of(a, 0, leaf).step; n > most) most = n;
+    for (int accumulation = 0; accumulation < accumulations(); ++accumulation)
+      for (action const& a : actions_of(r, accumulation))
+        if (long const n = place_of(a, 0, accumulation).step; n > most) most = n;
     return int(most);
   }
   int most_steps_ahead() const {
@@ -50,7 +53,7 @@ class flow_order {
       if (int const n = steps_ahead(r); n > most) most = n;
     return most;
   }
-  /// The rank that judges confirmed steps: that of the last stage.
+  /// The rank that knows the losses: the rank of the last stage.
   int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
   /// use(number) for the chunks of rank r.
   template <class Use>
@@ -64,19 +67,20 @@ class flow_order {
   /// values rank r copies.
   template <class Use>
   void for_later_places(int r, Use const& use) const {
-    for (tie const* t = d_.ties; t < d_.ties + d_.tie_count; ++t)
-      if (d_.chunk[t->owner_chunk].rank == r) use(d_.chunk[t->chunk].rank);
+    for (tie const& t : d_.ties)
+      if (d_.chunk[t.owner_chunk].rank == r) use(d_.chunk[t.chunk].rank);
   }
   template <class Use>
   void for_first_places(int r, Use const& use) const {
-    for (tie const* t = d_.ties; t < d_.ties + d_.tie_count; ++t)
-      if (d_.chunk[t->chunk].rank == r) use(d_.chunk[t->owner_chunk].rank);
+    for (tie const& t : d_.ties)
+      if (d_.chunk[t.chunk].rank == r) use(d_.chunk[t.owner_chunk].rank);
   }
-  /// The version that an action of rank r in period n reads; of a prediction, that before it.
-  /// newest: on the rank. oldest: where older ones would be, there are copies of it
+  /// The version that an action of rank r in period n reads or, if the rank predicts weights, the
+  /// newest version. newest: of the rank. oldest: slots of versions before this one have copies of
+  /// it
   long version_of(int r, action const& a, long n, long newest, long oldest) const {
     long const planned = d_.rank[r].predicts ? newest : n + a.version;
-    long const kept = newest + 1 - d_.chunk[a.chunk].version_slots;
+    long const kept = newest + 1 - d_.chunk[a.chunk].versions.slots;
     long const least = kept > oldest ? kept : oldest;
     return planned > least ? planned : least;
   }
@@ -89,7 +93,7 @@ class flow_order {
 
  private:
   pipeline_description const& d_;
-  int leaves_;
+  int accumulations_;
 };
 
 }  // namespace pp::detail

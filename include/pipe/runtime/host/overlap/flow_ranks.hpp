@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The threads of ranks where steps overlap: each rank runs its actions of a step, ends the step and
-// begins the next one, as far as it may without a verdict. See step_flow.
+// begins the next step, as far as it may without an outcome. See step_flow.
 //
-// A step is a tree of leaves, each a run of the schedule. A rank goes from one leaf to the next at
-// once: its gradients are joined with those of the leaves before, so that the next leaf may
-// overwrite them, and only the last leaf of a step is followed by an update.
+// A step is a tree of accumulations, each a run of the schedule. A rank goes from one accumulation
+// to the next at once: the gradients of an accumulation are joined with those of the accumulations
+// before it, so that the next accumulation may overwrite them, and only the last accumulation of a
+// step is followed by an update.
 #pragma once
 
 #include <utility>
@@ -21,8 +22,8 @@
 #include <pipe/runtime/host/overlap/flow_step.hpp>
 #include <pipe/runtime/host/overlap/flow_steps.hpp>
 #include <pipe/runtime/host/overlap/flow_weights.hpp>
+#include <pipe/runtime/host/overlap/step_outcomes.hpp>
 #include <pipe/runtime/host/overlap/step_reports.hpp>
-#include <pipe/runtime/host/overlap/step_verdicts.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/step_end.hpp>
 #include <pipe/transport/waiting.hpp>
@@ -33,59 +34,61 @@ namespace pp::detail {
 /// The ranks of this process, in a segment of steps. Methods that take a rank are called on its
 /// thread, the others on the calling thread.
 ///
-/// law: waits have no cycle: a rank waits for what others do in the same leaf, where its order was
-///      proved, before any of them waits for its end
+/// law: waits have no cycle: within an accumulation ranks wait only as the proof of the order
+///      allows, and a rank waits for the end of an accumulation on other ranks only after its own
+///      actions of the accumulation
 template <class T, class Transport>
 class flow_ranks {
   static constexpr bool streams = stream_transport<Transport>;
 
  public:
-  /// needs: context and steps live as long
-  flow_ranks(rank_context<T, Transport>& context, flow_steps& steps, int leaves)
-      : context_(context), d_(context.d), steps_(steps), order_(d_, leaves),
+  /// needs: context and steps live as long as this object
+  flow_ranks(rank_context<T, Transport>& context, flow_steps& steps, int accumulations)
+      : context_(context), d_(context.d), steps_(steps), order_(d_, accumulations),
         is_free_(order_.is_free()), begun_(d_.ranks), done_(d_.ranks), joined_(d_.ranks),
         measured_(d_.ranks), updated_(d_.ranks), ranks_(d_.ranks), weights_(context_, order_),
         records_(context_), boundaries_(d_, context.transport),
         reports_(d_, context.transport, context.place) {}
 
-  /// Whether steps are free, or each is confirmed: see step_overlap.
+  /// Whether steps are free; otherwise each step is confirmed: see step_overlap.
   bool is_free() const { return is_free_; }
-  /// Whether all ranks can be brought to the same step after a failure: between processes it is the
-  /// end.
+  /// Whether all ranks can be brought to the same step after a failure. Neither free steps nor
+  /// steps of several processes can.
   bool is_left_whole() const { return !is_free_ && !streams; }
 
   // ---- the calling thread ----
 
-  /// Begins a call of train() with a step.
+  /// Begins a call of train() with step `first`.
   void begin(long first) {
     records_.begin(first);
     weights_.begin(first);
   }
-  /// Begins a segment with a step.
+  /// Begins a segment with step `first`.
   void begin_segment(long first) {
     begin_ = first;
     for (heap_array<progress>* of : {&begun_, &done_, &joined_, &measured_, &updated_})
       for (progress& p : *of) p.reset();
-    verdicts_.reset(), available_.reset(), ended_.reset();
+    outcomes_.reset(), available_.reset(), ended_.reset();
     reports_.begin();
     steps_.number(first);
     steps_.takes_more() ? give() : give_end();
   }
-  /// Ranks may run all steps that are given; there will be no more.
+  /// Lets ranks run all steps that are given; give_end: there will be no more steps.
   void give() { available_.publish(count(steps_.given())); }
   void give_end() { available_.publish(ended); }
-  /// The first step that is not judged, or not right.
-  long judged() const { return begin_ + verdicts_.right(); }
-  /// Whether all ranks here have updated step n, and whether they have come to the end.
+  /// The first step that is not judged, or that is not right.
+  long judged() const { return begin_ + outcomes_.right(); }
+  /// Whether all ranks here have updated in step n. have_ended: whether they are at the end of the
+  /// segment.
   bool have_updated(long n) const {
     bool all = true;
     context_.for_each_rank([&](int r) { all &= updated_[r].now() >= count(n + 1); });
     return all;
   }
   bool have_ended() const { return ended_.now() == context_.place.ranks; }
-  /// Counts what is new for the calling thread.
+  /// The counter of events for the calling thread: outcomes, updates of free steps, ends of ranks.
   progress& news() { return news_; }
-  /// The first step that not all ranks have updated.
+  /// The first step in which not all ranks have updated.
   long first_not_updated() const {
     long least = steps_.given();
     for (int r = 0; r < d_.ranks; ++r)
@@ -94,21 +97,24 @@ class flow_ranks {
   }
   step_reports<Transport>& reports() { return reports_; }
   boundary_flow<Transport>& boundaries() { return boundaries_; }
-  /// The outcome of step n, which all ranks have measured.
+  /// The outcome of step n.
+  ///
+  /// needs: all ranks have measured the step
   gradient_outcome outcome(int r, long n) {
     if constexpr (streams) require(r, reports_.receive(count(n), at(n), failed()));
     return at(n).outcome();
   }
   void confirm(long n, gradient_outcome const& o) {
     steps_.confirm(n, o);
-    verdicts_.publish(count(n), true);
+    outcomes_.publish(count(n), true);
     news_.add();
   }
-  /// Whether confirmed step n was updated as it should be or, of a rank that has not updated yet,
-  /// is sound: all ranks have come to the same place, or will without a verdict.
+  /// Judges confirmed step n, or waits for its outcome; returns whether the step is right: the
+  /// update that was made is the right one or, if rank r is careful and has not updated yet, the
+  /// step is sound. All ranks have reached this point, or will without an outcome.
   bool judge(int r, long n) {
-    if (!verdicts_.claim(count(n))) {
-      require(r, verdicts_.await(count(n), context_.settings.waiting, failed()));
+    if (!outcomes_.claim(count(n))) {
+      require(r, outcomes_.await(count(n), context_.settings.waiting, failed()));
       return judged() > n;
     }
     bool const is_careful = ranks_[r].is_careful;
@@ -119,25 +125,25 @@ class flow_ranks {
     if (is_right)
       confirm(n, o);
     else
-      verdicts_.publish(count(n), false);
+      outcomes_.publish(count(n), false);
     return is_right;
   }
   /// Ends a call of train() before step n, once all ranks have passed end(r, ...).
   void end(long n) {
-    if (d_.tie_count > 0) context_.copies.was_updated = true;
+    if (d_.ties.count > 0) context_.copies.was_updated = true;
     records_.end(n);
   }
 
   // ---- the thread of a rank ----
 
-  /// Runs the steps of a segment.
+  /// Runs rank r's actions in the steps of a segment.
   void advance(int r) {
     struct at_end {
       flow_ranks& of;
       ~at_end() { of.ended_.add(), of.news_.add(); }
     } const end{*this};
     auto& me = context_.ranks[r];
-    me.leaves.begin(before_all_);
+    me.sums.begin(before_all_);
     ranks_[r].known = begin_;
     if constexpr (streams) boundaries_.begin(r);
     for (long n = begin_ - order_.steps_ahead(r);; ++n) {
@@ -151,17 +157,19 @@ class flow_ranks {
       bool const is_certain = ranks_[r].is_certain = is_free_ || n == begin_;
       if (n >= begin_ && is_certain) expect_reports(n);
       bool goes_on = true;
-      for (int leaf = 0; goes_on && leaf < order_.leaves(); ++leaf) goes_on = run_leaf(r, n, leaf);
+      for (int accumulation = 0; goes_on && accumulation < order_.accumulations(); ++accumulation)
+        goes_on = run_accumulation(r, n, accumulation);
       if (!goes_on) break;
     }
     end_segment(r);
   }
-  /// Takes the rank's last update back, unless its newest weights are those before step `to`.
+  /// Takes rank r's last update back, unless the rank's newest version is `to`, the weights before
+  /// step `to`.
   void take_back(int r, long to) {
     if (weights_.take_back(r, to)) records_.take_back(r, to);
   }
-  /// Updates step n again, which was taken back, by gradients times a factor. From now on the rank
-  /// is careful.
+  /// Makes the update of step n again, after it was taken back, with gradients times a factor. From
+  /// now on rank r is careful.
   void update_again(int r, long n, double factor) {
     meeting m(*this, r, n);
     m.begin_update(factor);
@@ -170,7 +178,7 @@ class flow_ranks {
     average(r, n);
     ranks_[r].is_careful = true;
   }
-  /// Ends a call of train() before step n, of which the call has had steps or not.
+  /// Ends a call of train() before step n. has_steps: whether the call has had a step
   void end(int r, long n, bool has_steps) {
     if (has_steps) average(r, n - 1);
     weights_.end(r);
@@ -179,43 +187,46 @@ class flow_ranks {
  private:
   /// Used by the rank's own thread, and by the calling thread between segments.
   struct alignas(64) rank_state {
-    long known = 0;           // steps that it knows
-    long begun = 0;           // when its period began
-    bool is_careful = false;  // waits for the verdict before it updates
-    bool is_certain = false;  // the step that it is in will not be run again
+    long known = 0;           // steps that the rank knows to be given
+    long begun = 0;           // time at which the rank's period began
+    bool is_careful = false;  // the rank waits for an outcome before it updates
+    bool is_certain = false;  // the rank's current step will not be run again
   };
-  static constexpr int ended = 1 << 30;  // as a number of given steps: there will be no more
+  static constexpr int ended = 1 << 30;  // a number of given steps that stands for: no more steps
 
   /// Step n, while it is in progress.
   flow_step& at(long n) { return steps_.at(n); }
   flow_step const& at(long n) const { return steps_.at(n); }
-  /// A step's number as counters have it, which count from the segment's begin.
+  /// The number of step n in counters, which count from the segment's first step.
   int count(long n) const { return int(n - begin_); }
-  /// Leaves from there to one of step n.
-  int leaves_before(long n, int leaf) const { return count(n) * order_.leaves() + leaf; }
+  /// The number of accumulations from the segment's first step to an accumulation of step n.
+  int accumulations_before(long n, int accumulation) const {
+    return count(n) * order_.accumulations() + accumulation;
+  }
   waited await(progress& p, int n) { return p.wait(n, context_.settings.waiting, failed()); }
   failure_flag const& failed() const { return context_.failure.flag(); }
   void require(int r, waited outcome) { context_.require(r, outcome); }
 
-  /// The part of period n that ends with the last action of a leaf, and after the last leaf with
-  /// the update. Returns false if the step before was not right, or this one is not sound.
-  bool run_leaf(int r, long n, int leaf) {
+  /// Runs the part of period n that ends with the last action of an accumulation and, after the
+  /// last accumulation, with the update. Returns false if the step before was not right, or if step
+  /// n is not sound.
+  bool run_accumulation(int r, long n, int accumulation) {
     bool const& is_certain = ranks_[r].is_certain;
     if (n >= begin_) {
-      context_.ranks[r].leaves.begin(at(n).leaf(leaf).of);
-      begun_[r].publish(leaves_before(n, leaf + 1));
+      context_.ranks[r].sums.begin(at(n).accumulation(accumulation).of);
+      begun_[r].publish(accumulations_before(n, accumulation + 1));
     }
-    auto const actions = order_.actions_of(r, leaf);
+    auto const actions = order_.actions_of(r, accumulation);
     for (action a; action const& planned : actions) {
       if (!is_certain && !at(n).early.has(r, &planned - actions.begin()) && !go_on(r, n))
         return false;
-      auto const [step, of] = order_.place_of(planned, n, leaf);
+      auto const [step, of] = order_.place_of(planned, n, accumulation);
       a = planned, a.micro_batch %= d_.micro_batches;
       if (step < begin_ || !is_given(r, step)) continue;
-      flow_leaf const& l = at(step).leaf(of);
+      flow_accumulation const& l = at(step).accumulation(of);
       if (samples_in(d_, l.of, a.micro_batch) == 0) continue;
       if (int const owner = d_.chunk[a.chunk].rank; owner != r)
-        require(r, await(begun_[owner], leaves_before(n, leaf + 1)));
+        require(r, await(begun_[owner], accumulations_before(n, accumulation + 1)));
       action_context const place{l.of, l.first, weights_.shift_for(r, a, n, step),
                                  records_.number(step), of * d_.micro_batches};
       a.version = records_.number(weights_.version_of(r, a, n));
@@ -223,13 +234,14 @@ class flow_ranks {
     }
     if (!is_certain && !go_on(r, n)) return false;
     if (n < begin_) return true;
-    meeting m(*this, r, n, leaf);
+    meeting m(*this, r, n, accumulation);
     bool const has_updated = operations(m).end();
     if (has_updated) m.end_update();
-    return has_updated || leaf + 1 < order_.leaves();
+    return has_updated || accumulation + 1 < order_.accumulations();
   }
-  /// After the early part of step n: waits for the verdict on the step before; returns whether it
-  /// was right. What comes next waits for the last stage's first backward, so for a verdict anyway.
+  /// After the early part of step n: waits for the outcome of the step before, and returns whether
+  /// that step was right. All later actions depend on the last stage's first backward, so they have
+  /// to wait for the outcome anyway.
   bool go_on(int r, long n) {
     long const start = context_.now();
     context_.ranks[r].doing.change(activity::kind::meets, 0, start);
@@ -242,7 +254,8 @@ class flow_ranks {
     expect_reports(n);
     return true;
   }
-  /// Waits for a step, or for the end of all; returns whether it is there.
+  /// Waits until a step is given, or until there will be no more steps; returns whether the step is
+  /// given.
   bool is_given(int r, long step) {
     require(r, await(available_, count(step + 1)));
     int const available = available_.now();
@@ -250,8 +263,9 @@ class flow_ranks {
     if (given > std::exchange(ranks_[r].known, given)) expect(r);
     return step < given;
   }
-  /// Expects the values of all that is certain to come: free steps that are given, or the one after
-  /// those that are judged, and the early part of the next one, unless a verdict comes before it.
+  /// Expects the values that are certain to come: of all free steps that are given; of confirmed
+  /// steps, up to the first that is not judged, and of the early part of the next step, unless the
+  /// rank is careful.
   void expect(int r) {
     if constexpr (streams) {
       long const known = ranks_[r].known, first = judged() + 1,
@@ -265,25 +279,28 @@ class flow_ranks {
   void expect_reports(long n) {
     if constexpr (streams) reports_.expect(count(n));
   }
-  /// The end of rank r's steps: waits until all that is sent, by it and to it, is there.
+  /// The end of rank r's steps: waits until all that was sent by the rank and to it has arrived.
   void end_segment(int r) {
     if constexpr (streams) {
       require(r, boundaries_.end(r, failed()));
       if (int const n = measured_[r].now(); n > 0) require(r, reports_.sent(r, n - 1, failed()));
     }
   }
-  /// The meeting of a rank at the end of a leaf of step n: counters of the ranks that it depends
-  /// on. Averages of parameters follow when the step is confirmed.
+  /// The meeting of a rank at the end of an accumulation of step n: it waits for counters of the
+  /// ranks on which the rank depends. Averages of parameters are updated once the step is
+  /// confirmed.
   class meeting {
    public:
     static constexpr unsigned later = run_fact::has_averages;
 
-    meeting(flow_ranks& flow, int r, long n, int leaf) : flow_(flow), r_(r), n_(n), leaf_(leaf) {}
-    meeting(flow_ranks& flow, int r, long n) : meeting(flow, r, n, flow.order_.leaves() - 1) {}
+    meeting(flow_ranks& flow, int r, long n, int accumulation)
+        : flow_(flow), r_(r), n_(n), accumulation_(accumulation) {}
+    meeting(flow_ranks& flow, int r, long n)
+        : meeting(flow, r, n, flow.order_.accumulations() - 1) {}
 
     int rank() const { return r_; }
-    job const& of() const { return leaf().of; }
-    waited await_holders() { return flow_.await_holders(r_, n_, leaf_); }
+    job const& of() const { return accumulation().of; }
+    waited await_holders() { return flow_.await_holders(r_, n_, accumulation_); }
     void await_gradients() {
       flow_.joined_[r_].publish(flow_.count(n_ + 1));
       flow_.order_.for_later_places(
@@ -297,7 +314,8 @@ class flow_ranks {
       flow_.report(r_, n_, of());
       flow_.measured_[r_].publish(flow_.count(n_ + 1));
     }
-    /// A step is taken for sound, and not clipped, unless the rank is careful.
+    /// The facts, with is_sound. Unless the rank is careful, the step is assumed to be sound, and
+    /// not to be clipped.
     unsigned judge(unsigned facts) {
       rank_state& me = flow_.ranks_[r_];
       double factor = of().update.gradient_scale;
@@ -312,7 +330,7 @@ class flow_ranks {
     }
     double factor() const { return factor_; }
 
-    /// Begins the rank's update by gradients times a factor, and ends it.
+    /// Begins the rank's update, by gradients times a factor; end_update() ends the update.
     void begin_update(double factor) {
       factor_ = factor;
       start_ = flow_.context_.now();
@@ -327,9 +345,11 @@ class flow_ranks {
     }
 
    private:
-    flow_leaf const& leaf() const { return flow_.at(n_).leaf(leaf_); }
-    /// Waits for a rank with which this one shares a parameter, if that rank is here; otherwise a
-    /// message is awaited.
+    flow_accumulation const& accumulation() const {
+      return flow_.at(n_).accumulation(accumulation_);
+    }
+    /// Waits for a rank that has another place of a shared parameter, if that rank is in this
+    /// process. For a rank of another process the transfer of the parameter waits.
     void await_other(int other, progress& of, long step) {
       if (flow_.context_.place.has(other)) flow_.require(r_, flow_.await(of, flow_.count(step)));
     }
@@ -337,17 +357,17 @@ class flow_ranks {
     flow_ranks& flow_;
     int r_;
     long n_;
-    int leaf_;
+    int accumulation_;
     double factor_ = 1;
     long start_ = 0;
   };
   auto operations(meeting& m) { return step_operations(context_, m.rank(), m.of(), m); }
-  /// Ends the actions of a leaf on rank r, and waits until all that hold the rank's chunks have
-  /// ended theirs.
-  waited await_holders(int r, long n, int leaf) {
-    int const number = leaves_before(n, leaf + 1);
+  /// Ends the actions of an accumulation on rank r, and waits until all holders of the rank's
+  /// chunks have ended theirs.
+  waited await_holders(int r, long n, int accumulation) {
+    int const number = accumulations_before(n, accumulation + 1);
     if constexpr (!Transport::copies)
-      at(n).leaf(leaf).for_each_missing(d_, [&](int h, int last) {
+      at(n).accumulation(accumulation).for_each_missing(d_, [&](int h, int last) {
         if (d_.holder[h].rank == r)
           for (milestone m : {milestone::forward, milestone::input_gradient, milestone::release})
             context_.transport.publish(h, m, last);
@@ -359,23 +379,25 @@ class flow_ranks {
         all = await(done_[d_.holder[h].rank], number);
     return all;
   }
-  /// Notes, and reports to other processes, what rank r has measured in step n, and the losses.
+  /// Notes the squared norms that rank r has measured in step n, and the losses, and reports both
+  /// to other processes.
   void report(int r, long n, job const& j) {
     flow_step& s = at(n);
-    parameter_work<T, Transport> const& parameters = context_.parameters;
+    parameter_operations<T, Transport> const& parameters = context_.parameters;
     order_.for_chunks_of(r, [&](int c) {
-      for (int i = 0; i < 2 * d_.chunk[c].parameter_count; ++i)
+      for (int i = 0; i < 2 * d_.chunk[c].parameters.count; ++i)
         s.squares_of(d_, c)[i] = parameters.squares_of(c)[i];
     });
     if (r == order_.last_rank()) s.set_losses(parameters.losses(r, j));
     s.add_period(context_.now() - ranks_[r].begun, context_.ranks[r].waited);
     if constexpr (streams) require(r, reports_.send(r, count(n), s, failed()));
   }
-  /// Updates the averages of rank r's parameters after step n, which is confirmed, unless that is
-  /// done.
+  /// Updates the averages of rank r's parameters after step n, unless this was done before.
+  ///
+  /// needs: the step is confirmed
   void average(int r, long n) {
     meeting m(*this, r, n);
-    if (weights_.takes_average(r, n)) operations(m).execute(step_op::average);
+    if (weights_.takes_average(r, n)) operations(m).average();
   }
 
   rank_context<T, Transport>& context_;
@@ -383,8 +405,8 @@ class flow_ranks {
   flow_steps& steps_;
   flow_order order_;
   bool is_free_;
-  // By rank, counted in leaves of the segment: begun, so that its weights and sums are ready for
-  // all that hold its chunks; done.
+  // By rank, counted in accumulations of the segment. begun: weights and sums of the rank's chunks
+  // are ready for all their holders. done: the rank's actions are done.
   heap_array<progress> begun_, done_;
   // By rank, counted in steps of the segment: gradients joined; measured; weights updated.
   heap_array<progress> joined_, measured_, updated_;
@@ -393,11 +415,11 @@ class flow_ranks {
   flow_records<T, Transport> records_;
   boundary_flow<Transport> boundaries_;
   step_reports<Transport> reports_;
-  step_verdicts verdicts_;
-  job const before_all_{.what = job::kind::train};  // of ranks that are in no step
+  step_outcomes outcomes_;
+  job const before_all_{.what = job::kind::train};  // the job of ranks before their first step
   progress available_;                              // steps given to ranks
-  progress ended_, news_;  // ranks at the segment's end; something for the calling thread
-  long begin_ = 0;         // the segment's first step
+  progress ended_, news_;                           // ranks at the segment's end; see news()
+  long begin_ = 0;                                  // the segment's first step
 };
 
 }  // namespace pp::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The records of executed actions where steps overlap. A rank keeps those of its last steps, and
-// of the steps behind them that it has begun, in the memory that the plan has for them.
+// The records of executed actions where steps overlap. In the memory that the plan has for them, a
+// rank keeps the records of its last steps, and of later steps that it has begun.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -15,39 +15,42 @@ namespace pp::detail {
 /// The records of the ranks of this process. They number steps and versions from the first step of
 /// a call of train(): see number().
 ///
-/// law: between two periods of a rank there are at most those of recorded_steps periods, and of as
-///      many as its actions are ahead
+/// law: between two periods a rank has at most the records of recorded_steps periods, and of one
+///      more for each step by which its actions are ahead
 template <class T, class Transport>
 class flow_records {
  public:
-  /// needs: the context lives as long
+  /// needs: the context lives as long as this object
   explicit flow_records(rank_context<T, Transport>& context)
       : context_(context), runner_(context.runner) {}
 
-  /// Begins a call of train() with a step, and its time.
+  /// Begins a call of train() with step `first`, and its time.
   void begin(long first) {
     first_ = first;
     for (auto& r : context_.ranks) r.count = 0;
     runner_.begin();
   }
-  /// A step's or a version's number.
+  /// The number of a step or a version in records.
   int number(long n) const { return int(n - first_); }
-  /// Rank r has updated in step n, since `start`; micro_batch: the last one of the step.
+  /// Records that rank r has updated in step n, from `start` until now. micro_batch: the last of
+  /// the step
   void add_update(int r, int chunk, int micro_batch, long n, long start) {
     action const what{action_kind::update, chunk, micro_batch, number(n + 1)};
     runner_.record(r, {what, number(n), start, runner_.now(), 0});
   }
-  /// Keeps those of rank r's last steps before step n, and of step n and later ones.
+  /// Keeps the records of rank r's last recorded_steps steps before step n, of step n, and of later
+  /// steps.
   void keep(int r, long n) {
     int const first = number(n - recorded_steps);
     keep_if(r, [&](executed_action const& a) { return a.step >= first; });
   }
-  /// Removes what rank r has done with weights behind a version, and to make them.
+  /// Removes the records of rank r's actions that read a later version than `version`, and of
+  /// updates that made one.
   void take_back(int r, long version) {
     keep_if(r, [&](executed_action const& a) { return a.what.version <= number(version); });
   }
-  /// Ends a call of train() before step n. The times of all ranks here count from the first action
-  /// kept.
+  /// Ends a call of train() before step n. From then on the times of all ranks here count from the
+  /// first action that is kept.
   [[gnu::cold]] void end(long n) {
     long first = runner_.now();
     context_.for_each_rank([&](int r) {

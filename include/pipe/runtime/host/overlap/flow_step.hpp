@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A step among others that overlap it: its mini-batch, and what the ranks find out about it.
+// A step that overlaps others: its mini-batch, and what the ranks have measured in it.
 #pragma once
 
 #include <atomic>
@@ -13,30 +13,32 @@
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/host/overlap/early_part.hpp>
 #include <pipe/runtime/job.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 
 namespace pp::detail {
 
-/// A leaf of a step: a run of the schedule. A step has one, or those of SumIn.
-struct flow_leaf {
+/// An accumulation of a step: a run of the schedule. A step has one accumulation, or with
+/// GradientAccumulation several.
+struct flow_accumulation {
   job of;
-  int first = 0, next_first = 0;  ///< numbers of its first micro-batch, and of the next leaf's
+  int first = 0, next_first = 0;  ///< the first micro-batch's number, and the next accumulation's
 
   int micro_batches(pipeline_description const& d) const {
     return (of.batch.samples + d.samples - 1) / d.samples;
   }
-  /// Numbers its micro-batches from `next` on, which becomes the next leaf's first number. The
-  /// holders of a chunk have numbers in turn, so that a leaf begins with that of all first ones.
+  /// Numbers the accumulation's micro-batches from `next` on, which becomes the first number of the
+  /// next accumulation. Holders of a chunk take numbers in turn, so an accumulation begins with a
+  /// number of every chunk's first holder.
   ///
-  /// turns: after which all chunks' first holders have one again
-  void number(pipeline_description const& d, int turns, int& next) {
+  /// pairs: the number of micro-batches after which every chunk's first holder has one again
+  void number(pipeline_description const& d, int pairs, int& next) {
     first = next;
-    next += micro_batches(d) + turns - 1;
-    next -= next % turns;
+    next += micro_batches(d) + pairs - 1;
+    next -= next % pairs;
     next_first = next;
   }
-  /// Calls use(holder, number) with the last number of each holder, if there are some without a
-  /// micro-batch.
+  /// Calls use(holder, number) with the last number of each holder in the accumulation, if some
+  /// numbers of the accumulation have no micro-batch.
   template <class Use>
   void for_each_missing(pipeline_description const& d, Use const& use) const {
     if (first + micro_batches(d) == next_first) return;
@@ -49,48 +51,50 @@ struct flow_leaf {
 
 /// A step in progress. The object is used again for later steps.
 struct flow_step {
-  job of;  ///< its arrays are copies, padded to whole micro-batches; of other replicas' leaves
-           ///< zeros
+  job of;  ///< arrays are copies, padded to whole micro-batches; zeros for other replicas'
+           ///< accumulations
   early_part early;
   double norm = 0;
-  /// Of the periods in which ranks here have ended the step: how long they were, and of that for
-  /// how long they have waited. Those of a rank follow each other, whatever steps they are of.
+  /// The length of the periods in which ranks here have ended the step, and the time that ranks
+  /// have waited in these periods. The periods of a rank follow each other without a gap, whatever
+  /// the steps of their actions.
   ///
   /// units: nanoseconds, added up over the ranks
   std::atomic<long> passed{0}, waited{0};
-  long end = 0;  ///< when it was judged
+  long end = 0;  ///< time at which the step was judged
 
-  [[gnu::cold]] void assemble(pipeline_description const& d, own_leaves const& own) {
+  [[gnu::cold]] void assemble(pipeline_description const& d, own_accumulations const& own) {
     long parameters = 0;
-    for (int c = 0; c < d.chunks; ++c) parameters += d.chunk[c].parameter_count;
+    for (int c = 0; c < d.chunks; ++c) parameters += d.chunk[c].parameters.count;
     losses_ = d.losses;
     report_ = heap_array<double>(2 * parameters + losses_);
     early.assemble(d);
-    leaves_ = heap_array<flow_leaf>(own.count);
+    accumulations_ = heap_array<flow_accumulation>(own.count);
     for (int i = 0; i <= d.inputs; ++i)
       data_[i] = heap_array<std::byte>(long(own.all) * d.micro_batches * d.bytes_of(i));
   }
-  /// Copies the own leaves of a job's mini-batch.
-  void take(pipeline_description const& d, job const& given, own_leaves const& own) {
+  /// Copies the accumulations of a job's mini-batch that run in this process.
+  void take(pipeline_description const& d, job const& given, own_accumulations const& own) {
     of = given;
     of.batch.place = data_place::loaded;
     for (int k = 0; k <= d.inputs; ++k)
       if (void const*& at = array_of(d, of, k); at != nullptr) at = data_[k].begin();
     for (int i = 0; i < own.count; ++i) {
-      int const leaf = own.leaf_of(i), most = d.micro_batches * d.samples;
-      int const from = leaf * most < of.batch.samples ? leaf * most : of.batch.samples;
-      job& j = leaves_[i].of = of;
+      int const accumulation = own.number_of(i), most = d.micro_batches * d.samples;
+      int const from =
+          accumulation * most < of.batch.samples ? accumulation * most : of.batch.samples;
+      job& j = accumulations_[i].of = of;
       j.batch.samples = of.batch.samples - from < most ? of.batch.samples - from : most;
       j.part.first_sample += from;
-      j.part.leaf = i, j.part.leaves = own.count;
+      j.part.accumulation = i, j.part.accumulations = own.count;
       j.part.replicas = own.replicas, j.part.shares = own.shares;
-      j.part.first_micro_batch = leaf * d.micro_batches;
-      j.update.applies = of.update.applies && is_last_leaf(j);
+      j.part.first_micro_batch = accumulation * d.micro_batches;
+      j.update.applies = of.update.applies && is_last_accumulation(j);
       for (int k = 0; k <= d.inputs; ++k) {
         void const*& at = array_of(d, j, k);
         if (at == nullptr) continue;
         long const all = d.micro_batches * d.bytes_of(k), one = d.bytes_of(k) / d.samples;
-        std::byte* const to = data_[k].begin() + leaf * all;
+        std::byte* const to = data_[k].begin() + accumulation * all;
         void const* const whole = k < d.inputs ? given.batch.input[k] : given.batch.label;
         std::memcpy(to, static_cast<std::byte const*>(whole) + from * one,
                     std::size_t(j.batch.samples * one));
@@ -98,7 +102,7 @@ struct flow_step {
         at = to;
       }
     }
-    early.find(d, leaves_[0].micro_batches(d));
+    early.find(d, accumulations_[0].micro_batches(d));
     passed.store(0, std::memory_order_relaxed), waited.store(0, std::memory_order_relaxed);
   }
   /// Adds a period of a rank.
@@ -108,45 +112,46 @@ struct flow_step {
     passed.fetch_add(rank_passed, std::memory_order_relaxed);
     waited.fetch_add(rank_waited, std::memory_order_relaxed);
   }
-  /// The share of its ranks' time that they have waited, in [0, 1].
+  /// The fraction of the ranks' time that they have waited, in [0, 1].
   double bubble() const {
     long const all = passed.load();
     return all > 0 ? double(waited.load()) / double(all) : 0;
   }
-  /// Numbers the micro-batches of its leaves: see flow_leaf::number.
-  void number(pipeline_description const& d, int turns, int& next) {
-    for (flow_leaf& l : leaves_) l.number(d, turns, next);
+  /// Numbers the micro-batches of the step's accumulations: see flow_accumulation::number.
+  void number(pipeline_description const& d, int pairs, int& next) {
+    for (flow_accumulation& l : accumulations_) l.number(d, pairs, next);
   }
-  flow_leaf const& leaf(int i) const { return leaves_[i]; }
+  flow_accumulation const& accumulation(int i) const { return accumulations_[i]; }
   /// The first number of the next step's micro-batches.
-  int next_first() const { return leaves_[leaves_.size() - 1].next_first; }
-  /// The number of its last micro-batch here; 0 if there is none.
+  int next_first() const { return accumulations_[accumulations_.size() - 1].next_first; }
+  /// The number of the step's last micro-batch in this process, counted through its accumulations;
+  /// 0 if there is none.
   int last_micro_batch(pipeline_description const& d) const {
     int all = 0;
-    for (flow_leaf const& l : leaves_) all += l.micro_batches(d);
+    for (flow_accumulation const& l : accumulations_) all += l.micro_batches(d);
     return all > 0 ? all - 1 : 0;
   }
-  /// The squares of a chunk: see norms_of.
+  /// The squared norms of a chunk's gradients: see norms_of.
   double* squares_of(pipeline_description const& d, int chunk) {
     double* at = report_.begin();
-    for (int c = 0; c < chunk; ++c) at += 2 * d.chunk[c].parameter_count;
+    for (int c = 0; c < chunk; ++c) at += 2 * d.chunk[c].parameters.count;
     return at;
   }
-  /// The value of each loss, behind the squares.
+  /// Sets the value of each loss, behind the squared norms.
   void set_losses(loss_values const& to) {
     for (int i = 0; i < losses_; ++i) report_[squares() + i] = to[i];
   }
   loss_values losses() const { return {report_.begin() + squares(), losses_}; }
   double loss() const { return of.loss.further.sum_of(losses().items); }
-  /// Where a report on the step has what is `bytes` from its start: see for_each_report_stream.
+  /// The address `bytes` from the start of the report on the step: see for_each_report_stream.
   void* report_at(long bytes) { return reinterpret_cast<char*>(report_.begin()) + bytes; }
   void const* report_at(long bytes) const {
     return reinterpret_cast<char const*>(report_.begin()) + bytes;
   }
 
-  /// Norm and clipping factor, when all ranks have measured.
+  /// Norm and clipping factor, once all ranks have measured.
   ///
-  /// law: sums are in parameter order, as parameter_work::judge has them
+  /// law: sums are in parameter order, as in parameter_operations::judge
   gradient_outcome outcome() const {
     double sums[2]{};
     for (long i = 0; i < squares(); ++i) sums[i % 2] += report_[i];
@@ -156,7 +161,7 @@ struct flow_step {
   bool is_sound(gradient_outcome const& o) const {
     return libm::isfinite(o.norm) && libm::isfinite(loss());
   }
-  /// Whether an update without clipping was right.
+  /// Whether an update that assumed a sound step without clipping was right.
   bool is_as_updated(gradient_outcome const& o) const {
     return is_sound(o) && o.factor == of.update.gradient_scale;
   }
@@ -168,7 +173,7 @@ struct flow_step {
     return input < d.inputs ? j.batch.input[input] : j.batch.label;
   }
 
-  heap_array<flow_leaf> leaves_;
+  heap_array<flow_accumulation> accumulations_;
   int losses_ = 1;
   heap_array<double> report_;                   // squares [parameters, 2] of all chunks, losses
   heap_array<std::byte> data_[max_inputs + 1];  // by input, then labels

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The steps in progress where steps overlap, as the calling thread has them: mini-batches are taken
-// while there is room, and results shown in order.
+// The steps in progress where steps overlap, on the calling thread: mini-batches are taken while
+// there is room, and results are shown in order.
 #pragma once
 
 #include <exception>
@@ -18,21 +18,21 @@ namespace pp::detail {
 
 /// The ring of the steps in progress. Steps are counted over the life of a trainer, from 0.
 ///
-/// law: a result is shown when as many steps are taken as may be in progress, or as there are, so
-///      which step is the last one after `done` ends the training does not depend on time
+/// law: a result is shown only once as many steps are taken as may be in progress, or all that
+///      there are. So the number of steps after `done` ends the training does not depend on time
 class flow_steps {
  public:
-  /// most: steps in progress
-  [[gnu::cold]] flow_steps(pipeline_description const& d, own_leaves const& own, int most)
+  /// most: the most steps in progress
+  [[gnu::cold]] flow_steps(pipeline_description const& d, own_accumulations const& own, int most)
       : d_(d), own_(own), most_(most), steps_(most + 1) {
-    for (int c = 0; c < d.chunks; ++c) turns_ = turns_of(turns_, d.chunk[c].holders);
+    for (int c = 0; c < d.chunks; ++c) pairs_ = pairs_of(pairs_, d.chunk[c].holders);
     for (flow_step& s : steps_) s.assemble(d, own);
   }
 
-  /// Step n, while it is in progress: until the next one has been judged as well.
+  /// Step n, while it is in progress: until the step after it has been judged as well.
   flow_step& at(long n) { return steps_[n % steps_.size()]; }
   flow_step const& at(long n) const { return steps_[n % steps_.size()]; }
-  /// The first step that was not taken; not shown.
+  /// The first step that was not taken; seen: the first whose result was not shown.
   long given() const { return given_; }
   long seen() const { return seen_; }
   bool takes_more() const { return takes_more_; }
@@ -46,11 +46,11 @@ class flow_steps {
   /// Numbers the micro-batches of the steps from `first` on, from 0.
   void number(long first) {
     next_number_ = 0;
-    for (long n = first; n < given_; ++n) at(n).number(d_, turns_, next_number_);
+    for (long n = first; n < given_; ++n) at(n).number(d_, pairs_, next_number_);
   }
   /// The first number of a micro-batch that no step has.
   int numbered() const { return next_number_; }
-  /// Takes the next mini-batch, if there is room, and one. Returns whether there may be more.
+  /// Takes the next mini-batch, if there is room and a mini-batch. Returns whether it took one.
   template <class Next>
   bool take(Next const& next) {
     if (!takes_more_ || given_ - seen_ >= most_) return false;
@@ -59,7 +59,7 @@ class flow_steps {
     if (!takes_more_) return false;
     flow_step& s = at(given_);
     s.take(d_, j, own_);
-    s.number(d_, turns_, next_number_);
+    s.number(d_, pairs_, next_number_);
     ++given_;
     return true;
   }
@@ -68,7 +68,7 @@ class flow_steps {
     at(n).norm = o.norm;
     at(n).end = std::chrono::nanoseconds(std::chrono::steady_clock::now() - began_).count();
   }
-  /// Shows the result of the next step. done(result): whether to go on
+  /// Shows the result of the next step to done(result), which returns whether to go on.
   template <class Done>
   void see(Done const& done) {
     flow_step const& s = at(seen_);
@@ -89,7 +89,8 @@ class flow_steps {
   }
 
  private:
-  /// Calls what the program has for step n, which says whether to go on.
+  /// Calls a function of the program for step n, which returns whether to go on. Keeps its
+  /// exception.
   template <class Call>
   void attempt(long n, Call const& call) {
     try {
@@ -102,15 +103,15 @@ class flow_steps {
   }
 
   pipeline_description const& d_;
-  own_leaves own_;
-  int most_, turns_ = 1, next_number_ = 0;
+  own_accumulations own_;
+  int most_, pairs_ = 1, next_number_ = 0;
   heap_array<flow_step> steps_;
   long given_ = 0, seen_ = 0;
   long judged_at_ = 0;
-  std::chrono::steady_clock::time_point began_;  // times of verdicts count from it
+  std::chrono::steady_clock::time_point began_;  // start of the times of outcomes
   bool takes_more_ = true;
   std::exception_ptr failure_;
-  long failed_at_ = 0;  // a step
+  long failed_at_ = 0;  // the step for which the program threw
 };
 
 }  // namespace pp::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The weights of ranks where steps overlap: which version an action reads and where that is, and
-// updates, each of which may be taken back.
+// The weights of ranks where steps overlap: the version that an action reads and its place, and
+// updates, which can be taken back.
 #pragma once
 
 #include <utility>
@@ -23,11 +23,12 @@ class flow_weights {
   using version_state = copies_state::version;
 
  public:
-  /// needs: both live as long
+  /// needs: context and order live as long as this object
   flow_weights(rank_context<T, Transport>& context, flow_order const& order)
       : context_(context), d_(context.d), order_(order), ranks_(d_.ranks) {}
 
-  /// Begins a call of train() with a step, whose version is the newest, on the calling thread.
+  /// Begins a call of train() with step `first`, whose version is the newest, on the calling
+  /// thread.
   void begin(long first) {
     copies_state& copies = context_.copies;
     versions().begin_runs();
@@ -54,7 +55,7 @@ class flow_weights {
 
   /// The newest version of rank r.
   long newest(int r) const { return ranks_[r].updated; }
-  /// The version that an action of rank r in period n reads, as it is recorded.
+  /// The version that an action of rank r in period n reads, for its record.
   long version_of(int r, action const& a, long n) const {
     return order_.version_of(r, a, n, ranks_[r].updated, context_.copies.oldest_version);
   }
@@ -70,12 +71,14 @@ class flow_weights {
     order_.for_chunks_of(r, [&](int c) { versions().begin(d_.chunk[c], slot_of(c, n + 1)); });
   }
   void end_update(int r, long n) {
-    // All micro-batches of a confirmed step read the same version; and it may be taken back.
+    // Confirmed steps need no shared means: all micro-batches of a step read the same version.
+    // Shared means could not be taken back.
     if (d_.has_buffers && order_.is_free())
       order_.for_chunks_of(r, [&](int c) { versions().share_means(d_.chunk[c]); });
     ranks_[r].updated = n + 1;
   }
-  /// Takes rank r's last update back, unless its newest version is `to`; returns whether it did.
+  /// Takes rank r's last update back, unless the rank's newest version is `to`. Returns whether an
+  /// update was taken back.
   bool take_back(int r, long to) {
     if (ranks_[r].updated <= to) return false;
     order_.for_chunks_of(r, [&](int c) { versions().take_back(d_.chunk[c]); });
@@ -88,16 +91,18 @@ class flow_weights {
   }
 
  private:
-  /// Steps. Used by the rank's own thread, and by the calling thread between segments.
+  /// The first steps in which a rank has not updated its weights, or their averages. Used by the
+  /// rank's own thread, and by the calling thread between segments.
   struct alignas(64) state {
     long updated = 0, averaged = 0;
   };
 
   weight_versions<T>& versions() { return context_.parameters.versions(); }
-  /// Where a version of a chunk's weights is: at first, the newest is in slot 0. Versions before
-  /// all updates are where the first one was copied to.
+  /// The slot of a version of a chunk's weights. The version that was newest at the beginning is in
+  /// slot 0; older versions, or copies of it, are in the last slots: see bring_newest_forward() and
+  /// spread().
   int slot_of(int chunk, long version) const {
-    long const slots = d_.chunk[chunk].version_slots, n = (version - newest_at_first_) % slots;
+    long const slots = d_.chunk[chunk].versions.slots, n = (version - newest_at_first_) % slots;
     return int(n < 0 ? n + slots : n);
   }
   int slot_for(int r, action const& a, long n, long step) {
@@ -112,7 +117,7 @@ class flow_weights {
   pipeline_description const& d_;
   flow_order const& order_;
   heap_array<state> ranks_;
-  long newest_at_first_ = 0;  // the version that was in slot 0
+  long newest_at_first_ = 0;  // the version that was in slot 0 at the beginning
 };
 
 }  // namespace pp::detail

@@ -2,22 +2,22 @@
 //
 // Steps that overlap: every rank runs the actions of one step after those of the step before, and
 // updates its own weights in between, without a barrier. Weights have several versions, so that
-// micro-batches in flight can go on with older ones, and an update can be taken back.
+// micro-batches in flight can go on with older versions, and an update can be taken back.
 //
-// Confirmed steps have the bits of steps with a barrier. The verdict on a step (global norm, and
+// Confirmed steps have the bits of steps with a barrier. The outcome of a step (global norm, and
 // whether all numbers are finite) needs the gradients of all ranks. A rank updates before the
-// verdict, as if no clipping were needed, and runs forwards of the next step with the result, as
-// far as that goes without a gradient of the last stage: see early_part. The first backward of the
-// last stage comes when its micro-batch has been forward in all stages, so when all stages have
-// updated and reported. Then each process judges. Until then all gradients are still there, so a
-// step that has to be clipped is taken back and updated again.
+// outcome, as if no clipping were needed, and runs forwards of the next step with the new weights,
+// as far as they need no gradient of the last stage: see early_part. Before the first backward of
+// the last stage, its micro-batch has gone through the forward of all stages, so all stages have
+// updated and reported. Then each process judges. Until then no gradient has been overwritten, so
+// the update of a step that has to be clipped is taken back and made again.
 //
-// Free steps are not taken back. Over processes: see boundary_flow, step_reports.
+// Free steps are not taken back. For several processes see boundary_flow and step_reports.
 //
 // Words: a period of a rank ends with its update in a step, and may have actions of later steps. A
 // segment is a sequence of steps during which the threads of ranks do not return to the calling
-// thread; a step that is taken back ends it. A careful rank waits for the verdict on a step before
-// it updates, from a step that was clipped until one that is not.
+// thread; a step that is taken back ends it. A careful rank waits for the outcome of a step before
+// it updates: after a step that was clipped, until a step is not clipped.
 #pragma once
 
 #include <exception>
@@ -35,29 +35,32 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// Runs steps of ranks whose description keeps versions of the weights: the calling thread's part,
-/// which takes mini-batches and shows results. That of ranks is in flow_ranks.
+/// The calling thread's part of steps that overlap: it takes mini-batches and shows results. The
+/// part of the ranks' threads is in flow_ranks. The description of the pipeline has slots for
+/// versions of the weights.
 ///
 /// law: with confirmed steps, results, parameters and states have the bits of steps with a barrier,
-///      and after run(), however it ends, all ranks have the weights after the same step
-/// law: with free steps, run(a) and run(b) have the bits of run(a + b): versions are kept between
+///      and after run(), even if it throws, all ranks have the weights after the same step; a
+///      failure in one of several processes breaks the trainer instead
+/// law: with free steps, run() of m steps and then of n steps has the bits of run() of m + n steps,
+///      since versions are kept in between
 template <class T, class Transport>
 class step_flow {
   static constexpr bool streams = stream_transport<Transport>;
 
  public:
-  /// needs: the context, and the shares of leaves, live as long
-  step_flow(rank_context<T, Transport>& context, own_leaves const& own)
+  /// needs: the context and own.shares live as long as this object
+  step_flow(rank_context<T, Transport>& context, own_accumulations const& own)
       : context_(context),
         steps_(context.d, own, 3 + flow_order(context.d, own.count).most_steps_ahead()),
         ranks_(context, steps_, own.count) {}
 
-  /// Trains from step number `first` on, counted from 0, on the mini-batches of next(job&), which
-  /// prepares the job of the next step, or returns false after the last; its arrays are copied.
-  /// done(result) is called for each step in turn, and returns whether to go on; both on the
-  /// calling thread. Returns the number of steps.
+  /// Trains from step number `first` on, counted from 0. next(job&) prepares the job of the next
+  /// step, whose arrays are copied, or returns false after the last step. done(result) is called
+  /// for each step in order, and returns whether to go on. Both are called on the calling thread.
+  /// Returns the number of steps.
   ///
-  /// throws: what next and done throw, after the steps that had begun; as executor::run
+  /// throws: what next and done throw, after the steps that have begun; as executor::run
   template <class Next, class Done>
   long run(long first, Next const& next, Done const& done) {
     long begin = first;  // of a segment
@@ -67,11 +70,11 @@ class step_flow {
     [[maybe_unused]] auto const saying = context_.during_run();
     typename action_runner<T, Transport>::part_of_flow const part(context_.runner,
                                                                   ranks_.boundaries());
-    while (rejected_ < 0 && !failure && (begin < steps_.given() || steps_.takes_more())) {
+    while (ended_at_ < 0 && !failure && (begin < steps_.given() || steps_.takes_more())) {
       ranks_.begin_segment(begin);
       try {
         context_.each_rank([&](int r) { ranks_.advance(r); }, [&] { feed(next, done); });
-        // No backward follows the last step of all.
+        // No later step waits for the outcome of the last step, so the last step is judged here.
         while (ranks_.is_free() && judge_updated()) continue;
         if (long const n = ranks_.judged(); !ranks_.is_free() && n < steps_.given())
           ranks_.judge(context_.place.first_rank, n);
@@ -97,12 +100,13 @@ class step_flow {
     } catch (...) {
       failure = std::current_exception();
     }
-    steps_.rethrow_before(rejected_ < 0 ? steps_.given() : rejected_);
+    steps_.rethrow_before(ended_at_ < 0 ? steps_.given() : ended_at_);
     if (failure) std::rethrow_exception(failure);
     return end - first;
   }
-  /// The job of the step that was not sound, if one was: it changed nothing.
-  job const* rejected() const { return rejected_ < 0 ? nullptr : &steps_.at(rejected_).of; }
+  /// The job of the step that was not sound; null if there was none. A confirmed step that was not
+  /// sound has changed nothing.
+  job const* rejected() const { return unsound_ < 0 ? nullptr : &steps_.at(unsound_).of; }
 
  private:
   /// Gives ranks steps, and shows results, until all ranks have ended.
@@ -143,10 +147,12 @@ class step_flow {
     }
     return any;
   }
-  /// Judges the next free step if all ranks have updated it; returns whether it is sound. After one
-  /// that is not, those that are taken run to their end, in all processes alike.
+  /// Judges the next free step if all ranks have updated in it; returns whether it was judged
+  /// sound. After a step that is not sound, all steps that are taken run to their end, in all
+  /// processes alike.
   ///
-  /// needs: between processes: those before it are seen, as others may need what is taken then
+  /// needs: between processes, the results of the steps before are shown, as other processes may
+  ///        wait for mini-batches that are taken then
   bool judge_updated() {
     long const n = ranks_.judged();
     if (n == steps_.given() || unsound_ >= 0 || !ranks_.have_updated(n)) return false;
@@ -154,16 +160,16 @@ class step_flow {
     if (!steps_.at(n).is_sound(o)) return unsound_ = n, false;
     return ranks_.confirm(n, o), true;
   }
-  /// Takes a step back that was not updated as it should be, and updates it again if its numbers
-  /// are finite. If they are not, as many mini-batches are taken as may be in progress, so that all
-  /// processes end after the same one.
+  /// Takes back the update of step n, which was not the right one, and makes the update again if
+  /// the step is sound. If it is not sound, as many mini-batches are taken as may be in progress,
+  /// so that all processes end after the same mini-batch.
   template <class Next, class Done>
   void reject(long n, Next const& next, Done const& done) {
     context_.each_rank([&](int r) { ranks_.take_back(r, n); });
     gradient_outcome const o = steps_.at(n).outcome();
     if (!steps_.at(n).is_sound(o)) {
       give(next), steps_.take_no_more(), give(next);
-      rejected_ = n;
+      ended_at_ = unsound_ = n;
       return;
     }
     context_.each_rank([&](int r) { ranks_.update_again(r, n, o.factor); });
@@ -173,9 +179,10 @@ class step_flow {
   /// After a failure of free steps: stages have weights of different steps.
   void break_at(long n, char const* how) {
     context_.updates.break_at(n + 1, how);
-    rejected_ = n;
+    ended_at_ = n;
   }
-  /// After a failure: all ranks are brought to the last step that all of them have updated.
+  /// After a failure: brings all ranks to the weights after the last step in which all of them have
+  /// updated.
   void stop_at_one_step() {
     steps_.take_no_more();
     is_end_told_ = true;
@@ -196,12 +203,12 @@ class step_flow {
   }
 
   rank_context<T, Transport>& context_;
-  // In progress: one that is judged, the next one, one that waits, and those that forwards are
-  // ahead of.
+  // In progress are a step that is judged, the next step, a step that waits, and the steps by which
+  // forwards are ahead.
   flow_steps steps_;
   flow_ranks<T, Transport> ranks_;
-  long rejected_ = -1;        // a step
-  long unsound_ = -1;         // a free step
+  long ended_at_ = -1;        // the step in which the run ended early: not sound, or failed
+  long unsound_ = -1;         // the first step that was judged not sound
   bool is_end_told_ = false;  // that there will be no more steps
 };
 

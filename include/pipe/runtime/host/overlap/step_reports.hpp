@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The reports of processes on a step among others that overlap it: the squared norms of a
-// chunk's gradients, and the loss. Each process adds up all of them in the order of the model, so
-// all have the same result, and none has to be told what another one makes of it.
+// The reports of processes on steps that overlap: the squared norms of each chunk's gradients, and
+// the losses. Every process adds the norms up in the order of the model, so all processes come to
+// the same outcome without another message.
 #pragma once
 
 #include <atomic>
@@ -24,14 +24,15 @@ namespace pp::detail {
 /// The reports that this process sends and receives. Steps have numbers from 0 in a segment.
 /// Reports are kept in rings in the arenas, with a place for each step in progress.
 ///
-/// law: a rank waits for another process only if that one has seen report_slots steps less
+/// law: a rank that reports waits for another process only if that process has received the reports
+///      of report_slots steps less
 template <class Transport>
 class step_reports {
  public:
   step_reports(pipeline_description const& d, Transport& transport, process_place const& place)
       : d_(d), transport_(transport), place_(place) {}
 
-  /// Compares what all processes take, each mini-batch as a call, and at last that there is none.
+  /// Compares what all processes take: each mini-batch, as a call, and after the last the end.
   ///
   /// throws: rank_error if another process has failed, or takes something else
   void compare(process_call::kinds what, job const& j, std::uint64_t optimizer) {
@@ -46,15 +47,16 @@ class step_reports {
   ///
   /// needs: all that was expected is received
   void begin() { expected_.store(0); }
-  /// A step is certain to be measured: the first of the ranks here that says so expects reports.
+  /// Notes that a step is certain to be measured. For the first rank here that calls this, the
+  /// reports are expected.
   ///
-  /// needs: of the steps before it, all but report_slots - 1 are received
+  /// needs: of the steps before this step, the reports of all but report_slots - 1 are received
   void expect(int step) {
     int before = step;
     if (expected_.compare_exchange_strong(before, step + 1))
       for_each_here([&](int number, boundary_stream const&) { transport_.expect(number, step); });
   }
-  /// Waits for the reports of all other processes.
+  /// Waits for the reports of all other processes on a step, and copies them to `into`.
   waited receive(int step, flow_step& into, failure_flag const& failed) {
     waited all = waited::done;
     for_each_here([&](int number, boundary_stream const& s) {
@@ -65,7 +67,7 @@ class step_reports {
     });
     return all;
   }
-  /// On the thread of rank r: reports what it has measured to all other processes.
+  /// On the thread of rank r: sends the rank's report on a step to all other processes.
   waited send(int r, int step, flow_step const& of, failure_flag const& failed) {
     int const before = step - d_.report_slots;
     if (before >= 0)
@@ -77,7 +79,7 @@ class step_reports {
     });
     return waited::done;
   }
-  /// On the thread of rank r: waits until its report on a step, and all before it, are there.
+  /// On the thread of rank r: waits until the rank's reports up to a step have arrived.
   waited sent(int r, int step, failure_flag const& failed) {
     waited all = waited::done;
     for_each_from(r, [&](int number, boundary_stream const&) {
@@ -88,7 +90,7 @@ class step_reports {
 
  private:
   char* room(int rank, long at) const { return transport_.at({rank, rank, at, at, 0}); }
-  /// use(number, stream) for those that come to this process.
+  /// use(number, stream) for the streams to this process.
   template <class Use>
   void for_each_here(Use const& use) const {
     for_each_report_stream(d_, place_.first_rank, [&](int number, boundary_stream const& s) {
@@ -109,7 +111,7 @@ class step_reports {
   Transport& transport_;
   process_place place_;
   bool is_in_call_ = false;
-  std::atomic<int> expected_{0};  // steps
+  std::atomic<int> expected_{0};  // steps whose reports are expected
 };
 
 }  // namespace pp::detail

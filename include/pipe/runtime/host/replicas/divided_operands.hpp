@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Tables of a rank's parameters that replicas divide (ZeRO<2>, ZeRO<3>), and of the operands of its
-// launches that are such a parameter or its gradient, so that a step looks nothing up.
+// Tables of a rank's parameters that replicas divide (ZeRO<2>, ZeRO<3>), and of the operands of the
+// rank's launches that are such parameters or their gradients, so that a step searches for nothing.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -13,31 +13,35 @@
 
 namespace pp::detail {
 
-/// A parameter that replicas divide, and its buckets among all of the rank.
+/// A parameter that replicas divide, and its buckets among all buckets of the rank's divided
+/// parameters.
 ///
 /// units: bytes
 struct divided_parameter {
   int chunk = 0;
   parameter_place const* of = nullptr;
-  long bytes = 0;  ///< of its values or its gradient, padded
+  long bytes = 0;  ///< of the values or of the gradient, padded
   range buckets{};
-  /// With the transposed copy, which is behind the values.
+  /// Bytes of the values and of the transposed copy behind them, if there is one.
   constexpr long bytes_with_copy() const { return bytes * (of->transposed >= 0 ? 2 : 1); }
 };
 
-/// An operand of a launch of a program: the launch, its number there, that of its parameter, and
-/// where it is in the memory in which that is whole: bytes from the start.
+/// An operand of a launch of a program that is a divided parameter, its transposed copy or its
+/// gradient. slot: the number of the operand in the launch. parameter: the number of the parameter
+/// in divided_operands. offset: bytes from the start of the memory that has the parameter, or its
+/// gradient, as a whole.
 struct divided_operand {
   int launch = 0, slot = 0, parameter = 0;
   bool is_gradient = false;
   long offset = 0;
 };
 
-/// The tables of one rank: parameters in the order of chunks and offsets, operands in that of
-/// programs and launches. Values and their transposed copies are among the operands with ZeRO<3>.
+/// The tables of one rank: parameters in the order of chunks and offsets, operands in the order of
+/// programs and launches. Only with ZeRO<3> are values and their transposed copies among the
+/// operands.
 class divided_operands {
  public:
-  /// The number of a chunk's program among all of a pipeline.
+  /// The number of a chunk's program among all programs of a pipeline.
   static int program_number(pipeline_description const& d, int chunk, program_set const& set,
                             program p) {
     return (2 * chunk + (&set == &d.chunk[chunk].dropping)) * program_count + int(p);
@@ -67,7 +71,7 @@ class divided_operands {
 
   heap_array<divided_parameter> const& parameters() const { return parameters_; }
   int buckets() const { return buckets_; }
-  /// Those of launch i of a program; those of all launches after it.
+  /// The divided operands of launch i of a program; after_launch: of all launches after it.
   view<divided_operand> of_launch(int program, int i) const {
     int const* const first = first_operand_.begin() + first_launch_[program] + i;
     return operands({first[0], first[1]});
@@ -76,7 +80,8 @@ class divided_operands {
     return operands({first_operand_[first_launch_[program] + i + 1],
                      first_operand_[first_launch_[program + 1]]});
   }
-  /// The number of the parameter that has a bucket of its chunk, or -1: the bucket is of others.
+  /// The number of the divided parameter that has a bucket of a chunk; -1 if the bucket is of
+  /// parameters that are not divided.
   [[gnu::cold]] int parameter_of(int chunk, int bucket) const {
     for (int i = 0; i < int(parameters_.size()); ++i) {
       if (parameters_[i].chunk != chunk) continue;
@@ -90,7 +95,7 @@ class divided_operands {
   view<divided_operand> operands(range of) const {
     return view<divided_operand>{operands_.begin(), int(operands_.size())}.part(of);
   }
-  /// Lists the operands, and the number of the first of each launch, and of the end.
+  /// Lists the operands, and the number of the first operand of each launch and of the end.
   [[gnu::cold]] void list(pipeline_description const& d, int rank, sink<int>& firsts,
                           sink<divided_operand>& to) {
     for (int c = 0; c < d.chunks; ++c)
@@ -108,7 +113,7 @@ class divided_operands {
         }
     firsts.push_back(to.count);
   }
-  /// Lists an operand of a launch of chunk c if it is of a divided parameter.
+  /// Adds an operand of a launch of chunk c to the list, if it is of a divided parameter.
   [[gnu::cold]] void add(pipeline_description const& d, int c, divided_operand o, address const& a,
                          sink<divided_operand>& to) const {
     bool const is_gradient = d.divides_gradients && a.where == region::parameter_gradients,

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A ring of memory for what is whole only while it is needed: gradients until replicas have added
-// them up, parameters for the launches that read them.
+// A ring of memory for divided parameters or gradients, which are whole only while they are needed:
+// gradients until replicas have added them up, parameters for the launches that read them.
 #pragma once
 
 #include <pipe/base/heap_array.hpp>
 
 namespace pp::detail {
 
-/// Parameters in a ring, by number, first in, first out. Each is contiguous.
+/// The parameters in a ring, by number, first in, first out. Each parameter is contiguous.
 ///
-/// law: two layers' parameters fit, or one layer's whatever came before it: see
-///      arena_facts::ring_bytes
+/// law: the parameters of any two layers fit, so those of one layer fit whatever layer came before:
+///      see arena_facts::ring_bytes
 class parameter_ring {
  public:
   [[gnu::cold]] void assemble(char* memory, long bytes, long parameters) {
@@ -32,11 +32,11 @@ class parameter_ring {
     first_ = after(first_);
   }
 
-  /// A parameter's memory, or null: it is not in the ring.
+  /// A parameter's memory; null if the parameter is not in the ring.
   char* find(int parameter) const { return at_[parameter]; }
-  /// Memory for one more parameter, or null: earlier ones must leave.
+  /// Memory for one more parameter; null if earlier parameters must leave first.
   ///
-  /// needs: it is not there
+  /// needs: the parameter is not in the ring
   char* take(int parameter, long bytes) {
     if (is_empty()) return put(parameter, 0, bytes);
     entry const& last = entries_[before(end_)];

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The work of a rank on the host with other replicas: sums of gradients, and with ZeRO the parts
-// that each owns. For headers of transports between replicas; see replica_parts.hpp.
+// The parts of a rank on the host that work with other replicas: sums of gradients, and with ZeRO
+// the shards that each replica owns. For headers of transports between replicas: see
+// runtime/host/core/replica_parts.hpp.
 #pragma once
 
 #include <pipe/runtime/host/core/replica_parts.hpp>

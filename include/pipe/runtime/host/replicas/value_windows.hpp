@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Parameters that replicas divide (ZeRO<3>): they are brought together in a ring for the launches
-// that read them, and those of the next launches meanwhile.
+// The values of parameters that replicas divide (ZeRO<3>), which are brought together in a ring for
+// the launches that read them, ahead of these launches.
 #pragma once
 
 #include <cstring>
@@ -22,12 +22,14 @@ PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
 /// The divided parameters of one rank. They come into a ring in the order in which launches read
-/// them, at most two buckets on the way; a parameter's transposed copy follows it there. What
-/// leaves for them is what came first and is not read by the launch that is about to run.
+/// them, with at most two buckets on the way; the transposed copy of a parameter is behind its
+/// values. To make room, the parameter that came first leaves, unless the launch that is about to
+/// run reads it.
 ///
-/// needs: all replicas ask for the same launches in the same order, also one that has no samples
-/// law:   what is in the ring follows from that order alone, so all replicas send and receive the
-///        same; nothing is on the way when a program has run
+/// needs: all replicas call bring() for the same launches in the same order, even a replica without
+///        samples
+/// law:   the contents of the ring follow from this order alone, so all replicas send and receive
+///        the same; no parameter is on the way when a program has run
 template <class T, replica_transport Transport>
 class value_windows {
  public:
@@ -40,16 +42,16 @@ class value_windows {
     ring_.assemble(of.memory + of.end.value_ring, of.end.value_ring_bytes, count);
     coming_ = heap_array<gathered>(count + 1);
     if (count == 0) return;
-    slices_ = heap_array<host::share>(long(replicas_) * divided.buckets());
+    shard_ranges_ = heap_array<host::share>(long(replicas_) * divided.buckets());
     own_ = heap_array<char*>(divided.buckets());
     for (divided_parameter const& p : divided.parameters())
-      list_slices(p, {of.d.chunk[p.chunk], sizeof(T), replicas_}, shards);
+      list_shards(p, {of.d.chunk[p.chunk], sizeof(T), replicas_}, shards);
   }
-  /// Forgets what is in the ring: parameters have changed.
+  /// Empties the ring, as parameters have changed.
   void clear() { ring_.clear(), first_ = end_ = 0; }
 
-  /// Brings what launch i of a program reads, and begins to bring what the next ones do. Then
-  /// find() has them.
+  /// Brings the parameters that launch i of a program reads, and begins to bring those that the
+  /// next launches read. Afterwards find() returns the parameters of launch i.
   waited bring(int program, int i) {
     advance();
     view<divided_operand> const now = divided_->of_launch(program, i);
@@ -74,9 +76,10 @@ class value_windows {
       }
     }
   }
-  /// The memory of a parameter that the launch reads that was brought.
+  /// The memory of a parameter that the launch of the last bring() reads.
   char* find(int parameter) const { return ring_.find(parameter); }
-  /// Between runs: copies all divided parameters of a chunk, one after the other as in its region.
+  /// Between runs: copies all divided parameters of a chunk to `values`, at the offsets of the
+  /// chunk's region.
   waited collect(int chunk, char* values) {
     waited w = waited::done;
     auto const& all = divided_->parameters();
@@ -84,67 +87,70 @@ class value_windows {
       if (all[i].chunk == chunk) w = collect_one(i, values + all[i].of->offset);
     return w;
   }
-  /// The reverse: each replica takes its own parts.
+  /// The reverse of collect(): each replica takes its own parts from `values`.
   void distribute(int chunk, char const* values) const {
     auto const& all = divided_->parameters();
     for (int i = 0; i < int(all.size()); ++i)
       if (all[i].chunk == chunk) distribute_one(i, values + all[i].of->offset);
   }
-  /// Between runs: memory in the ring for one parameter, until it or another one is asked for.
+  /// Between runs: memory in the ring for one parameter, valid until the next call for a parameter.
   char* room_of(int chunk, parameter_place const& p) {
     clear();
     int const i = number_of(chunk, p);
     return ring_.take(i, parameter(i).bytes);
   }
-  /// The same, with the parameter's values; null if a replica does not take part.
+  /// As room_of(), with the parameter's values; null if a replica does not take part.
   char* bring_alone(int chunk, parameter_place const& p) {
     char* const to = room_of(chunk, p);
     return collect_one(number_of(chunk, p), to) == waited::done ? to : nullptr;
   }
-  /// Takes the own parts of one parameter.
+  /// Takes this replica's parts of one parameter from `values`.
   void distribute(int chunk, parameter_place const& p, char const* values) const {
     distribute_one(number_of(chunk, p), values);
   }
-  /// use(address, begin, bytes) for the own parts of one parameter, `begin` bytes from its start.
+  /// use(address, begin, bytes) for this replica's parts of one parameter, `begin` bytes from the
+  /// parameter's start.
   template <class Use>
   void for_each_own(int chunk, parameter_place const& p, Use const& use) const {
     range const buckets = parameter(number_of(chunk, p)).buckets;
     for (int b = buckets.begin; b < buckets.end; ++b)
-      if (host::share const own = slice(b, me_); own.size() > 0)
+      if (host::share const own = shard(b, me_); own.size() > 0)
         use(own_[b], own.begin, own.size());
   }
 
  private:
-  /// Lanes of their own, as gradients may be on the way.
+  /// The first of two lanes of the transport that replica_sum does not use, as gradients may be on
+  /// the way.
   static constexpr int first_lane = 4;
   static_assert(Transport::lanes >= first_lane + 2);
 
-  /// A parameter that comes, bucket by bucket, two at a time.
+  /// A parameter that is being brought, bucket by bucket, two buckets at a time.
   struct gathered {
     int parameter = 0;
     char* to = nullptr;
     bool transposes = false;
-    int next = 0, end = 0, met = 0;  // buckets: to be begun next; the end; those that are here
+    int next = 0, end = 0, met = 0;  // buckets: the next to begin; the end; the next to arrive
   };
 
-  /// Lists the slices of a parameter's buckets, and where this replica's are.
-  [[gnu::cold]] void list_slices(divided_parameter const& p, shard_cuts const& cuts,
+  /// Lists the shards of a parameter's buckets, and the addresses of this replica's shards.
+  [[gnu::cold]] void list_shards(divided_parameter const& p, shard_cuts const& cuts,
                                  rank_shards<T> const& shards) {
     int const first = cuts.bucket_of(p.of->offset);
     for (int b = 0; b < p.buckets.size(); ++b) {
       int const number = p.buckets.begin + b;
       for (int r = 0; r < replicas_; ++r) {
-        int const s = cuts.slice_of(first + b, r);
-        slices_[long(number) * replicas_ + r] = {cuts.begin_of(first + b, s) - p.of->offset,
-                                                 cuts.begin_of(first + b, s + 1) - p.of->offset};
+        int const s = cuts.shard_of(first + b, r);
+        shard_ranges_[long(number) * replicas_ + r] = {
+            cuts.begin_of(first + b, s) - p.of->offset,
+            cuts.begin_of(first + b, s + 1) - p.of->offset};
       }
       own_[number] = reinterpret_cast<char*>(
-          shards.own_values(p.chunk, p.of->offset + slice(number, me_).begin));
+          shards.own_values(p.chunk, p.of->offset + shard(number, me_).begin));
     }
   }
-  /// The slice of a replica: bytes from the start of the bucket's parameter.
-  host::share slice(int bucket, int replica) const {
-    return slices_[long(bucket) * replicas_ + replica];
+  /// The shard of a replica: bytes from the start of the bucket's parameter.
+  host::share shard(int bucket, int replica) const {
+    return shard_ranges_[long(bucket) * replicas_ + replica];
   }
   divided_parameter const& parameter(int i) const { return divided_->parameters()[i]; }
   int number_of(int chunk, parameter_place const& p) const {
@@ -158,7 +164,7 @@ class value_windows {
   }
   void distribute_one(int i, char const* values) const {
     for (int b = parameter(i).buckets.begin; b < parameter(i).buckets.end; ++b)
-      if (host::share const own = slice(b, me_); own.size() > 0)
+      if (host::share const own = shard(b, me_); own.size() > 0)
         std::memcpy(own_[b], values + own.begin, std::size_t(own.size()));
   }
   static bool reads(view<divided_operand> launch, int parameter) {
@@ -172,13 +178,13 @@ class value_windows {
       if (!o.is_gradient && !make_room(o.parameter, now)) return false;
     return true;
   }
-  /// Takes memory for a parameter that launch `now` reads, from those that it does not read, and
-  /// begins to bring it. False if the run has failed.
+  /// Takes memory for a parameter that launch `now` reads, if necessary from parameters that the
+  /// launch does not read, and begins to bring the parameter. False if the run has failed.
   bool make_room(int i, view<divided_operand> now) {
     if (ring_.find(i) != nullptr) return true;
     char* at = nullptr;
     while ((at = ring_.take(i, parameter(i).bytes_with_copy())) == nullptr) {
-      // A launch's parameters are of two layers at most, so they fit if nothing is before them.
+      // The parameters of a launch are of at most two layers, so they fit in an empty ring.
       bool const in_the_way = ring_.is_empty() || reads(now, ring_.first());
       if (until([&] { return first_ == end_; }) != waited::done) return false;
       if (!in_the_way) {
@@ -194,8 +200,9 @@ class value_windows {
     begin(i, at, parameter(i).of->transposed >= 0);
     return true;
   }
-  /// Begins to bring what the next launch reads of which something is not here, as far as there is
-  /// room beside what launch `now` reads. later: the operands of all launches after it
+  /// Begins to bring the parameters of the next launch that reads one that is not in the ring, as
+  /// far as there is room beside the parameters of launch `now`. later: the operands of all
+  /// launches after `now`
   void begin_next(view<divided_operand> later, view<divided_operand> now) {
     int launch = -1;
     for (divided_operand const& o : later) {
@@ -203,7 +210,8 @@ class value_windows {
       if (o.is_gradient || ring_.find(o.parameter) != nullptr) continue;
       launch = o.launch;
       char* at = nullptr;
-      // Parameters before those that are read now have been read: none of them still comes.
+      // Parameters in front of those of launch `now` have been read, so none of them is still on
+      // the way.
       while ((at = ring_.take(o.parameter, parameter(o.parameter).bytes_with_copy())) == nullptr &&
              !ring_.is_empty() && !reads(now, ring_.first()))
         ring_.drop_first();
@@ -211,10 +219,9 @@ class value_windows {
       begin(o.parameter, at, parameter(o.parameter).of->transposed >= 0);
     }
   }
-  /// Lets a parameter come, after those that come already.
+  /// Begins to bring a parameter, behind those that are being brought.
   ///
-  /// transposes: whether there is room for its transposed copy behind it, which is made when it is
-  /// here
+  /// transposes: makes the transposed copy behind the values once these are here
   void begin(int i, char* to, bool transposes) {
     range const buckets = parameter(i).buckets;
     coming_[end_] = {i, to, transposes, buckets.begin, buckets.end, buckets.begin};
@@ -222,7 +229,7 @@ class value_windows {
     advance();
   }
   long after(long i) const { return i + 1 < coming_.size() ? i + 1 : 0; }
-  /// Waits, while sums of gradients go on.
+  /// Waits for a condition, while sums of gradients go on.
   template <class Condition>
   waited until(Condition const& is_so) {
     auto const is_now = [&] {
@@ -232,9 +239,9 @@ class value_windows {
     };
     return transport_->until(is_now, *failed_);
   }
-  /// Waits until all that a launch reads is here.
+  /// Waits until all parameters that a launch reads are here.
   ///
-  /// law: costs nothing if it is
+  /// law: costs nothing if they are here already
   waited until_here(view<divided_operand> now) {
     auto const is_here = [&] {
       for (long i = first_; i != end_; i = after(i))
@@ -247,21 +254,21 @@ class value_windows {
   bool has_met(int bucket) {
     return replicas_ == 1 || transport_->has_met(rank_, first_lane + bucket % 2);
   }
-  /// Begins to send the own slice of a bucket, and to receive the others.
+  /// Begins to send this replica's shard of a bucket, and to receive the other shards.
   void begin_bucket(gathered const& g, int bucket) {
     int const lane = first_lane + bucket % 2;
-    if (host::share const own = slice(bucket, me_); own.size() > 0) {
+    if (host::share const own = shard(bucket, me_); own.size() > 0) {
       std::memcpy(g.to + own.begin, own_[bucket], std::size_t(own.size()));
       for_others(me_, replicas_, [&](int replica) {
         transport_->send_to(rank_, replica, lane, own_[bucket], own.size());
       });
     }
     for_others(me_, replicas_, [&](int replica) {
-      if (host::share const s = slice(bucket, replica); s.size() > 0)
+      if (host::share const s = shard(bucket, replica); s.size() > 0)
         transport_->receive_from(rank_, replica, lane, g.to + s.begin, s.size());
     });
   }
-  /// Makes the transposed copy of a parameter that is here, behind it.
+  /// Makes the transposed copy of a parameter that is here, behind its values.
   void transpose(gathered const& g) {
     divided_parameter const& p = parameter(g.parameter);
     all_->run([&](int part) {
@@ -281,8 +288,8 @@ class value_windows {
   parameter_ring ring_;
   heap_array<gathered> coming_;  // a queue, from first_ to end_
   long first_ = 0, end_ = 0;
-  heap_array<host::share> slices_;  // by bucket and replica
-  heap_array<char*> own_;           // this replica's slice, by bucket
+  heap_array<host::share> shard_ranges_;  // by bucket and replica
+  heap_array<char*> own_;                 // this replica's shard, by bucket
 };
 
 }  // namespace pp::detail

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Steps that overlap, each a tree of leaves (SumIn): the bits of steps with a barrier, or of one
-// stage without a flush. A rank goes from leaf to leaf at once, and updates after the last one.
+// Steps that overlap, each a tree of accumulations (GradientAccumulation): the bits of steps with a
+// barrier, or of one stage without a flush. A rank goes from accumulation to accumulation at once,
+// and updates after the last one.
 #include "catch.hpp"
 
 #include <cstddef>
@@ -18,13 +19,13 @@ using laws::mini_batches, laws::same_numbers, laws::snapshot;
 
 namespace {
 
-struct Net : Model<Input<6>, Linear<8>, GELU, Linear<8>, Dropout<1, 5>, GELU, Linear<8>, GELU,
-                   Linear<4>, MSE> {};
+struct Net : Model<Input<6>, Linear<8>, GELUTanh, Linear<8>, Dropout<1, 5>, GELUTanh, Linear<8>,
+                   GELUTanh, Linear<4>, MSE> {};
 /// A parameter in the first and the last stage.
 struct TiedNet : Model<Tokens<9, 4>, Named<"table", Embedding<8>>, Residual<LayerNorm, Linear<8>>,
-                       GELU, Linear<8>, Tied<"table">, CrossEntropy> {};
+                       GELUTanh, Linear<8>, Tied<"table">, CrossEntropy> {};
 /// Buffers that follow the data.
-struct FollowingNet : Model<Input<2, 3>, Custom<laws::Centered>, Linear<4>, GELU, Linear<4>,
+struct FollowingNet : Model<Input<2, 3>, Custom<laws::Centered>, Linear<4>, GELUTanh, Linear<4>,
                             Custom<laws::Centered>, Linear<2>, MSE> {};
 
 template <class M, class... Options>
@@ -56,44 +57,49 @@ void trains_alike(std::vector<int> const& samples) {
   CHECK(same_numbers(snapshot(a).values, snapshot(b).values));
 }
 
-/// Of full mini-batches of four leaves of four samples, and of others, whose last leaves are empty.
+/// Of full mini-batches of four accumulations of four samples, and of others, whose last
+/// accumulations are empty.
 std::vector<int> const few{16, 1, 16, 4, 7, 8, 16, 15, 2};
 
 }  // namespace
 
-TEST_CASE("steps of leaves that overlap have the bits of steps with a barrier", "[laws]") {
+TEST_CASE("steps of accumulations that overlap have the bits of steps with a barrier", "[laws]") {
   for (double const clip : {0., 1e-3, 0.35})  // never clipped, always, sometimes
-    same_as_with_a_barrier<Net, OneFOneB, Stages<4>, MicroBatches<2>, SumIn<4>>(clip);
+    same_as_with_a_barrier<Net, OneFOneB, Stages<4>, MicroBatches<2>, GradientAccumulation<4>>(
+        clip);
   for (int const bad : {0, 3, 6})
-    same_as_with_a_barrier<Net, OneFOneB, Stages<4>, MicroBatches<2>, SumIn<4>>(0.35, 0, bad);
+    same_as_with_a_barrier<Net, OneFOneB, Stages<4>, MicroBatches<2>, GradientAccumulation<4>>(
+        0.35, 0, bad);
   for (double const clip : {0., 0.35})
-    same_as_with_a_barrier<Net, ZeroBubbleV, Stages<4>, MicroBatches<4>, SumIn<2>, HostThreads<2>,
-                           Averaging<9, 10>>(clip, 0.05);
+    same_as_with_a_barrier<Net, ZeroBubbleV, Stages<4>, MicroBatches<4>, GradientAccumulation<2>,
+                           HostThreads<2>, Averaging<9, 10>>(clip, 0.05);
 }
-TEST_CASE("stages that several ranks hold join their leaves", "[laws]") {
+TEST_CASE("stages that several ranks hold join their accumulations", "[laws]") {
   for (double const clip : {0., 0.35})
-    same_as_with_a_barrier<Net, Chimera, Stages<4>, MicroBatches<4>, SumIn<2>>(clip);
-  same_as_with_a_barrier<FollowingNet, OneFOneB, StageReplicas<1, 2>, MicroBatches<2>, SumIn<4>>(
-      0.3);
-  same_as_with_a_barrier<TiedNet, OneFOneB, StageReplicas<1, 2>, MicroBatches<3>, SumIn<2>>(0.15);
+    same_as_with_a_barrier<Net, Chimera, Stages<4>, MicroBatches<4>, GradientAccumulation<2>>(clip);
+  same_as_with_a_barrier<FollowingNet, OneFOneB, StageReplicas<1, 2>, MicroBatches<2>,
+                         GradientAccumulation<4>>(0.3);
+  same_as_with_a_barrier<TiedNet, OneFOneB, StageReplicas<1, 2>, MicroBatches<3>,
+                         GradientAccumulation<2>>(0.15);
 }
-TEST_CASE("leaves without samples add nothing where steps overlap", "[laws]") {
-  using Plain = Of<Net, Stages<4>, MicroBatches<2>, SumIn<4>>;
-  trains_alike<Plain, Of<Net, Stages<4>, MicroBatches<2>, SumIn<4>, Steady<>>>(few);
+TEST_CASE("accumulations without samples add nothing where steps overlap", "[laws]") {
+  using Plain = Of<Net, Stages<4>, MicroBatches<2>, GradientAccumulation<4>>;
+  trains_alike<Plain, Of<Net, Stages<4>, MicroBatches<2>, GradientAccumulation<4>, Steady<>>>(few);
 }
-TEST_CASE("steps of leaves without a flush have the bits of one stage", "[laws]") {
+TEST_CASE("steps of accumulations without a flush have the bits of one stage", "[laws]") {
   // A stage alone reads what a step with a flush reads; with two versions, what all stages read.
-  using Plain = Of<Net, MicroBatches<2>, SumIn<4>>;
-  trains_alike<Plain, Of<Net, MicroBatches<2>, SumIn<4>, PipeDream<>>>(few);
-  trains_alike<Plain, Of<Net, MicroBatches<2>, SumIn<4>, PACI<>>>(few);
-  trains_alike<Of<Net, MicroBatches<2>, SumIn<4>, PipeDream2BW<>>,
-               Of<Net, Stages<4>, MicroBatches<2>, SumIn<4>, PipeDream2BW<>>>(few);
+  using Plain = Of<Net, MicroBatches<2>, GradientAccumulation<4>>;
+  trains_alike<Plain, Of<Net, MicroBatches<2>, GradientAccumulation<4>, PipeDream<>>>(few);
+  trains_alike<Plain, Of<Net, MicroBatches<2>, GradientAccumulation<4>, PACI<>>>(few);
+  trains_alike<Of<Net, MicroBatches<2>, GradientAccumulation<4>, PipeDream2BW<>>,
+               Of<Net, Stages<4>, MicroBatches<2>, GradientAccumulation<4>, PipeDream2BW<>>>(few);
 }
-TEST_CASE("what steps of leaves need is planned", "[laws]") {
-  using Barrier = Of<Net, Stages<4>, MicroBatches<2>, SumIn<4>>;
-  using Overlapping = Of<Net, Stages<4>, MicroBatches<2>, SumIn<4>, Steady<>>;
-  using Free = Of<Net, Stages<4>, MicroBatches<2>, SumIn<4>, PipeDream<>>;
-  // The partial sums are those of a step with a barrier: a leaf is joined before the next one.
+TEST_CASE("what steps of accumulations need is planned", "[laws]") {
+  using Barrier = Of<Net, Stages<4>, MicroBatches<2>, GradientAccumulation<4>>;
+  using Overlapping = Of<Net, Stages<4>, MicroBatches<2>, GradientAccumulation<4>, Steady<>>;
+  using Free = Of<Net, Stages<4>, MicroBatches<2>, GradientAccumulation<4>, PipeDream<>>;
+  // The partial sums are those of a step with a barrier: an accumulation is joined before the next
+  // one.
   CHECK(Overlapping::plan().gradient_sum_bytes[0] == Barrier::plan().gradient_sum_bytes[0]);
   CHECK(Free::plan().gradient_sum_bytes[0] == Barrier::plan().gradient_sum_bytes[0]);
   // Eight micro-batches are a mini-batch, of which three are in flight behind the first stage.
@@ -101,7 +107,7 @@ TEST_CASE("what steps of leaves need is planned", "[laws]") {
   CHECK(Free::plan().stages[3].versions == 1);
   CHECK(Of<Net, Stages<4>, MicroBatches<2>, PipeDream<>>::plan().stages[0].versions == 3);
   using Large = Planned<Net, PortableHost, AdamW, MicroBatchSize<2>, Stages<4>, MicroBatches<2>,
-                        SumIn<4>, PipeDream<>>;
+                        GradientAccumulation<4>, PipeDream<>>;
   Overlapping steady;
   Free free;
   mini_batches<Overlapping> const data(7);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Leaves by the speed of replicas: the shares that times give, and when they change.
+// Accumulations by the speed of replicas: the shares that times give, and when they change.
 #include "catch.hpp"
 
-#include <pipe/train/parts/leaf_speeds.hpp>
+#include <pipe/train/parts/replica_speeds.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -21,9 +21,9 @@ heap_array<T> heaped(std::vector<T> const& from) {
   std::copy(from.begin(), from.end(), to.begin());
   return to;
 }
-numbers shares(std::vector<double> const& times, int leaves, int most) {
+numbers shares(std::vector<double> const& times, int accumulations, int most) {
   heap_array<int> counts(long(times.size()));
-  share_by_time(heaped(times), leaves, most, counts);
+  share_by_time(heaped(times), accumulations, most, counts);
   return {counts.begin(), counts.end()};
 }
 
@@ -36,12 +36,13 @@ struct engine {
     return r == 0 ? here : -times[r - 1];
   }
 };
-/// The time of a leaf at a stated speed.
+/// The time of an accumulation at a stated speed.
 long at_speed(double speed) { return long(1e9 / speed); }
-/// Steps of eight leaves, of which this replica runs its share; returns the shares afterwards.
+/// Steps of eight accumulations, of which this replica runs its share; returns the shares
+/// afterwards.
 numbers after(int steps, long time, std::vector<long> const& others, numbers const& begin) {
   engine of{{0}};
-  leaf_speeds speeds;
+  replica_speeds speeds;
   heap_array<int> counts = heaped(begin);
   speeds.state(of, 0, 0, 8, 7, counts);
   of.times = others;
@@ -70,7 +71,7 @@ TEST_CASE("the slowest replica is done as early as it can be") {
   }
 }
 TEST_CASE("measured shares change after a period, if that is worth it") {
-  constexpr int period = leaf_speeds::period;
+  constexpr int period = replica_speeds::period;
   CHECK(after(period - 1, 3'000, {1'000}, {4, 4}) == numbers{4, 4});
   CHECK(after(period, 3'000, {1'000}, {4, 4}) == numbers{2, 6});
   CHECK(after(period, 1'000, {1'090}, {4, 4}) == numbers{4, 4});
@@ -80,12 +81,12 @@ TEST_CASE("measured shares change after a period, if that is worth it") {
 }
 TEST_CASE("stated speeds are not measured") {
   engine of{{at_speed(3)}};
-  leaf_speeds speeds;
+  replica_speeds speeds;
   heap_array<int> counts = heaped(numbers{4, 4});
   speeds.state(of, 1, 0, 8, 7, counts);
   CHECK(numbers(counts.begin(), counts.end()) == numbers{2, 6});
   auto const calls = of.calls;
-  for (int i = 0; i < 2 * leaf_speeds::period; ++i)
+  for (int i = 0; i < 2 * replica_speeds::period; ++i)
     speeds.note(1), speeds.end_step(of, 0, 8, 7, counts);
   CHECK(of.calls == calls);
   engine silent{{0}}, stating{{at_speed(1)}};

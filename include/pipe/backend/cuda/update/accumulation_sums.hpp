@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The kernels that join the leaves of a mini-batch (see runtime/leaves.hpp): a leaf's gradients, or
-// its loss, with the partial sums of the leaves before it.
+// The kernels that add the gradients, or the loss, of an accumulation of a mini-batch to the
+// partial sums of earlier accumulations; see runtime/sum_tree.hpp.
 #pragma once
 
 #include <pipe/backend/cuda/update/flat_parameters.hpp>
@@ -13,9 +13,9 @@ namespace pp::cuda {
 /// work: one pass, bound by bytes: 8 per element, and 4 more for each level
 struct join_elements {
   float* to = nullptr;
-  float const* own = nullptr;  ///< null: zeros, of a leaf without samples
+  float const* own = nullptr;  ///< null: zeros, for an accumulation without samples
   float const* levels = nullptr;
-  extent apart = 0;  ///< of one level from the next
+  extent apart = 0;  ///< elements from a level to the next
   int joined = 0;
 
   PIPE_HD bool is_wanted() const { return true; }
@@ -32,17 +32,17 @@ struct join_elements {
   }
 };
 
-/// The same of the loss, in one block: losses[0] = the sum of all losses, joined.
+/// The same for the loss, in one block: losses[0] = (sum of all losses + level 0) + level 1 + ...
 ///
-/// shape: losses (rows), levels (joined + 1, or joined of the last leaf) -> losses (1)
-/// law:   losses are added as judge_kernel adds them
+/// shape: losses (rows), levels (joined + 1; for the last accumulation joined) -> losses (1)
+/// law:   losses are added in the order of judge_kernel
 struct join_losses_kernel {
   struct arguments {
-    double* losses = nullptr;  ///< of every micro-batch
+    double* losses = nullptr;  ///< of all rows of all micro-batches
     extent rows = 0;
     double* levels = nullptr;
     int joined = 0;
-    bool is_kept = false;  ///< the result is also the partial sum of the next level
+    bool is_kept = false;  ///< whether the result is also written as level `joined`
   };
   static constexpr int threads = 256;
   static extent blocks(arguments const&) { return 1; }

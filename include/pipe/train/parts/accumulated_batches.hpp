@@ -25,7 +25,7 @@ inline void require_terms(bool has_some) {
 /// law: n mini-batches added one by one have the losses and the gradient scales of one mini-batch
 ///      with all of their terms
 template <int Losses>
-class accumulation {
+class accumulated_batches {
  public:
   int count() const { return count_; }
 

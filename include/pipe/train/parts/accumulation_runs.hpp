@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The runs of a mini-batch: one, or one for each leaf of a sum (see SumIn) that this process has.
+// The runs of a mini-batch: one, or one for each accumulation of a sum (see GradientAccumulation)
+// that this process has.
 #pragma once
 
 #include <cstddef>
@@ -13,61 +14,68 @@
 #include <pipe/graph/model_tables.hpp>
 #include <pipe/plan/options/transport.hpp>
 #include <pipe/runtime/job.hpp>
-#include <pipe/runtime/leaves.hpp>
-#include <pipe/train/parts/leaf_speeds.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 #include <pipe/train/parts/replica_check.hpp>
+#include <pipe/train/parts/replica_speeds.hpp>
 #include <pipe/transport/transport.hpp>
 
 namespace pp::detail {
 
-/// Whether replicas of compiled pipeline P must have equal numbers of leaves: on devices, where a
-/// prefetched mini-batch is one piece; and where replicas bring parameters together in every run.
+/// Whether replicas of compiled pipeline P must have equal numbers of accumulations: on devices,
+/// where a prefetched mini-batch is one piece; and where replicas bring parameters together in
+/// every run.
 template <class P>
 inline constexpr bool divides_evenly =
     device_transport<typename P::transport> || (P::zero::level > 2);
 
-/// The leaves of a mini-batch, in all and of each replica.
-struct leaf_share {
-  int leaves = 1, samples = 1;  ///< of a mini-batch; of a leaf
+/// The accumulations of a mini-batch, in all and of each replica.
+struct batch_accumulations {
+  int accumulations = 1, samples = 1;  ///< of a mini-batch; of an accumulation
   int replica = 0, replicas = 1;
-  heap_array<int> counts;  ///< leaves of each replica, of several
+  heap_array<int> counts;  ///< accumulations of each replica, of several
 
-  /// The leaves of compiled pipeline P: those of SumIn, or one for each replica.
+  /// The accumulations of compiled pipeline P: those of GradientAccumulation, or one for each
+  /// replica.
   ///
-  /// throws: error if replicas cannot share the leaves
+  /// throws: error if replicas cannot share the accumulations
   template <class P>
-  static leaf_share of() {
+  static batch_accumulations of() {
     process_place const place = P::transport::place(P::ranks);
-    int const given = P::sum::leaves, replicas = place.replicas;
+    int const given = P::sum::accumulations, replicas = place.replicas;
     if constexpr (connects_replicas<typename P::transport>) {
       if (given > 1 && given < replicas)
-        throw_error<error>({"SumIn<", given, "> has ", given, " leaves, which ", replicas,
+        throw_error<error>({"GradientAccumulation<", given, "> has ", given,
+                            " accumulations, which ", replicas,
                             " replicas cannot share: there must be one for each"});
       if (divides_evenly<P> && given > 1 && given % replicas != 0)
-        throw_error<error>({"SumIn<", given, "> has ", given, " leaves, which ", replicas,
+        throw_error<error>({"GradientAccumulation<", given, "> has ", given,
+                            " accumulations, which ", replicas,
                             " replicas cannot divide evenly, as they must on GPUs and with "
                             "ZeRO<3>: their number must be a power of two"});
     }
-    leaf_share s{given > 1 ? given : replicas, P::micro_batches * P::samples, place.replica,
-                 replicas, heap_array<int>(replicas > 1 ? replicas : 0)};
+    batch_accumulations s{given > 1 ? given : replicas, P::micro_batches * P::samples,
+                          place.replica, replicas, heap_array<int>(replicas > 1 ? replicas : 0)};
     for (int r = 0; r < s.counts.size(); ++r) s.counts[r] = even_share(given, replicas, r);
     return s;
   }
-  /// The number of leaves that run in this process, and the i-th of them.
-  int count() const { return replicas > 1 ? counts[replica] : leaves; }
-  int leaf_of(int i) const { return own().leaf_of(i); }
-  own_leaves own() const { return {count(), leaves, replica, replicas, counts.begin()}; }
-  /// throws: error if a mini-batch has several leaves, for accumulation
-  void require_one() const {
-    if (leaves > 1)
-      throw_error<error>({"accumulate(): a mini-batch of ", replicas,
-                          " replicas is a sum already: give SumIn<G> more leaves"});
+  /// The number of accumulations that run in this process, and the i-th of them.
+  int count() const { return replicas > 1 ? counts[replica] : accumulations; }
+  int number_of(int i) const { return own().number_of(i); }
+  own_accumulations own() const {
+    return {count(), accumulations, replica, replicas, counts.begin()};
   }
-  /// All leaves in this process.
-  leaf_share alone() const { return {leaves, samples, 0, 1, {}}; }
-  /// The part of a mini-batch of model M with `number` leaves from leaf `begin` on, as one job,
-  /// which has no samples if the mini-batch ends before. Element: the type of real inputs, labels
-  /// and outputs
+  /// throws: error if a mini-batch has several accumulations, for accumulation
+  void require_one() const {
+    if (accumulations > 1)
+      throw_error<error>(
+          {"accumulate(): a mini-batch of ", replicas,
+           " replicas is a sum already: give GradientAccumulation<G> more accumulations"});
+  }
+  /// All accumulations in this process.
+  batch_accumulations alone() const { return {accumulations, samples, 0, 1, {}}; }
+  /// The part of a mini-batch of model M with `number` accumulations from accumulation `begin` on,
+  /// as one job, which has no samples if the mini-batch ends before. Element: the type of real
+  /// inputs, labels and outputs
   template <class M, class Element>
   job part_of(job const& whole, int begin, int number) const {
     constexpr auto const& inputs = model_tables<M>::inputs;
@@ -94,26 +102,29 @@ struct leaf_share {
   }
 };
 
-/// The runs of compiled pipeline P's mini-batches, of which this process has its share of leaves.
+/// The runs of compiled pipeline P's mini-batches, of which this process has its share of
+/// accumulations.
 template <class P>
-class leaf_runs : public leaf_share {
-  static constexpr bool moves_leaves = P::sum::room > 1 && replica_transport<typename P::transport>;
+class accumulation_runs : public batch_accumulations {
+  static constexpr bool moves_accumulations =
+      P::sum::room > 1 && replica_transport<typename P::transport>;
   static constexpr int ranks = P::ranks;
 
  public:
-  leaf_runs() : leaf_share(leaf_share::of<P>()) {}
-  /// To be called once, in all processes. speed: that of this process, see SumBySpeed; 0: not
-  /// stated
+  accumulation_runs() : batch_accumulations(batch_accumulations::of<P>()) {}
+  /// To be called once, in all processes. speed: that of this process, see
+  /// GradientAccumulationBySpeed; 0: not stated
   template <class Engine>
   [[gnu::cold]] void state([[maybe_unused]] Engine& engine, [[maybe_unused]] double speed) {
-    if constexpr (moves_leaves)
-      if (replicas > 1) speeds_.state(engine, speed, replica, leaves, most(), counts);
+    if constexpr (moves_accumulations)
+      if (replicas > 1) speeds_.state(engine, speed, replica, accumulations, most(), counts);
   }
-  /// Runs the leaves of a mini-batch that this process has; for an inference, all leaves. Without
-  /// labels the loss is NaN, except in steps and accumulation, whose losses are over all labels.
+  /// Runs the accumulations of a mini-batch that this process has; for an inference, all
+  /// accumulations. Without labels the loss is NaN, except in steps and accumulation, whose losses
+  /// are over all labels.
   template <class Engine>
   step_result run(Engine& engine, job const& whole) {
-    step_result r = run_leaves(engine, whole);
+    step_result r = run_accumulations(engine, whole);
     using kind = job::kind;
     if (whole.what == kind::evaluate ||
         (whole.what == kind::train && !whole.update.applies && !whole.part.is_continued))
@@ -122,9 +133,9 @@ class leaf_runs : public leaf_share {
   }
   /// The part of a mini-batch that this process runs.
   ///
-  /// needs: consecutive leaves
+  /// needs: consecutive accumulations
   job here(job const& whole) const {
-    return part_of<typename P::model, typename P::element>(whole, leaf_of(0), count());
+    return part_of<typename P::model, typename P::element>(whole, number_of(0), count());
   }
   /// Ends a step, which has succeeded, on a mini-batch of `given` samples. After each `every`-th
   /// step replicas are compared.
@@ -133,45 +144,45 @@ class leaf_runs : public leaf_share {
   template <class Engine>
   void end_step(parameter_memory<Engine> const& parameters, [[maybe_unused]] int given, long step,
                 long every) {
-    if constexpr (moves_leaves)
-      if (replicas > 1 && given == leaves * samples)
-        speeds_.end_step(*parameters.engine, replica, leaves, most(), counts);
+    if constexpr (moves_accumulations)
+      if (replicas > 1 && given == accumulations * samples)
+        speeds_.end_step(*parameters.engine, replica, accumulations, most(), counts);
     if (replicas > 1 && every > 0 && step % every == 0) compare_replicas<P>(parameters, step);
   }
 
  private:
   template <class Engine>
-  step_result run_leaves(Engine& engine, job const& whole) {
-    if constexpr (P::may_have_leaves)
-      if (leaves > 1)
+  step_result run_accumulations(Engine& engine, job const& whole) {
+    if constexpr (P::may_accumulate)
+      if (accumulations > 1)
         return whole.what == job::kind::infer ? run_each(engine, whole, alone())
                                               : run_each(engine, whole, *this);
     return engine.run(whole);
   }
-  int most() const { return most_leaves(leaves, replicas, P::sum::room); }
-  /// Runs leaves one by one. Only the last leaf updates and has a result, which is returned with
-  /// the times of all leaves.
+  int most() const { return most_accumulations(accumulations, replicas, P::sum::room); }
+  /// Runs accumulations one by one. Only the last accumulation updates and has a result, which is
+  /// returned with the times of all accumulations.
   template <class Engine>
-  step_result run_each(Engine& engine, job const& whole, leaf_share const& s) {
+  step_result run_each(Engine& engine, job const& whole, batch_accumulations const& s) {
     step_result all;
     double waited = 0, seconds = 0;
     for (int i = 0, count = s.count(); i < count; ++i) {
-      int const leaf = s.leaf_of(i);
-      job j = s.part_of<typename P::model, typename P::element>(whole, leaf, 1);
+      int const accumulation = s.number_of(i);
+      job j = s.part_of<typename P::model, typename P::element>(whole, accumulation, 1);
       j.part.whole = &whole;
-      j.part.leaf = i;
-      j.part.leaves = count;
+      j.part.accumulation = i;
+      j.part.accumulations = count;
       j.part.replicas = s.replicas;
       j.part.shares = s.counts.begin();
-      j.part.first_micro_batch = leaf * P::micro_batches;
+      j.part.first_micro_batch = accumulation * P::micro_batches;
       j.update.applies = whole.update.applies && i + 1 == count;
       all = engine.run(j);
       seconds += all.seconds;
       waited += all.seconds * all.bubble;
-      // In the last leaf a rank may wait for other replicas, so its time counts only where it is
-      // the only leaf.
-      if constexpr (moves_leaves)
-        if (whole.update.applies && whole.batch.samples == leaves * samples &&
+      // In the last accumulation a rank may wait for other replicas, so its time counts only where
+      // it is the only accumulation.
+      if constexpr (moves_accumulations)
+        if (whole.update.applies && whole.batch.samples == accumulations * samples &&
             (i + 1 < count || count == 1))
           speeds_.note(time_of_actions(engine));
     }
@@ -190,7 +201,7 @@ class leaf_runs : public leaf_share {
   }
 
   struct nothing {};
-  std::conditional_t<moves_leaves, leaf_speeds, nothing> speeds_;
+  std::conditional_t<moves_accumulations, replica_speeds, nothing> speeds_;
 };
 
 }  // namespace pp::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Leaves by the speed of replicas: see SumBySpeed. All processes find the same shares, from the
-// same times.
+// Accumulations by the speed of replicas: see GradientAccumulationBySpeed. All processes find the
+// same shares, from the same times.
 #pragma once
 
 #include <pipe/base/error.hpp>
@@ -12,15 +12,16 @@
 
 namespace pp::detail {
 
-/// The numbers of leaves by replica with which the slowest replica is done first, each from 1 to
-/// `most`. times: of a leaf, by replica, in any unit
+/// The numbers of accumulations by replica with which the slowest replica is done first, each from
+/// 1 to `most`. times: of an accumulation, by replica, in any unit
 ///
-/// needs: at least one leaf for each replica, and at most `most` times the number of replicas
+/// needs: at least one accumulation for each replica, and at most `most` times the number of
+///        replicas
 /// law:   no other numbers within these bounds have a shorter longest_time
-[[gnu::cold]] inline void share_by_time(heap_array<double> const& times, int leaves, int most,
-                                        heap_array<int>& counts) {
+[[gnu::cold]] inline void share_by_time(heap_array<double> const& times, int accumulations,
+                                        int most, heap_array<int>& counts) {
   for (int& n : counts) n = 1;
-  for (int left = leaves - int(counts.size()); left > 0; --left) {
+  for (int left = accumulations - int(counts.size()); left > 0; --left) {
     long next = -1;
     for (long r = 0; r < counts.size(); ++r)
       if (counts[r] < most &&
@@ -38,7 +39,7 @@ inline double longest_time(heap_array<double> const& times, heap_array<int> cons
 }
 
 /// The speeds of replicas: stated by the program, or measured over `period` steps.
-class leaf_speeds {
+class replica_speeds {
  public:
   /// The number of steps after which processes compare their times, and the least part of a step's
   /// time that new shares must save.
@@ -49,7 +50,7 @@ class leaf_speeds {
   ///
   /// throws: error in all processes if a speed is stated for some replicas only
   template <class Engine>
-  [[gnu::cold]] void state(Engine& engine, double speed, int replica, int leaves, int most,
+  [[gnu::cold]] void state(Engine& engine, double speed, int replica, int accumulations, int most,
                            heap_array<int>& counts) {
     times_ = heap_array<double>(counts.size());
     shares_ = heap_array<int>(counts.size());
@@ -60,20 +61,20 @@ class leaf_speeds {
                             ", and not for replica ", times_[r] > 0 ? 0 : r,
                             ": give it in all processes, or in none"});
     is_stated_ = times_[0] > 0;
-    if (is_stated_) share_by_time(times_, leaves, most, counts);
+    if (is_stated_) share_by_time(times_, accumulations, most, counts);
   }
-  /// Takes the time of a leaf that this process has run.
+  /// Takes the time of an accumulation that this process has run.
   ///
   /// units: nanoseconds
   void note(long time) { sum_ += double(time), ++noted_; }
   /// Ends a step that has noted times; after `period` such steps, changes the shares if new shares
   /// save enough. All processes call it after the same steps.
   template <class Engine>
-  void end_step(Engine& engine, int replica, int leaves, int most, heap_array<int>& counts) {
+  void end_step(Engine& engine, int replica, int accumulations, int most, heap_array<int>& counts) {
     if (is_stated_ || ++steps_ < period) return;
     gather(engine, replica, sum_ / noted_ + 1);
     steps_ = noted_ = 0, sum_ = 0;
-    share_by_time(times_, leaves, most, shares_);
+    share_by_time(times_, accumulations, most, shares_);
     if (longest_time(times_, shares_) > (1 - least_gain) * longest_time(times_, counts)) return;
     for (long r = 0; r < counts.size(); ++r) counts[r] = shares_[r];
   }

@@ -1,7 +1,7 @@
-// error: wrong::mini_batch_of_leaves_is_not_accumulated, .*SumIn<2>
+// error: wrong::mini_batch_is_accumulated_already, .*GradientAccumulation<2>
 // SPDX-License-Identifier: BSL-1.0
 //
-// Leaves are accumulated already.
+// Accumulations are accumulated already.
 #include <pipe/pipe.hpp>
 
 using namespace pp;
@@ -11,7 +11,7 @@ struct Net : Model<Input<3>, Linear<4>, Linear<2>, MSE> {};
 #ifdef PIPE_EXPECT_OK
 using Trainer = Pipeline<Net, PortableHost>;
 #else
-using Trainer = Pipeline<Net, PortableHost, SumIn<2>>;
+using Trainer = Pipeline<Net, PortableHost, GradientAccumulation<2>>;
 #endif
 
 double first(Trainer& trainer, Trainer::batch const& batch) {

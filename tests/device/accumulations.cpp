@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Mini-batches that are trees of leaves, on devices: the laws of the host, and the same bits for
-// every cut, schedule, number of devices, order of streams, by streams and as graphs, wherever the
-// mini-batch comes from.
+// Mini-batches that are trees of accumulations, on devices: the laws of the host, and the same bits
+// for every cut, schedule, number of devices, order of streams, by streams and as graphs, wherever
+// the mini-batch comes from.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -12,7 +12,7 @@
 #include "device/device_arrays.hpp"
 #include "laws/bit_law.hpp"
 #include "laws/everything.hpp"
-#include "laws/leaf_law.hpp"
+#include "laws/accumulation_law.hpp"
 
 using namespace pp;
 
@@ -24,11 +24,11 @@ using fake_gpu::several_devices;
 
 struct Net : Model<Input<3>, Linear<8>, Tanh, Linear<5>, Tanh, Linear<2>, MSE> {};
 struct Random : Model<Input<3>, Linear<8>, Dropout<1, 4>, Tanh, Linear<2>, MSE> {};
-/// Leaves of six samples.
+/// Accumulations of six samples.
 template <class M, class... More>
-using Leaf = Pipeline<M, on_host::Device, MicroBatches<3>, MicroBatchSize<2>, More...>;
+using Accumulation = Pipeline<M, on_host::Device, MicroBatches<3>, MicroBatchSize<2>, More...>;
 template <class... More>
-using Four = Leaf<Net, SumIn<4>, AdamW, More...>;
+using Four = Accumulation<Net, GradientAccumulation<4>, AdamW, More...>;
 
 /// A buffer that follows statistics, matrices that are updated whole, a loss that is scaled.
 struct Followed : Model<Input<2, 3>, Custom<on_host::Centered>, Linear<4>, Tanh,
@@ -38,46 +38,48 @@ struct Counted {
   static inline long enqueued = 0, done = 0, most_behind = 0;
   static constexpr shape result(shape in) { return in; }
   template <class T>
-  static void forward(custom_forward<T> const& a) {
+  static void forward(custom::forward<T> const& a) {
     std::copy(a.x, a.x + a.samples * a.in.elements(), a.y);
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a) {
+  static void input_gradient(custom::input_gradient<T> const& a) {
     std::copy(a.dy, a.dy + a.samples * a.in.elements(), a.dx);
   }
   template <class T>
-  static void forward(custom_forward<T> const& a, cudaStream_t on) {
+  static void forward(custom::forward<T> const& a, cudaStream_t on) {
     most_behind = std::max(most_behind, ++enqueued - done);
     on->put([a] { forward(a), ++done; });
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a, cudaStream_t on) {
+  static void input_gradient(custom::input_gradient<T> const& a, cudaStream_t on) {
     on->put([a] { input_gradient(a); });
   }
 };
 struct Delayed : Model<Input<3>, Linear<4>, Custom<Counted>, Linear<2>, MSE> {};
 
 template <class... More>
-using Scaled = Leaf<Followed, SumIn<4>, FP16, Muon, Averaging<9, 10>, More...>;
+using Scaled =
+    Accumulation<Followed, GradientAccumulation<4>, FP16, Muon, Averaging<9, 10>, More...>;
 
 }  // namespace
 
-TEST_CASE("gradients and loss of leaves are added on a device in a balanced binary tree",
+TEST_CASE("gradients and loss of accumulations are added on a device in a balanced binary tree",
           "[cuda]") {
-  // The terms of a leaf must be a power of two.
-  laws::leaves_are_added_in_a_tree<
-      Pipeline<Net, on_host::Device, MicroBatches<4>, MicroBatchSize<2>, SumIn<4>>,
+  // The terms of an accumulation must be a power of two.
+  laws::accumulations_are_added_in_a_tree<
+      Pipeline<Net, on_host::Device, MicroBatches<4>, MicroBatchSize<2>, GradientAccumulation<4>>,
       Pipeline<Net, on_host::Device, MicroBatches<4>, MicroBatchSize<2>>>();
 }
-TEST_CASE("a mini-batch with too few samples is one of fewer leaves on a device", "[cuda]") {
-  laws::leaves_without_samples_add_nothing<Four<>, Leaf<Net, SumIn<2>, AdamW>>();
+TEST_CASE("a mini-batch with too few samples is one of fewer accumulations on a device", "[cuda]") {
+  laws::accumulations_without_samples_add_nothing<
+      Four<>, Accumulation<Net, GradientAccumulation<2>, AdamW>>();
 }
 
-TEST_CASE("leaves on devices have the bits of one stage on one", "[cuda]") {
+TEST_CASE("accumulations on devices have the bits of one stage on one", "[cuda]") {
   several_devices const machine(4);
-  using one = Leaf<laws::Everything, BF16, AdamW, SumIn<2>>;
-  using many = Leaf<laws::Everything, BF16, AdamW, SumIn<2>, Stages<4>, ZeroBubbleH1,
-                    RecomputeAllButLast, Devices<3>>;
+  using one = Accumulation<laws::Everything, BF16, AdamW, GradientAccumulation<2>>;
+  using many = Accumulation<laws::Everything, BF16, AdamW, GradientAccumulation<2>, Stages<4>,
+                            ZeroBubbleH1, RecomputeAllButLast, Devices<3>>;
   for (preference p : {preference::awaited, preference::last, preference::first}) {
     gpu.prefers = p;
     laws::train_alike_from_the_start<one, many>(7, 2, 5);
@@ -86,9 +88,9 @@ TEST_CASE("leaves on devices have the bits of one stage on one", "[cuda]") {
   CHECK(gpu.foreign == 0);
 }
 
-TEST_CASE("buffers, whole matrices and averages follow the sum of leaves", "[cuda]") {
+TEST_CASE("buffers, whole matrices and averages follow the sum of accumulations", "[cuda]") {
   several_devices const machine(2);
-  using one = Scaled<Graphs<false>>;
+  using one = Scaled<NoGraphs>;
   using many = Scaled<Stages<4>, ZeroBubbleV, Prefetching, Devices<2>>;  // two chunks for each rank
   one a({.seed = 5, .clip_value = 0.02, .clip_norm = 0.1});
   many b({.seed = 5, .clip_value = 0.02, .clip_norm = 0.1});
@@ -120,10 +122,12 @@ TEST_CASE("buffers, whole matrices and averages follow the sum of leaves", "[cud
   CHECK(a.steps() == 3);
 }
 
-TEST_CASE("leaves on a device have the numbers of the host", "[cuda]") {
-  using host = Pipeline<Random, PortableHost, AdamW, MicroBatches<3>, MicroBatchSize<2>, SumIn<4>>;
+TEST_CASE("accumulations on a device have the numbers of the host", "[cuda]") {
+  using host = Pipeline<Random, PortableHost, AdamW, MicroBatches<3>, MicroBatchSize<2>,
+                        GradientAccumulation<4>>;
   host expected({.seed = 3, .clip_norm = 0.1});
-  Leaf<Random, SumIn<4>, AdamW, Stages<2>> found({.seed = 3, .clip_norm = 0.1});
+  Accumulation<Random, GradientAccumulation<4>, AdamW, Stages<2>> found(
+      {.seed = 3, .clip_norm = 0.1});
   laws::copy_parameters(expected, found);
   for (int i = 0; i < 3; ++i) {
     laws::sample_batch<host> const data(std::uint64_t(i) + 1);
@@ -135,7 +139,7 @@ TEST_CASE("leaves on a device have the numbers of the host", "[cuda]") {
   }
 }
 
-TEST_CASE("arrays in device memory are cut into leaves", "[cuda]") {
+TEST_CASE("arrays in device memory are cut into accumulations", "[cuda]") {
   using trainer = Four<BF16, Stages<2>>;
   trainer a({.seed = 3}), b({.seed = 3});
   std::vector<float> expected(std::size_t(trainer::samples * trainer::outputs_per_sample)),
@@ -155,8 +159,8 @@ TEST_CASE("arrays in device memory are cut into leaves", "[cuda]") {
   CHECK(laws::same_numbers(laws::snapshot(a).values, laws::snapshot(b).values));
 }
 
-TEST_CASE("leaves that are joined alike are one graph", "[cuda]") {
-  using trainer = Leaf<Net, SumIn<8>, Stages<2>>;
+TEST_CASE("accumulations that are joined alike are one graph", "[cuda]") {
+  using trainer = Accumulation<Net, GradientAccumulation<8>, Stages<2>>;
   trainer t({.seed = 3}), by_streams({.seed = 3, .runtime = {.timeline = true}});
   laws::sample_batch<trainer> const data(1);
   gpu.captures = gpu.graph_launches = 0;
@@ -172,8 +176,8 @@ TEST_CASE("leaves that are joined alike are one graph", "[cuda]") {
   CHECK(laws::same_numbers(laws::snapshot(t).values, laws::snapshot(by_streams).values));
 }
 
-TEST_CASE("a leaf is enqueued while the one before it runs", "[cuda]") {
-  using trainer = Leaf<Delayed, SumIn<4>, Prefetching>;
+TEST_CASE("an accumulation is enqueued while the one before it runs", "[cuda]") {
+  using trainer = Accumulation<Delayed, GradientAccumulation<4>, Prefetching>;
   laws::sample_batch<trainer> const data(1);
   for (bool const is_timed : {false, true}) {
     trainer t({.runtime = {.timeline = is_timed}});
@@ -187,8 +191,8 @@ TEST_CASE("a leaf is enqueued while the one before it runs", "[cuda]") {
 
 TEST_CASE("partial sums on a device are planned", "[cuda]") {
   REQUIRE(gpu.memory.empty());
-  using trainer = Leaf<Net, SumIn<8>, Stages<2>, Prefetching>;
-  using one = Leaf<Net, Stages<2>>;
+  using trainer = Accumulation<Net, GradientAccumulation<8>, Stages<2>, Prefetching>;
+  using one = Accumulation<Net, Stages<2>>;
   trainer t;
   laws::sample_batch<trainer> const data(1);
   t.prefetch(data.view()), t.prefetch(data.view());
@@ -203,7 +207,8 @@ TEST_CASE("partial sums on a device are planned", "[cuda]") {
   CHECK(found == planned);
 }
 
-TEST_CASE("a number that is not finite in one leaf rejects the step on a device", "[cuda]") {
+TEST_CASE("a number that is not finite in one accumulation rejects the step on a device",
+          "[cuda]") {
   using trainer = Four<Prefetching>;
   laws::sample_batch<trainer> const data(1), next(2);
   laws::sample_batch<trainer> overflows(3), bad(4);
@@ -231,8 +236,8 @@ TEST_CASE("a number that is not finite in one leaf rejects the step on a device"
   CHECK(last == 11);
 }
 
-TEST_CASE("whichever call of CUDA fails in a leaf, the step is whole or not", "[cuda]") {
-  using trainer = Four<Stages<2>, Graphs<false>>;
+TEST_CASE("whichever call of CUDA fails in an accumulation, the step is whole or not", "[cuda]") {
+  using trainer = Four<Stages<2>, NoGraphs>;
   laws::sample_batch<trainer> const data(1), other(2);
   trainer plain({.seed = 3});
   double const before = plain.evaluate(data.view());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The gradients of a mini-batch that is a sum of several runs, on one rank: those of a run are
-// joined with those of the runs before it, and at the end with those of other replicas.
+// The gradients of a mini-batch that is a sum of several runs, on one rank: the gradients of a run
+// are joined with those of the runs before it, and in the last run with those of other replicas.
 #pragma once
 
 #include <cstring>
@@ -15,22 +15,23 @@
 #include <pipe/runtime/host/core/rank_setup.hpp>
 #include <pipe/runtime/host/core/replica_parts.hpp>
 #include <pipe/runtime/host/core/team.hpp>
-#include <pipe/runtime/leaf_pieces.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/gradient_buckets.hpp>
 #include <pipe/runtime/shards.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 #include <pipe/transport/transport.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// The leaves of one rank. Gradients are joined piece by piece as the last action of a run that
-/// writes to a chunk's completes them, so that replicas exchange them while the rank goes on.
+/// The accumulations of one rank. Gradients of a chunk are joined bucket by bucket while the last
+/// action of a run that writes to them completes them, so that replicas exchange the buckets while
+/// the rank goes on.
 ///
-/// needs: assemble() once; the team and the flag that it is given live as long; begin() before each
-///        run, whose job lives until its end
-/// law:   a mini-batch of one leaf, or a run that does not train, costs nothing
+/// needs: assemble() once; the team and the flag in rank_setup live as long; begin() before each
+///        run, whose job lives until the run ends
+/// law:   a mini-batch of one accumulation, or a run that does not train, costs nothing
 template <class T, class Transport>
-class leaf_sums {
+class accumulation_sums {
   using parts = replica_parts<T, Transport>;
 
  public:
@@ -38,30 +39,28 @@ class leaf_sums {
                               typename parts::shards const& shards) {
     d_ = &of.d, calls_ = &of.calls, rank_ = of.rank, memory_ = of.memory, sums_ = of.end.sums;
     all_ = &of.threads, failed_ = &of.failed, shards_ = &shards;
-    if (d_->leaves == 1 && of.place.replicas == 1 && d_->zero < 2) return;
+    if (d_->accumulations == 1 && of.place.replicas == 1 && d_->zero < 2) return;
     left_ = heap_array<int>(d_->chunks);
-    pieces_ = pieces_of(*d_, sizeof(T), rank_);
+    buckets_ = gradient_buckets(*d_, sizeof(T), rank_);
     if constexpr (may_divide) assemble_replicas(of);
   }
 
   /// Begins a run: counts the actions after which a chunk's gradients are complete.
   void begin(job const& j) {
     job_ = &j;
-    is_on_ = j.what == job::kind::train && (has_leaves(j) || d_->divides_gradients);
+    is_on_ = j.what == job::kind::train && (has_accumulations(j) || d_->divides_gradients);
     if (exchanges()) replicas_.begin({j.part.shares, j.part.replicas});
     if constexpr (may_divide) windows_.clear();
     if (!is_on_) return;
     if constexpr (may_divide) ring_.clear();
     // Other holders add to a chunk until the end.
     for (int c = 0; c < d_->chunks; ++c) left_[c] = d_->chunk[c].holders > 1;
-    rank_description const& mine = d_->rank[rank_];
-    for (action const* a = mine.training; a < mine.training + mine.training_count; ++a)
-      if (makes_weight_gradient(a->kind) && samples_in(*d_, j, a->micro_batch) > 0)
-        ++left_[a->chunk];
+    for (action const& a : d_->rank[rank_].training)
+      if (makes_weight_gradient(a.kind) && samples_in(*d_, j, a.micro_batch) > 0) ++left_[a.chunk];
     next_ = 0;
   }
-  /// The operands of launch i of a chunk's program: those of divided parameters where they come, or
-  /// where their gradients are until they are added up.
+  /// Sets the operands of launch i of a chunk's program. Values of divided parameters are in the
+  /// windows, their gradients in the ring.
   waited place([[maybe_unused]] int chunk, program_set const& set, program p, int i,
                region_bases const& at, void** slot) {
     program_view const& view = set.programs[int(p)];
@@ -72,8 +71,9 @@ class leaf_sums {
       if (d_->zero > 1) return place_divided(divided_.program_number(*d_, chunk, set, p), i, slot);
     return waited::done;
   }
-  /// Takes part in what other replicas do in an action for which this one has no samples, launch by
-  /// launch: they may wait for its part of a gradient before they bring more parameters.
+  /// Takes part in the exchanges of an action for which only other replicas have samples, launch by
+  /// launch: other replicas may wait for this replica's part of a gradient before they bring more
+  /// parameters.
   waited skip([[maybe_unused]] action const& a) {
     waited w = waited::done;
     if constexpr (may_divide) {
@@ -91,42 +91,44 @@ class leaf_sums {
     return w;
   }
   typename parts::windows& windows() { return windows_; }
-  /// Goes on after a launch of a program that completes gradients, or after another one.
+  /// Joins what a launch has completed, and goes on with exchanges.
   void after_launch(int chunk, program_set const& set, program_view const& view, int launch) {
     join_after(1, chunk, set, view, launch);
   }
-  /// Goes on after an action.
+  /// Joins what an action has completed, and goes on with exchanges.
   void after(action const& a) {
     if (!is_on_) return;
     if (makes_weight_gradient(a.kind)) --left_[a.chunk];
     join_complete();
     go_on();
   }
-  /// Ends the run's actions: in the last run of a step, gradients are the sums over all leaves.
+  /// Ends the run's actions: in the last run of a step, gradients are the sums over all
+  /// accumulations.
   ///
-  /// needs: all holders of the rank's chunks are done
+  /// needs: all holders of the rank's chunks are done with the run
   waited finish() {
     if (!is_on_) return waited::done;
     for (int& n : left_) n = 0;
     join_complete();
-    return until_done(pieces_.size());
+    return until_done(buckets_.size());
   }
-  /// The sums of each loss over this run's micro-batches become those of the mini-batch, in the
-  /// last run of a step.
+  /// In the last run of a step, replaces the sums of each loss over this run's micro-batches by
+  /// sums over the mini-batch.
   ///
-  /// needs: partial: room for the sums that stack_leaf keeps, of each loss
+  /// shape: sums[losses], partial[losses][levels of the accumulations]: the sums that stack_next
+  ///        keeps between runs
   waited add_up_losses(double* sums, double* partial) {
     waited all = waited::done;
-    for (int loss = 0; loss < d_->losses; ++loss, partial += levels_of(d_->leaves)) {
+    for (int loss = 0; loss < d_->losses; ++loss, partial += levels_of(d_->accumulations)) {
       double& sum = sums[loss];
-      stack_leaf(
-          job_->part.leaf, job_->part.leaves, [&](int i) { sum += partial[i]; },
+      stack_next(
+          job_->part.accumulation, job_->part.accumulations, [&](int i) { sum += partial[i]; },
           [&](int i) { partial[i] = sum; });
       if (exchanges() && all == waited::done) all = replicas_.add_up(sum, partial, *failed_);
     }
     return all;
   }
-  /// Gives all replicas what each has: see replica_sum::gather.
+  /// Gives all replicas the ranges that each of them has: see replica_sum::gather.
   ///
   /// needs: finish()
   template <class RangeOf>
@@ -141,32 +143,34 @@ class leaf_sums {
   void go_on() {
     if (exchanges()) replicas_.advance(*all_, calls_->add);
   }
-  /// Waits until a number of pieces are done: what they were joined from may be overwritten.
+  /// Waits until the first `number` buckets are done, so that their gradients may be overwritten.
   waited until_done(long number) {
     if (!exchanges()) return waited::done;
     return replicas_.until_done(number, *all_, calls_->add, *failed_, [&] {
       if constexpr (may_divide) windows_.advance();
     });
   }
-  /// Joins the next pieces, as long as they are complete.
+  /// Joins the next buckets, as long as they are complete.
   template <class Complete>
   void join_while(Complete const& is_complete) {
-    for (; next_ < pieces_.size() && is_complete(pieces_[next_]); ++next_) join(pieces_[next_]);
+    for (; next_ < buckets_.size() && is_complete(buckets_[next_]); ++next_) join(buckets_[next_]);
   }
-  /// Joins what a launch completes, if it is in the action after which `left` still add to it.
+  /// Joins the buckets that a launch completes, if the launch is in the last action that adds to
+  /// its chunk. left: the number of actions that still add to the chunk, the current one included
   void join_after(int left, int chunk, program_set const& set, program_view const& view,
                   int launch) {
     if (!is_on_ || left_[chunk] != left || &view != &set.weight_program()) return;
     int const which = &set == &d_->chunk[chunk].dropping;
-    join_while([&](leaf_piece const& p) { return p.chunk == chunk && p.launch[which] <= launch; });
+    join_while(
+        [&](gradient_bucket const& p) { return p.chunk == chunk && p.launch[which] <= launch; });
     go_on();
   }
   void join_complete() {
-    join_while([&](leaf_piece const& p) { return left_[p.chunk] == 0; });
+    join_while([&](gradient_bucket const& p) { return left_[p.chunk] == 0; });
   }
-  /// The numbers of a piece. Those of a divided parameter come into the ring if they are not there:
-  /// no launch has written them.
-  T* data_of(leaf_piece const& p) {
+  /// The elements of a bucket. For a divided parameter the ring has them; if no launch has written
+  /// them, they get memory there now.
+  T* data_of(gradient_bucket const& p) {
     if constexpr (may_divide)
       if (p.parameter >= 0) {
         char* const begin = take(p.parameter);
@@ -175,13 +179,14 @@ class leaf_sums {
       }
     return reinterpret_cast<T*>(memory_ + d_->chunk[p.chunk].gradients + p.begin);
   }
-  /// Memory in the ring for the gradient of a divided parameter, which may be there already; waits
-  /// until earlier ones are done. Null if the run has failed meanwhile.
+  /// Memory in the ring for the gradient of a divided parameter, which may be in the ring already.
+  /// Waits until earlier gradients are done if there is no room. Null if the run has failed
+  /// meanwhile.
   char* take(int parameter) {
     auto const& parameters = divided_.parameters();
     char* at = ring_.find(parameter);
     while (at == nullptr && (at = ring_.take(parameter, parameters[parameter].bytes)) == nullptr) {
-      long const last = last_piece_[ring_.first()];
+      long const last = last_bucket_[ring_.first()];
       if (last >= next_)
         throw_error<error>({"ZeRO<", d_->zero, ">: layer ", parameters[parameter].of->layer,
                             "'s gradients are computed before those of layer ",
@@ -191,8 +196,8 @@ class leaf_sums {
     }
     return at;
   }
-  /// The operands of divided parameters, in the rings. Waits for values that other replicas have,
-  /// and until there is room for gradients.
+  /// Sets the operands of launch i that are divided parameters or their gradients, in the rings.
+  /// Waits for values that other replicas have, and until there is room for gradients.
   ///
   /// throws: error if a launch needs more than a ring holds: see arena_facts::ring_bytes
   waited place_divided(int program, int i, void** slot)
@@ -207,7 +212,7 @@ class leaf_sums {
     }
     return waited::done;
   }
-  /// The part for replicas of assemble().
+  /// The part of assemble() that is for replicas.
   [[gnu::cold]] void assemble_replicas(rank_setup<T, Transport> const& of) {
     pipeline_description const& d = of.d;
     process_place const& place = of.place;
@@ -216,42 +221,43 @@ class leaf_sums {
     windows_.assemble(of, replicas_, *shards_, divided_);
     long const parameters = divided_.parameters().size();
     ring_.assemble(memory_ + end.gradient_ring, end.gradient_ring_bytes, parameters);
-    last_piece_ = heap_array<long>(parameters);
-    for (long i = 0; i < pieces_.size(); ++i) {
-      leaf_piece& p = pieces_[i];
-      if (d.divides_gradients) p.parameter = divided_.parameter_of(p.chunk, p.bucket);
+    last_bucket_ = heap_array<long>(parameters);
+    for (long i = 0; i < buckets_.size(); ++i) {
+      gradient_bucket& p = buckets_[i];
+      if (d.divides_gradients) p.parameter = divided_.parameter_of(p.chunk, p.number);
       if (p.parameter < 0) continue;
-      last_piece_[p.parameter] = i;
+      last_bucket_[p.parameter] = i;
       shard_cuts const cuts{d.chunk[p.chunk], sizeof(T), place.replicas};
-      int const own = cuts.slice_of(p.bucket, place.replica);
+      int const own = cuts.shard_of(p.number, place.replica);
       p.keep =
-          reinterpret_cast<char*>(shards_->own_gradients(p.chunk, cuts.begin_of(p.bucket, own)));
+          reinterpret_cast<char*>(shards_->own_gradients(p.chunk, cuts.begin_of(p.number, own)));
     }
     if (place.replicas == 1) return;
     rank_description const& mine = d.rank[rank_];
-    char* const room = memory_ + (d.zero > 0 ? end.room : mine.received_leaves);
-    long const room_bytes = d.zero > 0 ? end.room_bytes : mine.received_leaf_bytes;
-    int const most = most_leaves(d.leaves, place.replicas, d.leaf_room);
-    replicas_.assemble(of.transport, place, rank_, room, room_bytes, int(pieces_.size()),
+    char* const room = memory_ + (d.zero > 0 ? end.room : mine.replica_room);
+    long const room_bytes = d.zero > 0 ? end.room_bytes : mine.replica_room_bytes;
+    int const most = most_accumulations(d.accumulations, place.replicas, d.accumulation_room);
+    replicas_.assemble(of.transport, place, rank_, room, room_bytes, int(buckets_.size()),
                        levels_of(most) + 1);
-    for (int i = 0; i < int(pieces_.size()); ++i) describe(place, i);
+    for (int i = 0; i < int(buckets_.size()); ++i) describe(place, i);
   }
-  /// Says what replicas exchange of a piece. With ZeRO the slices are those that they own.
+  /// Describes the exchange of a bucket to replica_sum. With ZeRO its shards are those that the
+  /// replicas own.
   [[gnu::cold]] void describe(process_place const& place, int number) {
-    leaf_piece const& p = pieces_[number];
+    gradient_bucket const& p = buckets_[number];
     constexpr long width = sizeof(T);
     if (d_->zero == 0) return replicas_.describe(number, (p.end - p.begin) / width);
     shard_cuts const cuts{d_->chunk[p.chunk], width, place.replicas};
-    auto const slice_of = [&](int replica) {
-      auto const at = [&](int s) { return (cuts.begin_of(p.bucket, s) - p.begin) / width; };
-      int const s = cuts.slice_of(p.bucket, replica);
+    auto const shard_of = [&](int replica) {
+      auto const at = [&](int s) { return (cuts.begin_of(p.number, s) - p.begin) / width; };
+      int const s = cuts.shard_of(p.number, replica);
       return host::share{at(s), at(s + 1)};
     };
-    replicas_.describe(number, p.is_for_all, reinterpret_cast<T*>(p.keep), slice_of);
+    replicas_.describe(number, p.is_for_all, reinterpret_cast<T*>(p.keep), shard_of);
   }
-  /// Joins a piece with the partial sums of the leaves before this one, and gives it to the
-  /// replicas if this is the last.
-  void join(leaf_piece const& p) {
+  /// Joins a bucket with the partial sums of the accumulations before this accumulation, and gives
+  /// the sum to other replicas if the accumulation is the last.
+  void join(gradient_bucket const& p) {
     job const& j = *job_;
     chunk_description const& c = d_->chunk[p.chunk];
     rank_description const& mine = d_->rank[rank_];
@@ -264,14 +270,16 @@ class leaf_sums {
       auto const kept = [&](int i) { return sums + i * apart + s.begin; };
       std::size_t const bytes = sizeof(T) * std::size_t(s.size());
       if (j.batch.samples == 0)
-        std::memset(own + s.begin, 0, bytes);  // nothing has overwritten them
-      stack_leaf(
-          j.part.leaf, j.part.leaves, [&](int i) { calls_->add(s.size(), own + s.begin, kept(i)); },
+        std::memset(own + s.begin, 0, bytes);  // no launch has overwritten the accumulation before
+      stack_next(
+          j.part.accumulation, j.part.accumulations,
+          [&](int i) { calls_->add(s.size(), own + s.begin, kept(i)); },
           [&](int i) { std::memcpy(kept(i), own + s.begin, bytes); });
     });
     if (exchanges()) return replicas_.give(own, sums, apart);
     if constexpr (may_divide)
-      if (p.keep != nullptr && is_last_leaf(j))  // no other replica has a part of it
+      if (p.keep != nullptr &&
+          is_last_accumulation(j))  // no other replica has a part of the bucket
         std::memcpy(p.keep, own, std::size_t(p.end - p.begin));
   }
 
@@ -283,13 +291,13 @@ class leaf_sums {
   int rank_ = 0;
   char* memory_ = nullptr;
   typename parts::shards const* shards_ = nullptr;
-  heap_array<leaf_piece> pieces_;
+  heap_array<gradient_bucket> buckets_;
   typename parts::operands divided_;
-  typename parts::ring ring_;    // gradients of divided parameters
-  heap_array<long> last_piece_;  // of each
-  heap_array<int> left_;         // by chunk: actions of this run that still add to its gradients
-  long next_ = 0;                // the piece to be joined next
-  long sums_ = 0;                // offset of the partial sums
+  typename parts::ring ring_;     // gradients of divided parameters
+  heap_array<long> last_bucket_;  // by divided parameter: the last bucket of its gradient
+  heap_array<int> left_;          // by chunk: actions of this run that still add to its gradients
+  long next_ = 0;                 // the bucket to be joined next
+  long sums_ = 0;                 // offset of the partial sums
   bool is_on_ = false;
   typename parts::windows windows_;
   typename parts::sum replicas_;

@@ -1,7 +1,7 @@
-// error: wrong::leaves_are_divided_evenly, .*SumBySpeed<8.*BetweenDevices
+// error: wrong::replicas_share_evenly, .*GradientAccumulationBySpeed<8.*BetweenDevices
 // SPDX-License-Identifier: BSL-1.0
 //
-// Replicas on GPUs run as many leaves each.
+// Replicas on GPUs run as many accumulations each.
 #include <pipe/pipe.hpp>
 
 using namespace pp;
@@ -15,9 +15,10 @@ struct BetweenDevices {
 };
 
 #ifdef PIPE_EXPECT_OK
-using Trainer = Pipeline<Net, Stages<2>, PortableHost, SumBySpeed<8>>;
+using Trainer = Pipeline<Net, Stages<2>, PortableHost, GradientAccumulationBySpeed<8>>;
 #else
-using Trainer = Pipeline<Net, Stages<2>, PortableHost, SumBySpeed<8>, BetweenDevices>;
+using Trainer =
+    Pipeline<Net, Stages<2>, PortableHost, GradientAccumulationBySpeed<8>, BetweenDevices>;
 #endif
 
 #include "program.hpp"

@@ -1,37 +1,40 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The leaves of a mini-batch on GPUs: what a run has computed is joined with the partial sums of
-// the runs before it, rank by rank, each on its own stream.
+// The accumulations of a mini-batch on GPUs: gradients and losses of a run are joined with the
+// partial sums of the runs before it, rank by rank, each on the rank's own stream.
 #pragma once
 
 #include <vector>
 
-#include <pipe/backend/cuda/update/leaf_sums.hpp>
+#include <pipe/backend/cuda/update/accumulation_sums.hpp>
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/resources.cuh>
 #include <pipe/runtime/job.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/sum_tree.hpp>
 
 namespace pp::detail {
 
-/// Of compiled pipeline P. Where a mini-batch is never several leaves: nothing, and no kernel.
-template <class P, bool MayHaveLeaves = P::may_have_leaves>
-class cuda_leaf_sums {
+/// The accumulation sums of compiled pipeline P. If a mini-batch never has several accumulations,
+/// there are no sums and no kernels.
+template <class P, bool MayAccumulate = P::may_accumulate>
+class cuda_accumulation_sums {
  public:
-  explicit cuda_leaf_sums(cuda_executor const&) {}
+  explicit cuda_accumulation_sums(cuda_executor const&) {}
   void begin() const {}
   void add(job const&) const {}
   void join(chunk_description const&, long, long, job const&) const {}
   void run_ahead() const {}
 };
 
-/// law: work is enqueued only; the order of all sums is that of join_leaf
+/// The accumulation sums of a pipeline whose mini-batches may have several accumulations.
+///
+/// law: work is enqueued only; the order of all sums is that of join_next
 template <class P>
-class cuda_leaf_sums<P, true> {
+class cuda_accumulation_sums<P, true> {
  public:
   /// needs: the executor outlives this object
-  [[gnu::cold]] explicit cuda_leaf_sums(cuda_executor& executor)
+  [[gnu::cold]] explicit cuda_accumulation_sums(cuda_executor& executor)
       : executor_(executor), d_(executor.description()) {
     executor_.for_each_device([&](int) {
       cuda::prepare_kernels(kernels{});
@@ -39,7 +42,7 @@ class cuda_leaf_sums<P, true> {
     });
   }
 
-  /// To be called when the upload of a run's numbers is enqueued, and nothing behind it.
+  /// Must be called right after the upload of a run's numbers is enqueued.
   void begin() {
     cuda::event const* next = begun_.data();
     executor_.for_each_device([&](int first) {
@@ -47,13 +50,13 @@ class cuda_leaf_sums<P, true> {
     });
   }
 
-  /// Joins the gradients and the loss of a run that is a leaf of several: gradients that replicas
-  /// add up have been joined before, piece by piece.
+  /// Joins the gradients and the losses of a run that is one of several accumulations. Gradients
+  /// that replicas add up have been joined before, bucket by bucket.
   ///
-  /// post: after the last leaf gradients are the sums of all leaves of this process, where those of
-  ///       a run are, and the first of each loss is the sum of theirs
+  /// post: after the last accumulation, the gradients in the place of a run's gradients, and the
+  ///       first value of each loss, are the sums over all accumulations of this process
   void add(job const& j) {
-    if (!has_leaves(j)) return;
+    if (!has_accumulations(j)) return;
     if (j.what == job::kind::train && !exchanges(j))
       for (int c = 0; c < d_.chunks; ++c)
         if (executor_.is_local(c)) join(d_.chunk[c], 0, d_.chunk[c].summed_bytes(), j);
@@ -62,18 +65,21 @@ class cuda_leaf_sums<P, true> {
     for (int loss = 0; loss < d_.losses; ++loss)
       cuda::launch_body<cuda::join_losses_kernel>(
           {executor_.losses() + loss * d_.micro_batches, d_.micro_batches,
-           levels + loss * levels_of(d_.leaves), levels_before(j.part.leaf), !is_last_leaf(j)},
+           levels + loss * levels_of(d_.accumulations), levels_before(j.part.accumulation),
+           !is_last_accumulation(j)},
           executor_.stream_of(d_.chunk[d_.chunks - 1].rank));
   }
 
-  /// In place of a wait for the end of a run that is not the last: orders the next one behind it,
-  /// and waits until the host may write the numbers of the next one, which is when this one begins.
+  /// Takes the place of the wait for the end of a run that is not the last: orders the next run
+  /// behind this run, and waits until this run begins on the devices, when the host may write the
+  /// numbers of the next run.
   void run_ahead() {
     executor_.streams().meet();
     for (cuda::event const& begun : begun_) begun.wait();
   }
 
-  /// Joins a part of a chunk's gradients, and of the sums of its buffers behind them.
+  /// Joins a part of a chunk's gradients, and of the buffers' sums behind them, with the partial
+  /// sums.
   ///
   /// units: bytes from the start of the gradients
   void join(chunk_description const& c, long begin, long end, job const& j) {
@@ -82,11 +88,12 @@ class cuda_leaf_sums<P, true> {
     float* const own = executor_.at<float>(c.rank, c.gradients + begin);
     float* const levels = executor_.at<float>(c.rank, rank.fixed_bytes + c.in_level + begin);
     long const apart = rank.level_bytes / width, count = (end - begin) / width;
-    int const joined = levels_before(j.part.leaf);
+    int const joined = levels_before(j.part.accumulation);
     bool const is_there =
-        j.batch.samples > 0;  // else nothing has overwritten those of the leaf before
-    if (count == 0 || (is_last_leaf(j) && joined == 0 && is_there)) return;
-    cuda::join_elements const sum{is_last_leaf(j) ? own : levels + joined * apart,
+        j.batch.samples >
+        0;  // else no launch has overwritten the gradients of the accumulation before
+    if (count == 0 || (is_last_accumulation(j) && joined == 0 && is_there)) return;
+    cuda::join_elements const sum{is_last_accumulation(j) ? own : levels + joined * apart,
                                   is_there ? own : nullptr, levels, apart, joined};
     cuda::launch_body<join_kernel>({cuda::flat_ranges::over(count), sum},
                                    executor_.stream_of(c.rank));
