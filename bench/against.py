@@ -64,7 +64,7 @@ class Side:
         gpt = folder / "gpt_12.cpp"
         tanh = "GELUTanh" if "GELUTanh" in (tree / "include/pipe/nn/activation.hpp").read_text() else "GELU"  # its name until then
         gpt.write_text(GPT.replace("BLOCKS", "12").replace("GELUTanh", tanh))
-        gcc = ["g++", "-std=c++20", "-I", tree / "include"]
+        gcc = ["g++", "-std=c++20", "-O2", "-I", tree / "include"]  # headers look at __OPTIMIZE__
         self.texts = {}
         for source in (tree / "examples" / "first_model.cpp", gpt):
             self.texts[source.stem] = folder / (source.stem + ".ii")

@@ -5,7 +5,8 @@
 // metrics/metrics.hpp), because <filesystem> and <fstream> cost a third of a second to compile;
 // schedules without a model, <pipe/schedule.hpp>; models from Boost.Hana lists, <pipe/hana.hpp>.
 // For the same reason the headers below do not include <cmath>, <algorithm>, <memory>, <functional>
-// or <chrono>.
+// or <chrono>, and functions of reports and metrics are templates over nothing: a program that does
+// not call such a function instantiates no std::string or std::vector code for it.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header

@@ -91,8 +91,8 @@ void check(double tolerance, bool accumulate = false) {
     });
   for (std::size_t i = 0; i < ys; ++i) db[i % std::size_t(of.filters)] += dy.value(i);
 
-  INFO(name_of(Kind) << " " << of.vertical.kernel << "x" << of.horizontal.kernel << " of "
-                     << of.channels << " in " << of.groups);
+  INFO(detail::name_of(Kind) << " " << of.vertical.kernel << "x" << of.horizontal.kernel << " of "
+                             << of.channels << " in " << of.groups);
   cuda::arguments a;
   a.accumulate = accumulate;
   a.slot[0] = turned ? dy.data() : x.data();

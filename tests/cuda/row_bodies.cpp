@@ -113,7 +113,7 @@ void check_along(thread_order order) {
     }
     all_statistics.insert(all_statistics.end(), numbers, numbers + 2);
   }
-  INFO(name_of(Kind) << " " << Columns);
+  INFO(detail::name_of(Kind) << " " << Columns);
   CHECK(on_host::difference(y, ys) < on_host::tolerance<T>);
   if constexpr (before) CHECK(on_host::difference(sum, sums) < on_host::tolerance<T>);
   if constexpr (Chained) CHECK(on_host::difference(end, ends) < on_host::tolerance<T>);
@@ -241,7 +241,7 @@ void check_over(thread_order order, bool accumulate) {
   for (int i = 0; i < 5; ++i) a.slot[i] = slots[i];
   a.accumulate = accumulate;
   on_host::run_alone<P>(a, order);
-  INFO(name_of(Kind) << " " << rows << " x " << n);
+  INFO(detail::name_of(Kind) << " " << rows << " x " << n);
   CHECK(on_host::difference(first, firsts) < 1e-5);
   if (P::group_at(0).out[1] >= 0) CHECK(on_host::difference(second, seconds) < 1e-5);
 }

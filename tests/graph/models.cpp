@@ -22,7 +22,7 @@ template <class Graph>
 std::string kinds(Graph const& g) {
   std::string text;
   for (int i = 0; i < Graph::size.ops; ++i)
-    text += std::string(i > 0 ? " " : "") + name_of(g.ops[i].kind);
+    text += std::string(i > 0 ? " " : "") + detail::name_of(g.ops[i].kind);
   return text;
 }
 

@@ -24,10 +24,12 @@ std::string words(detail::op_list list) {
     detail::group const g = C::kernels.describe(list, i).shape;
     if (g.anchor != op_kind::matmul && g.anchor != op_kind::matmul_input_gradient) continue;
     text += text.empty() ? "" : ", ";
-    for (detail::pointwise_op const& s : g.prologue) text += std::string(name_of(s.kind)) + " ";
-    text += std::string(name_of(g.anchor)) + (g.out[0] >= 0 ? "*" : "");
+    for (detail::pointwise_op const& s : g.prologue)
+      text += std::string(detail::name_of(s.kind)) + " ";
+    text += std::string(detail::name_of(g.anchor)) + (g.out[0] >= 0 ? "*" : "");
     for (detail::pointwise_op const& s : g.epilogue)
-      text += std::string(s.is_joined ? " +" : " ") + name_of(s.kind) + (s.store >= 0 ? "*" : "");
+      text += std::string(s.is_joined ? " +" : " ") + detail::name_of(s.kind) +
+              (s.store >= 0 ? "*" : "");
   }
   return text;
 }

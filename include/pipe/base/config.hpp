@@ -92,16 +92,16 @@
 #define PIPE_OPTIMIZED_BEGIN \
   _Pragma("GCC push_options") _Pragma("GCC optimize(\"O2\", \"fp-contract=off\")")
 #define PIPE_OPTIMIZED_END _Pragma("GCC pop_options")
-#elif defined(__CUDACC__) && !defined(__CUDA_ARCH__)  // nvcc hands them on, and warns of one
+#elif defined(__CUDA_ARCH__) || !defined(__GNUC__) || (defined(__x86_64__) && !defined(__FMA__))
+#define PIPE_OPTIMIZED_BEGIN  // no instruction to contract to; host/kernels.hpp switches the target
+#define PIPE_OPTIMIZED_END
+#elif defined(__CUDACC__)  // nvcc hands them on, and warns of one
 #define PIPE_OPTIMIZED_BEGIN                                                                 \
   _Pragma("GCC push_options") _Pragma("nv_diagnostic push") _Pragma("nv_diag_suppress 1675") \
       _Pragma("GCC optimize(\"fp-contract=off\")") _Pragma("nv_diagnostic pop")
 #define PIPE_OPTIMIZED_END _Pragma("GCC pop_options")
-#elif defined(__GNUC__) && !defined(__CUDA_ARCH__)
+#else
 #define PIPE_OPTIMIZED_BEGIN \
   _Pragma("GCC push_options") _Pragma("GCC optimize(\"fp-contract=off\")")
 #define PIPE_OPTIMIZED_END _Pragma("GCC pop_options")
-#else
-#define PIPE_OPTIMIZED_BEGIN
-#define PIPE_OPTIMIZED_END
 #endif

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstddef>
-#include <utility>
 
 #include <pipe/base/view.hpp>
 
@@ -22,11 +21,17 @@ class heap_array {
  public:
   heap_array() = default;
   explicit heap_array(long size) : items_(new T[std::size_t(size)]()), size_(size) {}
-  heap_array(heap_array&& other) noexcept
-      : items_(std::exchange(other.items_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  heap_array(heap_array&& other) noexcept : items_(other.items_), size_(other.size_) {
+    other.items_ = nullptr;
+    other.size_ = 0;
+  }
   heap_array& operator=(heap_array&& other) noexcept {
-    std::swap(items_, other.items_);
-    std::swap(size_, other.size_);
+    T* const items = items_;
+    long const size = size_;
+    items_ = other.items_;
+    size_ = other.size_;
+    other.items_ = items;
+    other.size_ = size;
     return *this;
   }
   ~heap_array() { delete[] items_; }

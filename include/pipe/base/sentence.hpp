@@ -5,7 +5,6 @@
 // a small program would be a good part of its compile time.
 #pragma once
 
-#include <charconv>
 #include <concepts>
 #include <cstring>
 #include <initializer_list>
@@ -43,11 +42,24 @@ class piece {
   static constexpr int most_digits = 32;  // of a number
 
   long print(char* to) const {
-    if (!is_real_) return std::to_chars(to, to + most_digits, number_).ptr - to;
+    if (!is_real_) return print_integer(to);
     real_text const text(real_, 9);  // has the characters
     std::string_view const digits = text;
     std::memcpy(to, digits.data(), digits.size());
     return long(digits.size());
+  }
+
+  /// std::to_chars would compile its code for all 35 bases.
+  long print_integer(char* to) const {
+    bool const is_negative = number_ < 0;
+    unsigned long long const size =
+        is_negative ? 0ull - static_cast<unsigned long long>(number_) : number_;
+    long count = is_negative ? 1 : 0;
+    for (unsigned long long rest = size; count += 1, rest >= 10;) rest /= 10;
+    char* at = to + count;
+    for (unsigned long long rest = size; *--at = char('0' + rest % 10), rest >= 10;) rest /= 10;
+    if (is_negative) *to = '-';
+    return count;
   }
 
   char const* text_ = nullptr;  // null for a number

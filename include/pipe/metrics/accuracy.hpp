@@ -31,10 +31,12 @@ double accuracy_of(std::span<T const> outputs, std::span<int const> labels) {
 ///
 /// shape:  outputs[n * classes], labels[n] -> a number in [0, 1]
 /// throws: data_error as confusion does, and if no label counts
-inline double accuracy(std::span<float const> outputs, std::span<int const> labels) {
+template <class = void>
+double accuracy(std::span<float const> outputs, std::span<int const> labels) {
   return detail::accuracy_of(outputs, labels);
 }
-inline double accuracy(std::span<double const> outputs, std::span<int const> labels) {
+template <class = void>
+double accuracy(std::span<double const> outputs, std::span<int const> labels) {
   return detail::accuracy_of(outputs, labels);
 }
 

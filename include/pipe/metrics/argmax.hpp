@@ -33,7 +33,13 @@ int argmax_of(std::span<T const> scores) {
 /// Index of the largest score, the first of equal scores.
 ///
 /// throws: data_error for an empty list or a NaN
-inline int argmax(std::span<float const> scores) { return detail::argmax_of(scores); }
-inline int argmax(std::span<double const> scores) { return detail::argmax_of(scores); }
+template <class = void>
+int argmax(std::span<float const> scores) {
+  return detail::argmax_of(scores);
+}
+template <class = void>
+int argmax(std::span<double const> scores) {
+  return detail::argmax_of(scores);
+}
 
 }  // namespace pp

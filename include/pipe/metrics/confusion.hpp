@@ -84,12 +84,14 @@ confusion_matrix confusion_of(std::span<T const> outputs, std::span<int const> l
 /// shape:  outputs[n * classes], labels[n] -> counts[classes * classes]
 /// throws: data_error for sizes that do not match, a label out of range, or NaN in a row that
 ///         counts
-inline confusion_matrix confusion(std::span<float const> outputs, std::span<int const> labels,
-                                  int classes) {
+template <class = void>
+confusion_matrix confusion(std::span<float const> outputs, std::span<int const> labels,
+                           int classes) {
   return detail::confusion_of(outputs, labels, classes);
 }
-inline confusion_matrix confusion(std::span<double const> outputs, std::span<int const> labels,
-                                  int classes) {
+template <class = void>
+confusion_matrix confusion(std::span<double const> outputs, std::span<int const> labels,
+                           int classes) {
   return detail::confusion_of(outputs, labels, classes);
 }
 

@@ -140,9 +140,6 @@ detail::layer_times measure_layers(Trainer& trainer, typename Trainer::batch con
 
   detail::layer_times times = detail::times_of(launches, layers, micro_batches);
   for (int l = 0; l < layers; ++l) times.layers.push_back(Trainer::layer_name(l));
-  auto const counted = [](long n, char const* of) {
-    return std::to_string(n) + " " + of + (n == 1 ? "" : "s");
-  };
   times.what = std::string(detail::type_name<typename Trainer::model>()) +
                ": launches' medians of " + console::counted(repeats, "training step") +
                " (their middle half spans " + std::to_string(long(100 * times.spread + 0.5)) +

@@ -13,7 +13,8 @@ namespace pp {
 namespace console {
 
 /// 1234567 -> "1,234,567"
-inline std::string readable_count(long n) {
+template <class = void>
+std::string readable_count(long n) {
   std::string text = std::to_string(n);
   long const first = n < 0 ? 1 : 0;
   for (long at = long(text.size()) - 3; at > first; at -= 3) text.insert(std::size_t(at), 1, ',');
@@ -27,7 +28,8 @@ namespace detail {
 using namespace console;
 
 /// 0.1234 with 2 digits -> "0.12"
-inline std::string readable_real(double x, int digits) {
+template <class = void>
+std::string readable_real(double x, int digits) {
   return std::string(real_text(x, digits, std::chars_format::fixed));
 }
 
@@ -36,12 +38,14 @@ inline std::string readable_real(double x, int digits) {
 namespace console {
 
 /// 0.248 -> "24.8 %"
-inline std::string readable_percent(double share) {
+template <class = void>
+std::string readable_percent(double share) {
   return detail::readable_real(100 * share, 1) + " %";
 }
 
 /// 1536 -> "1.5 KiB": powers of 1024, with one digit after the point from KiB up; 0 -> "-".
-inline std::string readable_bytes(long bytes) {
+template <class = void>
+std::string readable_bytes(long bytes) {
   if (bytes == 0) return "-";
   char const* const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   double amount = double(bytes);
@@ -56,7 +60,8 @@ inline std::string readable_bytes(long bytes) {
 namespace detail {
 
 /// (128, 96) -> "128 x 96"
-inline std::string readable_shape(shape const& s) {
+template <class = void>
+std::string readable_shape(shape const& s) {
   std::string text;
   for (int i = 0; i < s.rank; ++i) text += (i > 0 ? " x " : "") + std::to_string(s.extent[i]);
   return text;

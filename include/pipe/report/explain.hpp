@@ -30,7 +30,8 @@ inline constexpr int explain_width = 100;
 namespace console {
 
 /// 1, "stage" -> "1 stage"; 4, "stage" -> "4 stages"
-inline std::string counted(long n, char const* what) {
+template <class = void>
+std::string counted(long n, char const* what) {
   return readable_count(n) + " " + what + (n == 1 ? "" : "s");
 }
 
@@ -83,7 +84,8 @@ std::string explain_layers() {
 
 /// The ranks of a stage: "2", "2-4" for a stage with replicas, "0, 3" for a stage in two
 /// directions.
-inline std::string ranks_of_stage(stage_plan const& s) {
+template <class = void>
+std::string ranks_of_stage(stage_plan const& s) {
   std::string text = std::to_string(s.rank);
   if (s.ranks > 1)
     text += (s.apart == 1 ? "-" : ", ") + std::to_string(s.rank + (s.ranks - 1) * s.apart);

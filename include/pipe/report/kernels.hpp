@@ -19,7 +19,8 @@ namespace detail {
 
 /// Name of an op in a kernel: `GELU`, `GELU gradient`, or the op's kind. `leaf`: names of the
 /// model's leaf types.
-inline std::string op_text(pointwise_op const& s, std::vector<std::string_view> const& leaf) {
+template <class = void>
+std::string op_text(pointwise_op const& s, std::vector<std::string_view> const& leaf) {
   if (s.kind == op_kind::map) return std::string(leaf[std::size_t(s.leaf)]);
   if (s.kind == op_kind::map_gradient) return std::string(leaf[std::size_t(s.leaf)]) + " gradient";
   return name_of(s.kind);
@@ -27,14 +28,16 @@ inline std::string op_text(pointwise_op const& s, std::vector<std::string_view> 
 
 /// Name of the anchor: the name of its layer type if the layer type has the formula, otherwise the
 /// name of its kind.
-inline std::string anchor_text(group const& g, std::vector<std::string_view> const& leaf) {
+template <class = void>
+std::string anchor_text(group const& g, std::vector<std::string_view> const& leaf) {
   if (!has_formula(g.anchor)) return name_of(g.anchor);
   return std::string(leaf[std::size_t(g.leaf)]) +
          (g.anchor == op_kind::gate_gradient ? " gradient" : "");
 }
 
 /// The attribute that distinguishes kernels of a kind, besides their size.
-inline std::string attribute_text(attributes const& a) {
+template <class = void>
+std::string attribute_text(attributes const& a) {
   switch (a.kind()) {
     case attribute_kind::contraction: return " k" + std::to_string(a.contraction().inner);
     case attribute_kind::attention: return " h" + std::to_string(a.attention().heads);
@@ -61,7 +64,8 @@ inline std::string attribute_text(attributes const& a) {
 /// The ops of a kernel for one sample, in order: `GELU -> matmul 128 x 96 k384 + bias + add`. The
 /// size is the anchor's rows x columns; k is the inner extent of a contraction or a convolution, h
 /// the heads of an attention, v the vocabulary of a lookup.
-inline std::string group_text(group const& g, std::vector<std::string_view> const& leaf) {
+template <class = void>
+std::string group_text(group const& g, std::vector<std::string_view> const& leaf) {
   using enum op_kind;
   std::string text;
   for (pointwise_op const& s : g.prologue)

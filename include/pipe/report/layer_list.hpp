@@ -24,7 +24,8 @@ std::vector<std::string_view> leaf_names(layers<L...>) {
 /// covers most names is chosen, among equal ones that with the shortest period.
 ///
 /// cost: at most cubic in the number of names
-inline std::string list_with_repetitions(std::vector<std::string_view> const& names) {
+template <class = void>
+std::string list_with_repetitions(std::vector<std::string_view> const& names) {
   auto const repeats = [&](std::size_t from, std::size_t length) {
     std::size_t times = 1;
     auto const same = [&](std::size_t at) {

@@ -23,7 +23,8 @@ struct colour {
 inline constexpr colour white{255, 255, 255}, ink{17, 24, 39};
 
 /// A colour as "#rrggbb".
-inline std::string hex_of(colour c) {
+template <class = void>
+std::string hex_of(colour c) {
   constexpr char digits[] = "0123456789abcdef";
   std::string text = "#";
   for (int const part : {c.red, c.green, c.blue}) (text += digits[part >> 4]) += digits[part & 15];
@@ -33,7 +34,8 @@ inline std::string hex_of(colour c) {
 /// Relative luminance, 0 to 1.
 ///
 /// source: WCAG 2
-inline double luminance(colour c) {
+template <class = void>
+double luminance(colour c) {
   auto const linear = [](int part) {
     double const v = part / 255.0;
     return v <= 0.04045 ? v / 12.92 : libm::pow((v + 0.055) / 1.055, 2.4);
@@ -44,13 +46,15 @@ inline double luminance(colour c) {
 /// Contrast ratio, 1 to 21; text is readable from 4.5 on.
 ///
 /// source: WCAG 2
-inline double contrast(colour a, colour b) {
+template <class = void>
+double contrast(colour a, colour b) {
   double const x = luminance(a) + 0.05, y = luminance(b) + 0.05;
   return x > y ? x / y : y / x;
 }
 
 /// Text colour with the higher contrast to a background: ink or white.
-inline colour text_on(colour background) {
+template <class = void>
+colour text_on(colour background) {
   return contrast(ink, background) >= contrast(white, background) ? ink : white;
 }
 
@@ -75,7 +79,8 @@ constexpr colour fill_of(action_kind kind, int shade = 0) {
 /// Colour of a rank's memory curve, from dark (first rank) to light.
 ///
 /// source: the first three quarters of matplotlib's viridis
-inline colour colour_of_rank(std::size_t rank, std::size_t ranks) {
+template <class = void>
+colour colour_of_rank(std::size_t rank, std::size_t ranks) {
   constexpr colour stops[] = {{68, 1, 84}, {59, 82, 139}, {33, 145, 140}, {94, 201, 98}};
   double const along = ranks < 2 ? 0 : 3 * double(rank) / double(ranks - 1);
   int const stop = along < 2 ? int(along) : 2;
@@ -95,7 +100,8 @@ constexpr char const* long_name(action_kind kind) {
 }
 
 /// Name of a shade in a legend, counted from 1.
-inline std::string name_of_shade(int shade) {
+template <class = void>
+std::string name_of_shade(int shade) {
   return "chunk " + std::to_string(shade + 1) + " of a rank";
 }
 

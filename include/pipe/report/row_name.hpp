@@ -10,7 +10,8 @@ namespace pp::detail {
 
 /// The name of row `row` of `rows`, which are the ranks of `replicas` replicas of equal size: "rank
 /// 3", "replica 1, rank 3". `wide`: numbers are aligned to the right.
-inline std::string name_of_row(std::size_t row, std::size_t rows, int replicas, bool wide = false) {
+template <class = void>
+std::string name_of_row(std::size_t row, std::size_t rows, int replicas, bool wide = false) {
   std::size_t const each = rows / std::size_t(replicas);
   auto const number = [wide](std::size_t n, std::size_t end) {
     std::string const digits = std::to_string(n);

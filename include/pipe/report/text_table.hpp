@@ -21,12 +21,14 @@ namespace console {
 /// law: every line of str() ends with '\n' and has no space before it
 class text_table {
  public:
+  template <class = void>
   explicit text_table(std::vector<std::string> const& heading, std::vector<std::size_t> left = {})
       : columns_(heading.size()), left_(std::move(left)) {
     add(heading);
   }
 
   /// Adds a row. needs: as many words as the heading has
+  template <class = void>
   void add(std::vector<std::string> const& row) {
     for (std::string const& word : row) words_.push_back(word);
   }
@@ -34,6 +36,7 @@ class text_table {
   /// The table as text. Widths are counted in code points of UTF-8.
   ///
   /// cost: quadratic in the number of rows
+  template <class = void>
   std::string str() const {
     std::string text;
     for (std::size_t i = 0; i < words_.size(); ++i) {
@@ -51,6 +54,7 @@ class text_table {
   }
 
  private:
+  template <class = void>
   std::size_t width(std::size_t column) const {
     std::size_t most = 0;
     for (std::size_t i = column; i < words_.size(); i += columns_)
@@ -76,7 +80,8 @@ using namespace console;
 
 /// Wraps a list after commas into lines of at most `width` characters, if its items allow it; lines
 /// after the first are indented.
-inline std::string wrapped(std::string_view list, std::size_t width, std::size_t indent) {
+template <class = void>
+std::string wrapped(std::string_view list, std::size_t width, std::size_t indent) {
   std::string result;
   std::size_t column = 0;
   while (!list.empty()) {

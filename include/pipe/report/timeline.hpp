@@ -43,7 +43,8 @@ constexpr char const* drawing_legend(bool splits_backward) {
 
 /// Escape sequence for text and background colour in the 256-colour palette (6 x 6 x 6 cube), which
 /// nearly all terminals support.
-inline std::string terminal_colours(colour text, colour background) {
+template <class = void>
+std::string terminal_colours(colour text, colour background) {
   auto const in_palette = [](colour c) {
     auto const sixth = [](int part) { return (part + 25) / 51; };
     return std::to_string(16 + 36 * sixth(c.red) + 6 * sixth(c.green) + sixth(c.blue));
@@ -57,6 +58,7 @@ class timeline_drawing {
  public:
   /// `ranks`: of all replicas, which have as many each. Throws pp::error for a negative number of
   /// ranks or characters.
+  template <class = void>
   timeline_drawing(int ranks, long end, int width, int replicas = 1)
       : end_(end > 0 ? end : 1), width_(width), replicas_(replicas) {
     if (ranks < 0 || width < 0)
@@ -68,6 +70,7 @@ class timeline_drawing {
   /// Draws an action. `shade`: see fill_of. Throws pp::error for a rank out of range.
   /// An action that contains the middle of no column is not shown, except an update: it takes the
   /// column before, which ends a step. Columns beyond the last are cut off.
+  template <class = void>
   void add(int rank, action const& a, long start, long end, int shade = 0) {
     checked_index<error>("rank", rank, int(lines_.size()));
     long const begin = first_column(start), after = first_column(end),
@@ -85,6 +88,7 @@ class timeline_drawing {
   /// The lines, each with the label `rank N`: see name_of_row.
   ///
   /// law: without colours all lines have the same length
+  template <class = void>
   std::string str(bool colours = false) const {
     std::string text;
     for (std::size_t rank = 0; rank < lines_.size(); ++rank) {
@@ -137,7 +141,8 @@ std::string draw(Table const& table, schedules::timeline<Rows> const& when, int 
 
 /// A measured run as text, such as gather_executed(trainer), which is called in all processes.
 /// Throws pp::error for a negative width.
-inline std::string draw(executed_run const& run, int width = 88) {
+template <class = void>
+std::string draw(executed_run const& run, int width = 88) {
   long end = 0;
   for (auto const& row : run.rows)
     for (executed_action const& e : row)

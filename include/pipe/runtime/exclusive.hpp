@@ -16,6 +16,7 @@
 #include <pipe/base/heartbeat.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/thread.hpp>
+#include <pipe/transport/waiting.hpp>
 
 namespace pp::detail {
 
@@ -40,7 +41,7 @@ class occupancy {
     int found = in_use;
     if (state_.compare_exchange_strong(found, idle)) return;
     state_.store(closed);
-    state_.notify_all();
+    ended_.publish(1);
   }
 
   /// Waits for the call in progress and rejects all later calls. Returns whether the object may be
@@ -52,10 +53,9 @@ class occupancy {
     for (int found = idle; found != closed; found = state_.load()) {
       if (found == idle && state_.compare_exchange_strong(found, closed)) return true;
       if (is_own_thread || pthread_equal(user_.load(), pthread_self()) != 0) return false;
-      // If the call ends before the exchange, the exchange fails, the wait returns at once, and the
-      // loop looks again.
-      if (found == in_use) state_.compare_exchange_strong(found, awaited);
-      state_.wait(awaited);
+      // If the call ends before the exchange, the exchange fails, and the loop looks again.
+      if (found == in_use && !state_.compare_exchange_strong(found, awaited)) continue;
+      ended_.wait(1, {{}, no_deadline});
     }
     return false;
   }
@@ -78,6 +78,7 @@ class occupancy {
   static long this_process() { return long(::getpid()); }
 
   std::atomic<int> state_{idle};
+  progress ended_;  ///< 1 once the call for which close() waited has ended
   /// The thread of the last call to begin; close() reads it only during a call.
   std::atomic<pthread_t> user_{};
   /// fork() duplicates the object, but not the threads that work for it.

@@ -40,8 +40,8 @@ struct batch_settings {
 ///
 /// law: a function of (n, seed, epoch) only
 /// source: Fisher and Yates, 1938; Durstenfeld, 1964
-inline std::vector<std::size_t> shuffled_order(std::size_t n, std::uint64_t seed,
-                                               std::uint64_t epoch) {
+template <class = void>
+std::vector<std::size_t> shuffled_order(std::size_t n, std::uint64_t seed, std::uint64_t epoch) {
   // Disjoint from the streams of initial parameters and of text_data.
   constexpr std::uint64_t stream = std::uint64_t(3) << 62;
   std::vector<std::size_t> order(n);

@@ -51,7 +51,8 @@ struct run_clock {
 };
 
 /// Nanoseconds of this process's clock.
-inline long nanoseconds_of(std::chrono::steady_clock::time_point t) {
+template <class = void>
+long nanoseconds_of(std::chrono::steady_clock::time_point t) {
   return std::chrono::nanoseconds(t.time_since_epoch()).count();
 }
 
@@ -63,7 +64,8 @@ std::vector<executed_action> executed_here(Engine& engine, int rank) {
 }
 
 /// Finds the steps of which a run has actions.
-inline void find_steps(executed_run& run) {
+template <class = void>
+void find_steps(executed_run& run) {
   int first = INT_MAX, last = -1;
   for (auto const& row : run.rows)
     for (executed_action const& a : row) {
@@ -84,8 +86,9 @@ void for_each_row(process_place const& of, int ranks, Use const& use) {
 ///
 /// shape: places, clocks: by process; the rows have times from the start of the run in their
 /// process
-inline void align_clocks(std::vector<process_place> const& places,
-                         std::vector<run_clock> const& clocks, executed_run& run) {
+template <class = void>
+void align_clocks(std::vector<process_place> const& places, std::vector<run_clock> const& clocks,
+                  executed_run& run) {
   std::vector<long> begin;  // by process, on the clock of process 0
   long worst = 0, second = 0, first_start = LONG_MAX, zero = 0;
   for (std::size_t p = 0; p < places.size(); ++p) {

@@ -26,9 +26,16 @@ struct name_observer {
   std::vector<std::string> way;
   std::vector<parameter_name> found;  // by parameter; later places of a parameter have no name
 
-  void part(int i) { way.push_back(std::to_string(i)); }
+  template <class = void>
+  void part(int i) {
+    way.push_back(std::to_string(i));
+  }
   void end_part() { way.pop_back(); }
-  void name(std::string_view given) { way.back() = std::string(given); }
+  template <class = void>
+  void name(std::string_view given) {
+    way.back() = std::string(given);
+  }
+  template <class = void>
   void parameter(int index, file_name const& file) {
     // Indices ascend; those in between are later places of shared parameters, without a name.
     found.resize(std::size_t(index));

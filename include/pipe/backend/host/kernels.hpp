@@ -85,6 +85,7 @@ namespace per_isa = portable;
 #else
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
+#pragma GCC optimize("fp-contract=off")
 #endif
 namespace pp::host::avx2 {
 using this_isa = isa_traits<isa::avx2>;
@@ -103,6 +104,7 @@ namespace per_isa = avx2;
 #else
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,fma,avx2,prefer-vector-width=512")
+#pragma GCC optimize("fp-contract=off")
 #endif
 namespace pp::host::avx512 {
 using this_isa = isa_traits<isa::avx512>;

@@ -18,9 +18,10 @@ namespace pp {
 
 namespace detail {
 
-/// Stand-in for an argument that is no model, so that no other error is reported.
+/// Stand-in for an argument that is no model, so that no other error is reported. Its base depends
+/// on the argument: a program without such an argument does not compile the base.
 template <class Given>
-struct no_model : Model<Input<1>, Linear<1>, MSE> {};
+struct no_model : std::enable_if_t<!model_type<Given>, Model<Input<1>, Linear<1>, MSE>> {};
 
 /// The diagnosis of a first argument that is no model.
 template <class Given>
