@@ -51,15 +51,16 @@ class piece {
 
   /// std::to_chars would compile its code for all 35 bases.
   long print_integer(char* to) const {
-    bool const is_negative = number_ < 0;
-    unsigned long long const size =
-        is_negative ? 0ull - static_cast<unsigned long long>(number_) : number_;
-    long count = is_negative ? 1 : 0;
-    for (unsigned long long rest = size; count += 1, rest >= 10;) rest /= 10;
-    char* at = to + count;
-    for (unsigned long long rest = size; *--at = char('0' + rest % 10), rest >= 10;) rest /= 10;
-    if (is_negative) *to = '-';
-    return count;
+    unsigned long long const n = static_cast<unsigned long long>(number_);
+    unsigned long long rest = number_ < 0 ? 0 - n : n;
+    char digits[most_digits];  // from the last
+    int count = 0;
+    do digits[count++] = static_cast<char>('0' + rest % 10);
+    while ((rest /= 10) > 0);
+    char* end = to;
+    if (number_ < 0) *end++ = '-';
+    while (count > 0) *end++ = digits[--count];
+    return end - to;
   }
 
   char const* text_ = nullptr;  // null for a number

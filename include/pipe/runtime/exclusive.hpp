@@ -51,9 +51,12 @@ class occupancy {
   [[gnu::cold]] bool close(bool is_own_thread) noexcept {
     if (process_ != this_process()) return false;
     for (int found = idle; found != closed; found = state_.load()) {
-      if (found == idle && state_.compare_exchange_strong(found, closed)) return true;
+      // If a call begins or ends before an exchange, the exchange fails, and the loop looks again.
+      if (found == idle) {
+        if (state_.compare_exchange_strong(found, closed)) return true;
+        continue;
+      }
       if (is_own_thread || pthread_equal(user_.load(), pthread_self()) != 0) return false;
-      // If the call ends before the exchange, the exchange fails, and the loop looks again.
       if (found == in_use && !state_.compare_exchange_strong(found, awaited)) continue;
       ended_.wait(1, {{}, no_deadline});
     }
