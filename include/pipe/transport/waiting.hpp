@@ -8,7 +8,7 @@
 
 #include <atomic>
 #include <climits>
-#include <mutex>  // has the clocks and durations of <chrono> without its calendar
+#include <shared_mutex>  // has the clocks and durations of <chrono> without its calendar
 
 #if defined(__linux__)
 #include <linux/futex.h>

@@ -3,8 +3,8 @@
 // The first exception of any thread of a run. It ends the run, and the caller of the run sees it.
 #pragma once
 
+#include <atomic>
 #include <exception>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -18,14 +18,13 @@ class first_failure {
  public:
   failure_flag const& flag() const { return failed_; }
 
-  /// Keeps an exception if it is the first; returns whether it is. The flag is set after the
-  /// exception.
+  /// Keeps an exception if it is the first; returns whether it is. The thread with the first one
+  /// sets the flag after the exception is there.
   [[gnu::cold]] bool set(std::exception_ptr e) {
-    std::lock_guard const lock(mutex_);
-    bool const is_first = !first_;
-    if (is_first) first_ = std::move(e);
+    if (has_one_.exchange(true)) return false;
+    first_ = std::move(e);
     failed_.store(true, std::memory_order_release);
-    return is_first;
+    return true;
   }
   /// Rethrows the first exception, if there is one, and forgets it.
   ///
@@ -33,12 +32,13 @@ class first_failure {
   void rethrow() {
     if (!failed_.load()) return;
     failed_.store(false);
+    has_one_.store(false);
     std::rethrow_exception(std::exchange(first_, nullptr));
   }
 
  private:
   failure_flag failed_{false};
-  std::mutex mutex_;
+  std::atomic<bool> has_one_{false};
   std::exception_ptr first_;
 };
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <exception>
-#include <mutex>  // has the durations of <chrono> without its calendar
+#include <shared_mutex>  // has the durations of <chrono> without its calendar
 #include <string>
 #include <string_view>
 

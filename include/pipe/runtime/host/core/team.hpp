@@ -5,12 +5,11 @@
 #pragma once
 
 #include <exception>
-#include <mutex>
-#include <utility>
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/thread.hpp>
+#include <pipe/runtime/host/core/first_failure.hpp>
 #include <pipe/runtime/host/core/pinning.hpp>
 #include <pipe/transport/waiting.hpp>
 
@@ -83,7 +82,7 @@ class team {
     begun_.advance();
     attempt(0);
     done_.wait(size_ - 1, {spin_, no_deadline});
-    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    failure_.rethrow();
   }
 
   // ---- the thread of a helper ----
@@ -106,8 +105,7 @@ class team {
     try {
       part_of_(work_, part);
     } catch (...) {
-      std::lock_guard const lock(failure_mutex_);
-      if (!failure_) failure_ = std::current_exception();
+      failure_.set(std::current_exception());
     }
   }
 
@@ -127,9 +125,7 @@ class team {
   detail::progress begun_, done_;
   void const* work_ = nullptr;
   void (*part_of_)(void const* work, int part) = nullptr;  // null: helpers exit
-  std::mutex failure_mutex_;
-  /// The first exception of this run, under failure_mutex_.
-  std::exception_ptr failure_;
+  first_failure failure_;  ///< of this run
 };
 
 }  // namespace pp::detail

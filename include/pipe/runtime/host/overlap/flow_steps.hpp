@@ -5,7 +5,7 @@
 #pragma once
 
 #include <exception>
-#include <mutex>  // has the clocks of <chrono> without its calendar
+#include <shared_mutex>  // has the clocks of <chrono> without its calendar
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
