@@ -125,7 +125,7 @@ class team {
   detail::progress begun_, done_;
   void const* work_ = nullptr;
   void (*part_of_)(void const* work, int part) = nullptr;  // null: helpers exit
-  first_failure failure_;  ///< of this run
+  first_failure failure_;                                  ///< of this run
 };
 
 }  // namespace pp::detail
