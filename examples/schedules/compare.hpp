@@ -126,17 +126,17 @@ template <pp::schedules::placement Where>
 pp::schedules::family searched_on(std::string const& minimised) {
   using pp::Searched, pp::schedules::objective;
   if (minimised == "makespan")
-    return pp::schedules::family_of<Searched<0, 1, Where, schedules::objective::makespan>>();
+    return pp::schedules::family_of<Searched<0, 1, Where, objective::makespan>>();
   if (minimised == "period")
-    return pp::schedules::family_of<Searched<0, 1, Where, schedules::objective::period>>();
+    return pp::schedules::family_of<Searched<0, 1, Where, objective::period>>();
   return pp::schedules::family_of<Searched<0, 1, Where>>();
 }
 inline pp::schedules::family family_for(request const& r, pp::schedules::family const& f) {
   using pp::schedules::placement;
   if (f.name != pp::Searched<>::name) return f;
   return r.searched_placement == "straight"
-             ? searched_on<schedules::placement::straight>(r.minimised)
-             : searched_on<schedules::placement::vee>(r.minimised);
+             ? searched_on<placement::straight>(r.minimised)
+             : searched_on<placement::vee>(r.minimised);
 }
 
 inline entry entry_of(request const& r, pp::schedules::family const& of_catalog) {

@@ -92,7 +92,8 @@
 #define PIPE_OPTIMIZED_BEGIN \
   _Pragma("GCC push_options") _Pragma("GCC optimize(\"O2\", \"fp-contract=off\")")
 #define PIPE_OPTIMIZED_END _Pragma("GCC pop_options")
-#elif defined(__CUDA_ARCH__) || !defined(__GNUC__) || (defined(__x86_64__) && !defined(__FMA__))
+#elif defined(__CUDA_ARCH__) || !defined(__GNUC__) || \
+    (defined(__x86_64__) && !defined(__FMA__) && !defined(__FMA4__) && !defined(__AVX512F__))
 #define PIPE_OPTIMIZED_BEGIN  // no instruction to contract to; host/kernels.hpp switches the target
 #define PIPE_OPTIMIZED_END
 #elif defined(__CUDACC__)  // nvcc hands them on, and warns of one
