@@ -134,9 +134,8 @@ pp::schedules::family searched_on(std::string const& minimised) {
 inline pp::schedules::family family_for(request const& r, pp::schedules::family const& f) {
   using pp::schedules::placement;
   if (f.name != pp::Searched<>::name) return f;
-  return r.searched_placement == "straight"
-             ? searched_on<placement::straight>(r.minimised)
-             : searched_on<placement::vee>(r.minimised);
+  return r.searched_placement == "straight" ? searched_on<placement::straight>(r.minimised)
+                                            : searched_on<placement::vee>(r.minimised);
 }
 
 inline entry entry_of(request const& r, pp::schedules::family const& of_catalog) {
