@@ -3,6 +3,8 @@
 // The extents of a matrix product.
 #pragma once
 
+#include <pipe/base/config.hpp>
+
 namespace pp::detail {
 
 /// The extents M (rows), N (columns) and K (inner) of c (M, N) = a (M, K) b (K, N).
