@@ -79,7 +79,9 @@
 
 /// Around all code that computes numbers of a step. What is written there as a product and a sum is
 /// rounded twice: compilers that contract, as g++ does by default, choose by optimisation level and
-/// target where. (One rounding is written as math::multiply_add.) In a program compiled with g++
+/// target where. (One rounding is written as math::multiply_add.) Nothing is asked of g++ where the
+/// target has no instruction to contract to: functions under such a pragma compile slower.
+/// host/kernels.hpp switches the target, and asks there. In a program compiled with g++
 /// -O0, where __OPTIMIZE__ is not defined, the code is optimised, too; not under sanitizers, in
 /// other compilers, which have no such pragma, and where PIPE_DEBUG_KERNELS is defined: for a
 /// debugger, or for tests that shall compile fast.
@@ -94,7 +96,7 @@
 #define PIPE_OPTIMIZED_END _Pragma("GCC pop_options")
 #elif defined(__CUDA_ARCH__) || !defined(__GNUC__) || \
     (defined(__x86_64__) && !defined(__FMA__) && !defined(__FMA4__) && !defined(__AVX512F__))
-#define PIPE_OPTIMIZED_BEGIN  // no instruction to contract to; host/kernels.hpp switches the target
+#define PIPE_OPTIMIZED_BEGIN
 #define PIPE_OPTIMIZED_END
 #elif defined(__CUDACC__)  // nvcc hands them on, and warns of one
 #define PIPE_OPTIMIZED_BEGIN                                                                 \

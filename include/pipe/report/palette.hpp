@@ -34,8 +34,7 @@ std::string hex_of(colour c) {
 /// Relative luminance, 0 to 1.
 ///
 /// source: WCAG 2
-template <class = void>
-double luminance(colour c) {
+inline double luminance(colour c) {
   auto const linear = [](int part) {
     double const v = part / 255.0;
     return v <= 0.04045 ? v / 12.92 : libm::pow((v + 0.055) / 1.055, 2.4);
@@ -46,15 +45,13 @@ double luminance(colour c) {
 /// Contrast ratio, 1 to 21; text is readable from 4.5 on.
 ///
 /// source: WCAG 2
-template <class = void>
-double contrast(colour a, colour b) {
+inline double contrast(colour a, colour b) {
   double const x = luminance(a) + 0.05, y = luminance(b) + 0.05;
   return x > y ? x / y : y / x;
 }
 
 /// Text colour with the higher contrast to a background: ink or white.
-template <class = void>
-colour text_on(colour background) {
+inline colour text_on(colour background) {
   return contrast(ink, background) >= contrast(white, background) ? ink : white;
 }
 
@@ -79,8 +76,7 @@ constexpr colour fill_of(action_kind kind, int shade = 0) {
 /// Colour of a rank's memory curve, from dark (first rank) to light.
 ///
 /// source: the first three quarters of matplotlib's viridis
-template <class = void>
-colour colour_of_rank(std::size_t rank, std::size_t ranks) {
+inline colour colour_of_rank(std::size_t rank, std::size_t ranks) {
   constexpr colour stops[] = {{68, 1, 84}, {59, 82, 139}, {33, 145, 140}, {94, 201, 98}};
   double const along = ranks < 2 ? 0 : 3 * double(rank) / double(ranks - 1);
   int const stop = along < 2 ? int(along) : 2;

@@ -5,7 +5,7 @@
 // has missed nothing when it resumes.
 #pragma once
 
-#include <mutex>  // has the clocks and durations of <chrono> without its calendar
+#include <shared_mutex>  // has the clocks and durations of <chrono> without its calendar
 
 namespace pp::detail {
 

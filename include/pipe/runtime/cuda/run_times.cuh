@@ -6,7 +6,7 @@
 
 #include <cstddef>
 #include <limits>
-#include <mutex>  // has the clocks of <chrono> without its calendar
+#include <shared_mutex>  // has the clocks of <chrono> without its calendar
 #include <utility>
 #include <vector>
 

@@ -48,11 +48,11 @@ struct parameter_memory {
   template <class Use>
   void for_each_part(long width, Use const& use) const {
     for (int c = 0; c < count; ++c)
-      for (parameter_place const& p : chunks[c].parameters)
-        if (!p.shared)
-          for_each_part_of(c, p, width, [&](char* values, long begin, long bytes) {
-            use(values, p, begin, bytes);
-          });
+      for_each_in(chunks[c], [&](parameter_place const& p) {
+        for_each_part_of(c, p, width, [&](char* values, long begin, long bytes) {
+          use(values, p, begin, bytes);
+        });
+      });
   }
   /// Calls use(values, begin, bytes) for the parts of one parameter.
   template <class Use>
