@@ -140,13 +140,16 @@ detail::layer_times measure_layers(Trainer& trainer, typename Trainer::batch con
 
   detail::layer_times times = detail::times_of(launches, layers, micro_batches);
   for (int l = 0; l < layers; ++l) times.layers.push_back(Trainer::layer_name(l));
+  auto const counted = [](long n, char const* of) {
+    return std::to_string(n) + " " + of + (n == 1 ? "" : "s");
+  };
   times.what = std::string(detail::type_name<typename Trainer::model>()) +
-               ": launches' medians of " + console::counted(repeats, "training step") +
+               ": launches' medians of " + counted(repeats, "training step") +
                " (their middle half spans " + std::to_string(long(100 * times.spread + 0.5)) +
                " %), micro-batches of " +
-               console::counted(Trainer::compiled::plan().micro_batch_size, "sample") + ", " +
+               counted(Trainer::compiled::plan().micro_batch_size, "sample") + ", " +
                Trainer::compiled::plan().precision + ", " +
-               console::counted(Trainer::compiled::plan().stage_count, "stage") + ", " +
+               counted(Trainer::compiled::plan().stage_count, "stage") + ", " +
                "kernels: " + trainer.runs_on();
   detail::require_spread(times, most_spread);
   return times;
