@@ -99,7 +99,7 @@ PIPE_ONE_COPY void multiply_block(tile_set<T> const& tiles, product_shape const&
     for (extent i = 0; i < shape.rows; i += high) {
       high = tiles.next_rows(shape.rows - i);
       T* const corner = to + i * ldto + j;
-      tiles.tile(high, wide, shape.inner, a.from(i, 0), b + j, ldb,
+      tiles.tile(high, wide, {shape.inner, a.from(i, 0), b + j, ldb},
                  {continuing ? corner : nullptr, ldto, corner, ldto, false});
     }
   }

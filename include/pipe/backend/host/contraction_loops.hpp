@@ -122,14 +122,14 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const&
                     tile_ends<T>{ends.from, padded, with.c + i * with.ldc + j, with.ldc, with.adds};
             }
             if (in_place > 0 && in_place < depth) {
-              tiles.tile(rows, vectors, in_place, left, right, ldb,
+              tiles.tile(rows, vectors, {in_place, left, right, ldb},
                          {ends.from, padded, finished, padded, false});
               ends.from = finished;
             }
             if (in_place == depth)
-              tiles.tile(rows, vectors, depth, left, right, ldb, ends);
+              tiles.tile(rows, vectors, {depth, left, right, ldb}, ends);
             else
-              tiles.tile(rows, vectors, depth - in_place, left.from(0, in_place), panel, padded,
+              tiles.tile(rows, vectors, {depth - in_place, left.from(0, in_place), panel, padded},
                          ends);
             if (last && ends.to == finished)
               deliver<T>(tiles, with, i, j, rows, columns, finished, padded);

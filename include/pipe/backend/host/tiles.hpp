@@ -27,6 +27,17 @@ struct strided {
   }
 };
 
+/// The factors of a tile: `k` columns of A and as many rows of B.
+///
+/// b: row-major, row stride ldb
+template <class T>
+struct tile_factors {
+  extent k;
+  strided<T const> a;
+  T const* b;
+  extent ldb;
+};
+
 /// The start of a tile's sums and their destination.
 ///
 /// from: null: sums start at zero; else sums of earlier p, row stride from_stride. add: `to` += the
@@ -48,8 +59,7 @@ struct tile_set {
   /// The tile of `high` rows and `wide` vectors, from next_rows and next_vectors; see tile() in
   /// per_isa/tile.inl. It is one function for all sizes: after a tile's loop, a processor predicts
   /// branches better than an indirect call to one of twelve addresses.
-  void (*tile)(int high, int wide, extent k, strided<T const> a, T const* b, extent ldb,
-               tile_ends<T> const& ends) = nullptr;
+  void (*tile)(int high, int wide, tile_factors<T> const& of, tile_ends<T> const& ends) = nullptr;
   /// to[r, c] = from[r, c] for c < columns, and 0 for c in [columns, padded).
   void (*copy_rows)(T const* from, extent stride, extent rows, extent columns, extent padded, T* to,
                     extent to_stride) = nullptr;

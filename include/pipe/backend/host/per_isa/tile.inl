@@ -7,16 +7,15 @@
 
 /// to (+)= from + a b for Rows x Vectors vectors of sums, all in registers.
 ///
-/// shape: a (Rows, k), b (k, Vectors * lanes), row stride ldb -> to (Rows, Vectors * lanes), row
-///        stride ends.to_stride
+/// shape: of.a (Rows, k), of.b (k, Vectors * lanes) -> ends.to (Rows, Vectors * lanes), row stride
+///        ends.to_stride
 /// law:   every sum is one chain of fused multiply-adds over ascending p, for any Rows and Vectors.
 ///        A sum that starts from `ends.from` continues the chain of that sum; `ends.add` adds the
 ///        finished sum once.
 /// cost:  per p, Vectors loads and Rows broadcasts for Rows * Vectors multiply-adds: the largest
 ///        tile is bound by the multipliers, small ones by the loads
 template <int Rows, int Vectors, class T>
-[[gnu::noinline]] void tile(extent k, strided<T const> a, T const* b, extent ldb,
-                            tile_ends<T> const& ends) {
+[[gnu::noinline]] void tile(tile_factors<T> const& of, tile_ends<T> const& ends) {
   constexpr int Lanes = lanes<T>;
   vec<T> sum[Rows][Vectors];
   if (ends.from != nullptr) {
@@ -34,7 +33,9 @@ template <int Rows, int Vectors, class T>
     }
   }
   // One row of b is in registers while all rows of a are multiplied by it.
-  for (extent p = 0; p < k; ++p) {
+  T const *a = of.a.data, *b = of.b;
+  extent const row = of.a.row, column = of.a.column, ldb = of.ldb;
+  for (extent p = of.k; p > 0; --p) {
     vec<T> right[Vectors];
 #pragma GCC unroll 3
     for (int c = 0; c < Vectors; ++c) {
@@ -43,11 +44,11 @@ template <int Rows, int Vectors, class T>
     }
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
-      vec<T> const left = all_lanes(a.data[r * a.row]);
+      vec<T> const left = all_lanes(a[r * row]);
 #pragma GCC unroll 3
       for (int c = 0; c < Vectors; ++c) sum[r][c] = multiply_add(left, right[c], sum[r][c]);
     }
-    a.data += a.column;
+    a += column;
     b += ldb;
   }
   T* to = ends.to;
@@ -92,22 +93,20 @@ inline constexpr int tile_columns = tile_vectors * lanes<T>;
 
 /// The tile of this number of rows and vectors; Least: see least_tile_rows.
 template <int Least, int Vectors, class T>
-void tile_of(int rows, extent k, strided<T const> a, T const* b, extent ldb,
-             tile_ends<T> const& ends) {
+void tile_of(int rows, tile_factors<T> const& of, tile_ends<T> const& ends) {
   if constexpr (Least <= 1)
-    if (rows == 1) return tile<1, Vectors>(k, a, b, ldb, ends);
+    if (rows == 1) return tile<1, Vectors>(of, ends);
   if constexpr (Least <= 2)
-    if (rows == 2) return tile<2, Vectors>(k, a, b, ldb, ends);
+    if (rows == 2) return tile<2, Vectors>(of, ends);
   if constexpr (Least <= 4 && tile_rows > 4)
-    if (rows == 4) return tile<4, Vectors>(k, a, b, ldb, ends);
-  return tile<tile_rows, Vectors>(k, a, b, ldb, ends);
+    if (rows == 4) return tile<4, Vectors>(of, ends);
+  return tile<tile_rows, Vectors>(of, ends);
 }
 template <int Least, class T>
-void tile_of(int rows, int vectors, extent k, strided<T const> a, T const* b, extent ldb,
-             tile_ends<T> const& ends) {
-  if (vectors == 1) return tile_of<Least, 1>(rows, k, a, b, ldb, ends);
-  if (vectors == 2) return tile_of<Least, 2>(rows, k, a, b, ldb, ends);
-  return tile_of<Least, tile_vectors>(rows, k, a, b, ldb, ends);
+void tile_of(int rows, int vectors, tile_factors<T> const& of, tile_ends<T> const& ends) {
+  if (vectors == 1) return tile_of<Least, 1>(rows, of, ends);
+  if (vectors == 2) return tile_of<Least, 2>(rows, of, ends);
+  return tile_of<Least, tile_vectors>(rows, of, ends);
 }
 
 /// The table of tiles for loops whose numbers of rows are all multiples of Least.
