@@ -59,6 +59,13 @@ check_include_file_cxx(boost/hana.hpp PIPE_HAS_HANA -std=c++20)
 
 include(${CMAKE_CURRENT_LIST_DIR}/costs.cmake)
 
+# pipe_compiled_by(TARGET LIBRARY): the library of compiled templates that a target links: of its own flags, or none ("").
+function(pipe_compiled_by target library)
+  if(PIPE_COMPILED)
+    set_target_properties(${target} PROPERTIES PIPE_COMPILED_BY "${library}")
+  endif()
+endfunction()
+
 # A target from the sources matching the expressions in ARGN; `out` is FALSE when there are none. Tests are without the sources that are left out.
 function(pipe_executable out name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${ARGN})
@@ -70,7 +77,8 @@ function(pipe_executable out name)
   endif()
   if(sources)
     add_executable(${name} ${sources})
-    target_link_libraries(${name} PRIVATE pipe::pipe)
+    target_link_libraries(${name} PRIVATE pipe::pipe $<TARGET_PROPERTY:PIPE_COMPILED_BY>)
+    pipe_compiled_by(${name} pipe::compiled)
     set(${out} TRUE PARENT_SCOPE)
   else()
     set(${out} FALSE PARENT_SCOPE)
