@@ -36,6 +36,19 @@ function(pipe_is_left_out out what)
   endif()
 endfunction()
 
+# pipe_longest_first(SOURCES PROGRAM): sorts the list of a program's sources.
+function(pipe_longest_first list program)
+  set(sorted)
+  foreach(source IN LISTS ${list})
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE path)
+    pipe_cost_of(seconds "compile ${program} ${path}")
+    list(APPEND sorted "${seconds}|${source}")
+  endforeach()
+  list(SORT sorted COMPARE NATURAL ORDER DESCENDING)
+  list(TRANSFORM sorted REPLACE "^[0-9]+[|]" "")
+  set(${list} ${sorted} PARENT_SCOPE)
+endfunction()
+
 # pipe_leave_out(SOURCES PROGRAM): removes from the list of a program's sources those that are left out.
 function(pipe_leave_out list program)
   set(kept)

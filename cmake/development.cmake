@@ -67,6 +67,7 @@ function(pipe_compiled_by target library)
 endfunction()
 
 # A target from the sources matching the expressions in ARGN; `out` is FALSE when there are none. Tests are without the sources that are left out.
+# What takes the longest to compile is first, where Ninja begins.
 function(pipe_executable out name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${ARGN})
   if(name MATCHES "^tests[.]")
@@ -75,6 +76,7 @@ function(pipe_executable out name)
   if(NOT PIPE_HAS_CUDA)
     list(FILTER sources EXCLUDE REGEX "\\.cu$")
   endif()
+  pipe_longest_first(sources ${name})
   if(sources)
     add_executable(${name} ${sources})
     target_link_libraries(${name} PRIVATE pipe::pipe $<TARGET_PROPERTY:PIPE_COMPILED_BY>)

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include <pipe/base/error.hpp>
 #include <pipe/metrics/tensorboard.hpp>
 #include <pipe/report/json_lines.hpp>
 #include <pipe/report/live_page.hpp>

@@ -5,11 +5,12 @@
 
 #include <memory>
 #include <numbers>
+#include <vector>
 
 #include <pipe/metrics/metrics.hpp>
 #include <pipe/report/rank_load.hpp>
 
-#include "gpt.hpp"
+#include "command.hpp"
 #include "recent_mean.hpp"
 
 /// The receivers of a run that goes on after some steps. One of several processes writes files.
