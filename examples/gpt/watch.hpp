@@ -26,14 +26,15 @@ class run_watch {
     bits_.add(bits);
     // Between steps that overlap there is no run that has ended.
     if (has_page() && !steps_overlap<Trainer>) show_ranks(pp::rank_loads(trainer, r));
-    write({.step = trainer.steps(),
-           .loss = r.loss,
-           .learning_rate = rate,
-           .gradient_norm = r.gradient_norm,
-           .samples_per_second = speed,
-           .seconds = r.seconds,
-           .bubble = r.bubble,
-           .scalars = {{"bits_per_byte", bits}, {"tokens_per_second", speed * tokens_per_sample_}}});
+    write(
+        {.step = trainer.steps(),
+         .loss = r.loss,
+         .learning_rate = rate,
+         .gradient_norm = r.gradient_norm,
+         .samples_per_second = speed,
+         .seconds = r.seconds,
+         .bubble = r.bubble,
+         .scalars = {{"bits_per_byte", bits}, {"tokens_per_second", speed * tokens_per_sample_}}});
   }
   /// Mean bits per byte of the last `steps` steps.
   double recent_bits(long steps) const { return bits_.of_last(steps); }
