@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
-"""What the compiler needs for a GPT of 2 to 96 blocks and for two networks of images in four stages, to prove schedules, and to plan a model of
-83.9 billion parameters: processor seconds, memory and object size.
+"""What the compiler needs for a GPT of 2 to 96 blocks and for two networks of images in four stages, with and without pipe::compiled, to prove
+schedules, and to plan a model of 83.9 billion parameters: processor seconds, memory and object size.
 
 nvcc compiles the GPT for a GPU, with all of its kernels, for one architecture.
 
@@ -62,6 +62,7 @@ int main() { return CALLS ? 0 : 1; }
 ONE_SCHEDULE = SCHEDULES.replace("CALLS", "trains<OneFOneB>()")
 TWO_SCHEDULES = SCHEDULES.replace("CALLS", "trains<OneFOneB>() && trains<GPipe>()")
 B_AND_W = SCHEDULES.replace("CALLS", "trains<OneFOneB>() && trains<ZeroBubbleH1>()")  # the second splits the backward pass
+PART = ", pipe::compiled"  # ends the names of programs that only declare what pipe::compiled compiles once
 GPT_ON_GPU = GPT.replace("AdamW>", "AdamW, Cuda>")
 FAMILIES = ["GPipe", "OneFOneB", "EagerOneFOneB", "Interleaved<2>", "GroupedInterleaved<2>", "LoopedBFS<2>", "ZeroBubbleH1",
             "ZeroBubbleH2", "ZeroBubbleV", "VHalf", "VMin", "Hanayo<>", "Chimera", "DualPipe", "DualPipeV", "ForwardOnly",
@@ -100,12 +101,12 @@ def version(compiler):
     return next((line for line in lines if "release" in line), lines[0]).strip()
 
 
-def compile_once(compiler, text, folder):
+def compile_once(compiler, text, folder, options=()):
     """(processor seconds, peak megabytes of one of the compiler's processes, kilobytes of object code)"""
     source, target = folder / "program.cpp", folder / "program.o"
     source.write_text(text)
-    process = subprocess.Popen([*COMPILERS[compiler], "-I", ROOT / "include", "-I", ROOT / "examples/models", "-c", source, "-o", target],
-                               stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([*COMPILERS[compiler], *options, "-I", ROOT / "include", "-I", ROOT / "examples/models", "-c", source,
+                                "-o", target], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
@@ -133,10 +134,11 @@ def measure(compiler, texts, rounds, folder):
     runs = {name: [] for name in texts}
     for _ in range(rounds):
         for name, text in texts.items():
-            runs[name].append(compile_once(compiler, text, folder))
+            options = ["-DPIPE_COMPILED=" + ("" if name == PART[2:] else "extern")] if name.endswith(PART[2:]) else []
+            runs[name].append(compile_once(compiler, text, folder, options))
     for name, results in runs.items():
         seconds, megabytes, kilobytes = (statistics.median(column) for column in zip(*results))
-        print(f"{compiler:8} {name:22} {seconds:8.2f} {megabytes:10.0f} {kilobytes:14.0f} {rounds:5}", flush=True)
+        print(f"{compiler:8} {name:28} {seconds:8.2f} {megabytes:10.0f} {kilobytes:14.0f} {rounds:5}", flush=True)
     return {name: [result[0] for result in results] for name, results in runs.items()}
 
 
@@ -146,6 +148,12 @@ def ratio(seconds, name, over):
     return statistics.median(a / b for a, b in zip(seconds[name], seconds[over]))
 
 
+def print_ratios_of_part(seconds):
+    for name, figure in ("first_model", "first_model"), ("12 blocks", "gpt_12"):
+        if name in seconds and name + PART in seconds:
+            print(f"figure compile_with_part_over_without_{figure} {ratio(seconds, name + PART, name):.3f}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", metavar="PROGRAM")
@@ -153,15 +161,17 @@ def main():
     compilers = [c for c in COMPILERS if shutil.which(c)]
     print("; ".join(version(c) for c in compilers))
     print("-O2, Stages<4>; seconds are user and system time of all the compiler's processes, medians")
-    print(f"{'compiler':8} {'program':22} {'seconds':>8} {'peak MB':>10} {'object kB':>14} {'runs':>5}")
+    print(f"{'compiler':8} {'program':28} {'seconds':>8} {'peak MB':>10} {'object kB':>14} {'runs':>5}")
     programs = {"empty": EMPTY} | {f"{n} blocks": GPT.replace("BLOCKS", str(n)) for n in (2, 12, 48, 96)}
     programs |= {"12, one schedule": ONE_SCHEDULE, "12, two schedules": TWO_SCHEDULES, "12, and one of B and W": B_AND_W}
+    programs |= {"first_model": (ROOT / "examples/first_model.cpp").read_text(), PART[2:]: EMPTY}
+    programs |= {name + PART: programs[name] for name in ("first_model", "12 blocks")}
     programs |= {"ResNet-50": RESNET, "AmoebaNet-D(18, 512)": AMOEBANET}
     if only:
         if unknown := [name for name in only if name not in programs]:
             parser.error(f"no program is called {', '.join(unknown)}; there are {', '.join(programs)}")
         with tempfile.TemporaryDirectory() as folder:
-            measure("g++", {name: programs[name] for name in only}, ROUNDS, pathlib.Path(folder))
+            print_ratios_of_part(measure("g++", {name: programs[name] for name in only}, ROUNDS, pathlib.Path(folder)))
         return
     on_gpu = {"empty": EMPTY} | {f"{n} blocks": GPT_ON_GPU.replace("BLOCKS", str(n)) for n in (12, 96)}
     with tempfile.TemporaryDirectory() as folder:
@@ -184,6 +194,7 @@ def main():
     print(f"figure compile_proof_s {slowest['g++']:.2f}")
     print(f"figure plan_83b_s {plan_seconds:.2f}")
     print(f"figure compile_gpt_12_s {statistics.median(seconds['12 blocks']):.2f}")
+    print_ratios_of_part(seconds)
     print(f"figure compile_gpt_96_over_12 {ratio(seconds, '96 blocks', '12 blocks'):.3f}")
     print(f"figure compile_second_schedule_over_first {ratio(seconds, '12, two schedules', '12, one schedule'):.3f}")
     print(f"figure compile_split_schedule_over_first {ratio(seconds, '12, and one of B and W', '12, one schedule'):.3f}")

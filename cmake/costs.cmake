@@ -2,7 +2,7 @@
 #
 # What the tests have cost, as tests/structure/costs.py recorded it in tests/costs.txt, decides what is left out without --all: a source or an example
 # that one core compiles in more than PIPE_MOST_SECONDS. What has no line there is new, and is not left out.
-set(PIPE_MOST_SECONDS 30 CACHE STRING "Seconds of one core that the compilation of a source or an example may take without PIPE_ALL_TESTS")
+set(PIPE_MOST_SECONDS 25 CACHE STRING "Seconds of one core that the compilation of a source or an example may take without PIPE_ALL_TESTS")
 
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/costs.txt)
 file(STRINGS ${PROJECT_SOURCE_DIR}/tests/costs.txt lines REGEX "^[0-9]")
@@ -34,6 +34,19 @@ function(pipe_is_left_out out what)
     set(${out} TRUE PARENT_SCOPE)
     set_property(GLOBAL APPEND PROPERTY PIPE_LEFT_OUT "${seconds} s: ${what}")
   endif()
+endfunction()
+
+# pipe_longest_first(SOURCES PROGRAM): sorts the list of a program's sources.
+function(pipe_longest_first list program)
+  set(sorted)
+  foreach(source IN LISTS ${list})
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE path)
+    pipe_cost_of(seconds "compile ${program} ${path}")
+    list(APPEND sorted "${seconds}|${source}")
+  endforeach()
+  list(SORT sorted COMPARE NATURAL ORDER DESCENDING)
+  list(TRANSFORM sorted REPLACE "^[0-9]+[|]" "")
+  set(${list} ${sorted} PARENT_SCOPE)
 endfunction()
 
 # pipe_leave_out(SOURCES PROGRAM): removes from the list of a program's sources those that are left out.

@@ -59,7 +59,15 @@ check_include_file_cxx(boost/hana.hpp PIPE_HAS_HANA -std=c++20)
 
 include(${CMAKE_CURRENT_LIST_DIR}/costs.cmake)
 
+# pipe_compiled_by(TARGET LIBRARY): the library of compiled templates that a target links: of its own flags, or none ("").
+function(pipe_compiled_by target library)
+  if(PIPE_COMPILED)
+    set_target_properties(${target} PROPERTIES PIPE_COMPILED_BY "${library}")
+  endif()
+endfunction()
+
 # A target from the sources matching the expressions in ARGN; `out` is FALSE when there are none. Tests are without the sources that are left out.
+# What takes the longest to compile is first, where Ninja begins.
 function(pipe_executable out name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${ARGN})
   if(name MATCHES "^tests[.]")
@@ -68,9 +76,11 @@ function(pipe_executable out name)
   if(NOT PIPE_HAS_CUDA)
     list(FILTER sources EXCLUDE REGEX "\\.cu$")
   endif()
+  pipe_longest_first(sources ${name})
   if(sources)
     add_executable(${name} ${sources})
-    target_link_libraries(${name} PRIVATE pipe::pipe)
+    target_link_libraries(${name} PRIVATE pipe::pipe $<TARGET_PROPERTY:PIPE_COMPILED_BY>)
+    pipe_compiled_by(${name} pipe::compiled)
     set(${out} TRUE PARENT_SCOPE)
   else()
     set(${out} FALSE PARENT_SCOPE)

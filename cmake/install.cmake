@@ -13,6 +13,6 @@ configure_package_config_file(
 write_basic_package_version_file(
   ${PROJECT_BINARY_DIR}/pipeConfigVersion.cmake COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(
-  FILES ${PROJECT_BINARY_DIR}/pipeConfig.cmake ${PROJECT_BINARY_DIR}/pipeConfigVersion.cmake
+  FILES ${CMAKE_CURRENT_LIST_DIR}/compiled.cmake ${PROJECT_BINARY_DIR}/pipeConfig.cmake ${PROJECT_BINARY_DIR}/pipeConfigVersion.cmake
   DESTINATION ${package_folder})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/licenses/pipe)

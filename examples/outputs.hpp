@@ -12,7 +12,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/io/atomic_file.hpp>
 
-/// Accumulations what is at the paths as it is; empty ones are passed over.
+/// Leaves what is at the paths as it is; empty ones are passed over.
 ///
 /// throws: pp::file_error if one of them cannot be written
 inline void require_writable(std::vector<std::string> const& paths) {

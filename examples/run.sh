@@ -81,6 +81,11 @@ if grep -qsF boost/hana.hpp "$root/examples/$name.cpp"; then
   need libboost-dev
 fi
 [[ ! -e $root/examples/$name/setup.sh ]] || source "$root/examples/$name/setup.sh"
+# CMake takes seconds to find nvcc.
+case $name in
+  *.cuda) configure+=(-DPIPE_CUDA=ON) ;;
+  *) [[ -e $root/build/examples/CMakeCache.txt ]] || configure+=(-DPIPE_CUDA=OFF) ;;
+esac
 if [[ ${name%.cuda} == gpt ]]; then
   schedules=$(sed -n 's/^PIPE_GPT_SCHEDULES:STRING=//p' "$root/build/examples/CMakeCache.txt" 2>/dev/null) || true
   asked=1f1b

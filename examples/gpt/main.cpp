@@ -31,10 +31,11 @@
 
 #include <CLI/CLI.hpp>
 
+#include <pipe/base/error.hpp>
 #include <pipe/weights/distinct_files.hpp>
 
 #include "../options.hpp"
-#include "gpt.hpp"
+#include "command.hpp"
 
 namespace {
 

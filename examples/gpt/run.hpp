@@ -27,8 +27,8 @@
 #include <pipe/weights/weights.hpp>
 
 #include "../outputs.hpp"
+#include "compiled_in.hpp"
 #include "device_text.hpp"
-#include "gpt.hpp"
 #include "held_out.hpp"
 #include "keep.hpp"
 #include "replay.hpp"
@@ -181,36 +181,3 @@ void run(options const& o) {
         "\ndone: %ld steps, train %.3f bits/byte, validation %.3f bits/byte, %.0f tokens/s\n", done,
         watch.recent_bits(std::max(1L, done / 20)), validation, speed);
 }
-
-#ifndef EXAMPLE_SCHEDULES
-#define EXAMPLE_SCHEDULES ""
-#endif
-/// Whether a schedule is compiled: all are, unless EXAMPLE_SCHEDULES has names, a comma after each.
-constexpr bool is_compiled(std::string_view name) {
-  std::string_view names = EXAMPLE_SCHEDULES;
-  if (names.empty()) return true;
-  for (std::size_t end; (end = names.find(',')) != names.npos; names.remove_prefix(end + 1))
-    if (names.substr(0, end) == name) return true;
-  return false;
-}
-
-/// Compiles schedules in, for --schedule of a program on a backend.
-template <class Backend, class... Schedule>
-struct compiled_in {
-  template <class S>
-  static constexpr program program_of() {
-    if constexpr (is_compiled(S::name))
-      return run<Trainer<S, Backend>>;
-    else
-      return nullptr;
-  }
-  compiled_in() {
-    auto& known = programs(std::is_same_v<Backend, pp::Cuda> ? "cuda" : "cpu");
-    ((known[Schedule::name] = program_of<Schedule>()), ...);
-  }
-};
-template <class Backend>
-using all_schedules =
-    compiled_in<Backend, pp::OneFOneB, pp::EagerOneFOneB, pp::GPipe, pp::Interleaved<2>,
-                pp::GroupedInterleaved<2>, pp::LoopedBFS<2>, pp::Hanayo<>, pp::ZeroBubbleH1,
-                pp::ZeroBubbleH2, pp::ZeroBubbleV, pp::VHalf, pp::VMin>;

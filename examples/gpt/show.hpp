@@ -3,7 +3,7 @@
 
 #include <pipe/report/drawing.hpp>
 
-#include "gpt.hpp"
+#include "command.hpp"
 
 /// A step, or steps that overlap, as predicted and as measured: as text, as a page, or not at all,
 /// as the options say.

@@ -15,6 +15,7 @@
 #include <pipe/base/config.hpp>  // first: reports an unsupported compiler
 #include <pipe/base/diagnosis.hpp>
 
+#include <pipe/compiled.hpp>
 #include <pipe/loose/balanced_replicas.hpp>
 #include <pipe/metrics/accuracy.hpp>
 #include <pipe/nn/activation.hpp>

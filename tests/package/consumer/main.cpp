@@ -5,6 +5,7 @@
 
 #include <pipe/pipe.hpp>
 
+#include <cstdio>
 #include <vector>
 
 #include "names.hpp"
@@ -19,5 +20,6 @@ int main() {
   Trainer trainer({.optimizer = {.learning_rate = 0.05}});
   double remaining = 1;
   for (int turn = 0; turn < 100; ++turn) remaining = trainer.step({points, on_line}).loss;
+  std::printf("%a\n", remaining);
   return remaining < 1e-6 && pp::explain<Trainer>().size() > count ? 0 : 1;
 }

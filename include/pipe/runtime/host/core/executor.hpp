@@ -30,10 +30,8 @@ class executor {
 
  public:
   [[gnu::cold]] executor(pipeline_description const& d, backend_calls<T> const& calls,
-                         executor_settings const& settings)
-      : context_(d, calls, settings) {
-    if constexpr (streams) open_streams(context_.d, context_.transport);
-  }
+                         executor_settings const& settings);
+  ~executor();
 
   /// The ranks, for steps that overlap: see step_flow.
   rank_context<T, Transport>& context() { return context_; }
@@ -43,24 +41,12 @@ class executor {
   /// Notes that a load of states was cut short after a step: check() throws from now on.
   [[gnu::cold]] void spoil(long step) { context_.updates.spoil(step); }
   /// Whether the calling thread belongs to a rank or its team.
-  [[gnu::cold]] bool is_own_thread() const { return context_.is_own_thread(); }
+  [[gnu::cold]] bool is_own_thread() const;
 
   /// Runs a job on all ranks. Rethrows the first exception of any rank when all ranks have stopped;
   /// parameters are then unchanged, unless the optimizer threw: in this case check() throws from
   /// now on.
-  step_result run(job const& j) {
-    [[maybe_unused]] auto const saying = context_.during_run();
-    begin_run(j, context_.calls.optimizer_settings, context_.transport);
-    job_ = j;
-    context_.runner.begin();
-    context_.run([this](int r) { run_rank(r); }, [this] { watch(); });
-    if constexpr (streams) end_run(context_.d, j, context_.transport);
-    copies_state& copies = context_.copies;
-    copies.was_written = false;
-    copies.was_updated = j.what == job::kind::train && j.update.applies;
-    if (copies.was_updated) forget_versions();
-    return collect_result();
-  }
+  step_result run(job const& j);
 
   /// Notes that parameters were written from outside: transposed copies are renewed before the next
   /// run.
@@ -162,6 +148,34 @@ class executor {
   rank_context<T, Transport> context_;
   job job_;
 };
+
+// Not inline, so that programs with pipe::compiled do not instantiate what these functions call.
+template <class T, transport Transport>
+executor<T, Transport>::executor(pipeline_description const& d, backend_calls<T> const& calls,
+                                 executor_settings const& settings)
+    : context_(d, calls, settings) {
+  if constexpr (streams) open_streams(context_.d, context_.transport);
+}
+template <class T, transport Transport>
+executor<T, Transport>::~executor() {}
+template <class T, transport Transport>
+step_result executor<T, Transport>::run(job const& j) {
+  [[maybe_unused]] auto const saying = context_.during_run();
+  begin_run(j, context_.calls.optimizer_settings, context_.transport);
+  job_ = j;
+  context_.runner.begin();
+  context_.run([this](int r) { run_rank(r); }, [this] { watch(); });
+  if constexpr (streams) end_run(context_.d, j, context_.transport);
+  copies_state& copies = context_.copies;
+  copies.was_written = false;
+  copies.was_updated = j.what == job::kind::train && j.update.applies;
+  if (copies.was_updated) forget_versions();
+  return collect_result();
+}
+template <class T, transport Transport>
+bool executor<T, Transport>::is_own_thread() const {
+  return context_.is_own_thread();
+}
 
 }  // namespace pp::detail
 PIPE_OPTIMIZED_END

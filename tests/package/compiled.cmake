@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSL-1.0
+#
+# A program with the installed compiled part prints the bits that it prints without; one that is compiled otherwise than the part is not linked,
+# and the linker says how it was compiled.
+set(consumer ${CMAKE_CURRENT_LIST_DIR}/consumer)
+execute_process(
+  COMMAND ${CMAKE_COMMAND} -G ${GENERATOR} -S ${consumer} -B ${FOLDER} -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_PREFIX_PATH=${PREFIX}
+          -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-DPIPE_DEBUG_KERNELS -DCONSUMER_COMPILED=ON
+  COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${CMAKE_COMMAND} --build ${FOLDER} COMMAND_ERROR_IS_FATAL ANY)
+foreach(name IN ITEMS consumer consumer.compiled)
+  execute_process(COMMAND ${FOLDER}/${name} OUTPUT_VARIABLE ${name} COMMAND_ERROR_IS_FATAL ANY)
+endforeach()
+if(NOT consumer OR NOT "${consumer}" STREQUAL "${consumer.compiled}")
+  message(FATAL_ERROR "${consumer} and, with the compiled part, ${consumer.compiled}")
+endif()
+execute_process(COMMAND ${CMAKE_COMMAND} --build ${FOLDER} --target consumer.mixed OUTPUT_VARIABLE said ERROR_VARIABLE said RESULT_VARIABLE refused)
+if(NOT refused OR NOT said MATCHES "undefined reference to .*compiled_library<[0-9]+, pp::detail::optimized_kernels")
+  message(FATAL_ERROR "a program of other flags: ${refused}: ${said}")
+endif()
