@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the command line decides, and what the program's files share. No model: what needs none
-// compiles in a few seconds.
+// What the command line decides, and what the files of the program share. It includes no model, so
+// that files which need none compile in a few seconds.
 #pragma once
 
 #include <cstdint>
