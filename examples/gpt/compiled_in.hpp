@@ -19,7 +19,7 @@ void run(options const&);
 constexpr bool is_compiled(std::string_view name) {
   std::string_view names = EXAMPLE_SCHEDULES;
   if (names.empty()) return true;
-  for (std::size_t end; (end = names.find(',')) != names.npos; names.remove_prefix(end + 1))
+  for (std::size_t end = 0; (end = names.find(',')) != names.npos; names.remove_prefix(end + 1))
     if (names.substr(0, end) == name) return true;
   return false;
 }
