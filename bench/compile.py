@@ -62,7 +62,8 @@ int main() { return CALLS ? 0 : 1; }
 ONE_SCHEDULE = SCHEDULES.replace("CALLS", "trains<OneFOneB>()")
 TWO_SCHEDULES = SCHEDULES.replace("CALLS", "trains<OneFOneB>() && trains<GPipe>()")
 B_AND_W = SCHEDULES.replace("CALLS", "trains<OneFOneB>() && trains<ZeroBubbleH1>()")  # the second splits the backward pass
-PART = ", pipe::compiled"  # ends the names of programs that only declare what pipe::compiled compiles once
+LIBRARY = "pipe::compiled"
+PART = f", {LIBRARY}"  # ends the names of programs that only declare what the library compiles once
 GPT_ON_GPU = GPT.replace("AdamW>", "AdamW, Cuda>")
 FAMILIES = ["GPipe", "OneFOneB", "EagerOneFOneB", "Interleaved<2>", "GroupedInterleaved<2>", "LoopedBFS<2>", "ZeroBubbleH1",
             "ZeroBubbleH2", "ZeroBubbleV", "VHalf", "VMin", "Hanayo<>", "Chimera", "DualPipe", "DualPipeV", "ForwardOnly",
@@ -134,7 +135,7 @@ def measure(compiler, texts, rounds, folder):
     runs = {name: [] for name in texts}
     for _ in range(rounds):
         for name, text in texts.items():
-            options = ["-DPIPE_COMPILED=" + ("" if name == PART[2:] else "extern")] if name.endswith(PART[2:]) else []
+            options = ["-DPIPE_COMPILED=" + ("" if name == LIBRARY else "extern")] if name.endswith(LIBRARY) else []
             runs[name].append(compile_once(compiler, text, folder, options))
     for name, results in runs.items():
         seconds, megabytes, kilobytes = (statistics.median(column) for column in zip(*results))
@@ -164,7 +165,7 @@ def main():
     print(f"{'compiler':8} {'program':28} {'seconds':>8} {'peak MB':>10} {'object kB':>14} {'runs':>5}")
     programs = {"empty": EMPTY} | {f"{n} blocks": GPT.replace("BLOCKS", str(n)) for n in (2, 12, 48, 96)}
     programs |= {"12, one schedule": ONE_SCHEDULE, "12, two schedules": TWO_SCHEDULES, "12, and one of B and W": B_AND_W}
-    programs |= {"first_model": (ROOT / "examples/first_model.cpp").read_text(), PART[2:]: EMPTY}
+    programs |= {"first_model": (ROOT / "examples/first_model.cpp").read_text(), LIBRARY: EMPTY}
     programs |= {name + PART: programs[name] for name in ("first_model", "12 blocks")}
     programs |= {"ResNet-50": RESNET, "AmoebaNet-D(18, 512)": AMOEBANET}
     if only:
