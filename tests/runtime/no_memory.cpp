@@ -56,21 +56,30 @@ enum class outcome { threw, succeeded, had_enough };
 /// Calls with allocation `n` failing, those of other threads included.
 template <class Call>
 outcome starve(long n, Call const& call) {
-  bool threw = false;
+  bool threw = false, failed = false;
+  std::string why;
   long const before = allocations();
+  auto const has_ended = [&] {
+    fail_allocations(-1, 0);
+    failed = allocations() - before > n;
+  };
+  auto const caught = [&](std::exception const& e) {
+    has_ended();
+    threw = true;
+    why = e.what();
+  };
   fail_allocations(n, 1);
   try {
     call();
-  } catch (std::bad_alloc const&) {
-    threw = true;
-  } catch (error const&) {
-    threw = true;
-  } catch (std::system_error const&) {  // there is no thread
-    threw = true;
+    has_ended();
+  } catch (std::bad_alloc const& e) {
+    caught(e);
+  } catch (error const& e) {
+    caught(e);
+  } catch (std::system_error const& e) {  // there is no thread
+    caught(e);
   }
-  fail_allocations(-1, 0);
-  bool const failed = allocations() - before > n;
-  if (threw && !failed) FAIL("allocation " << n << " did not fail, and the call threw");
+  if (threw && !failed) FAIL("allocation " << n << " did not fail, and the call threw: " << why);
   return threw ? outcome::threw : failed ? outcome::succeeded : outcome::had_enough;
 }
 
@@ -379,9 +388,18 @@ TEST_CASE("no allocation that fails ends a run that is shown as a page", "[runti
     }
   }
   CHECK(waited);
-  // The thread that writes the file may fail at any time: it is told, and goes on.
+  // The thread that writes the file may fail at any time, and goes on. A later call throws its
+  // failure, so no call is asked whether it threw for an allocation of its own.
   live_page page({.file = path, .every = std::chrono::milliseconds(1)});
-  for (long n = 0; n < 300; ++n) starve(n % 150, [&] { page.write(m); });
+  for (long n = 0; n < 300; ++n) {
+    fail_allocations(n % 150, 1);
+    try {
+      page.write(m);
+    } catch (std::bad_alloc const&) {
+    } catch (error const&) {
+    }
+  }
+  fail_allocations(-1, 0);
   page.end();
   CHECK((content(path).find("\"step\":7") != std::string::npos));
 }
