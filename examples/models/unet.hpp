@@ -24,7 +24,7 @@ using Cell = std::conditional_t<(B > 1), Seq<Repeat<B - 1, Unit<Mid>>, Unit<Out>
 
 /// The name of the value of level Index: "level 0", ...
 template <int Index>
-inline constexpr text<8> level = {{'l', 'e', 'v', 'e', 'l', ' ', char('0' + Index), 0}};
+inline constexpr Text<8> level = {{'l', 'e', 'v', 'e', 'l', ' ', char('0' + Index), 0}};
 
 template <class Levels, int B, int C, class Image>
 struct unet;

@@ -104,7 +104,7 @@ inline void repeat(entry& e, int steps) {
 
 inline void judge(entry& e) {
   pp::schedules::verdict v = pp::schedules::validate(e.problem, e.table);
-  bool const is_over_limit = v.what == pp::fault::over_limit;
+  bool const is_over_limit = v.what == pp::schedules::fault::over_limit;
   if (is_over_limit) {  // and is it right otherwise?
     long const limit = std::exchange(e.problem.limit, 0);
     v = pp::schedules::validate(e.problem, e.table);

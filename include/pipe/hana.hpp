@@ -240,7 +240,7 @@ template <class... Items>
 struct Group<Items...> : detail::splice<Group, Items...> {};
 
 // Where there is one layer, a sequence stands for it: for a Seq, if it has several types.
-template <text Name, class L>
+template <Text Name, class L>
   requires detail::computed<L>
 struct Named<Name, L> : detail::stands_for<Named<Name, detail::one_layer<L>>> {};
 template <class F, class G>

@@ -13,7 +13,7 @@ template <int...>
 struct Wide;
 template <class...>
 struct Chain;
-template <text Name, class... L>
+template <Text Name, class... L>
 struct Called;
 template <int N>
 struct array {
@@ -60,8 +60,8 @@ static_assert(pp::detail::type_name<pp::Called<R"('"\ > },)">>() == R"(Called<"'
 #else
 static_assert(pp::detail::type_name<pp::Called<"encoder-output">>() ==
               R"(Called<"encoder-output">)");
-static_assert(pp::detail::type_name<pp::Called<R"('"\ > }, pp::text<2>{"x"})">>() ==
-              R"(Called<"'\"\\ > }, pp::text<2>{\"x\"}">)");
+static_assert(pp::detail::type_name<pp::Called<R"('"\ > }, pp::Text<2>{"x"})">>() ==
+              R"(Called<"'\"\\ > }, pp::Text<2>{\"x\"}">)");
 #endif
 static_assert(pp::detail::type_name<pp::Called<"caf\u00e9 5">>() == "Called<\"caf\u00e9 5\">");
 static_assert(pp::detail::type_name<pp::Called<"\t5">>() == "Called<\"\t5\">");

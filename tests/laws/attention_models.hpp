@@ -17,7 +17,7 @@ struct Grouped
 
 /// Keys and values are the stashed value itself, or the input itself; queries need no gradient
 /// where they are an input.
-template <text Key, int Heads>
+template <Text Key, int Heads>
 struct AttendsTo {
   template <class Builder>
   static constexpr void describe(Builder& b) {

@@ -257,15 +257,15 @@ template <class... L>
 matrix run(sample& s, matrix x, std::type_identity<pp::Residual<L...>>) {
   return s.plus(x, through(s, x, pp::detail::layers<L...>{}));
 }
-template <pp::text Key>
+template <pp::Text Key>
 matrix run(sample& s, matrix x, std::type_identity<pp::Stash<Key>>) {
   return s.kept[std::string(Key.view())] = x;
 }
-template <pp::text Key>
+template <pp::Text Key>
 matrix run(sample& s, matrix x, std::type_identity<pp::Pop<Key>>) {
   return s.plus(x, s.kept[std::string(Key.view())]);
 }
-template <pp::text Key>
+template <pp::Text Key>
 matrix run(sample& s, matrix x, std::type_identity<pp::Pop<Key, pp::Concat>>) {
   matrix z = s.kept[std::string(Key.view())], y{x.rows, x.columns + z.columns, {}};
   for (int r = 0; r < x.rows; ++r)
@@ -273,13 +273,13 @@ matrix run(sample& s, matrix x, std::type_identity<pp::Pop<Key, pp::Concat>>) {
       y.at.push_back(c < x.columns ? x(r, c) : z(r, c - x.columns));
   return y;
 }
-template <pp::text Name, class L>
+template <pp::Text Name, class L>
 matrix run(sample& s, matrix x, std::type_identity<pp::Named<Name, L>>) {
   s.named[std::string(Name.view())] = s.next;
   return run(s, x, std::type_identity<L>{});
 }
 /// The head of a language model: x table'.
-template <pp::text Name>
+template <pp::Text Name>
 matrix run(sample& s, matrix x, std::type_identity<pp::Tied<Name>>) {
   weight const& table = s.weights[s.named[std::string(Name.view())]];
   return s.product(x, {table.rows, table.columns, table.at}, true);

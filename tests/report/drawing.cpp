@@ -32,7 +32,7 @@ TEST_CASE("the tables to be drawn are schedules") {
   for_tables([](auto const& question, auto const& table, char const* name) {
     INFO(name);
     CHECK(pp::schedules::validate(question, table).text() ==
-          std::string(pp::detail::describe(pp::fault::none)));
+          std::string(pp::detail::describe(pp::schedules::fault::none)));
   });
 }
 

@@ -11,10 +11,10 @@ namespace pp {
 /// The characters of a literal with their terminating zero. Two literals with the same characters
 /// are the same template argument, so equal names are equal types.
 template <std::size_t Size>
-struct text {
+struct Text {
   char characters[Size]{};
 
-  constexpr text(char const (&literal)[Size]) {
+  constexpr Text(char const (&literal)[Size]) {
     for (std::size_t i = 0; i < Size; ++i) characters[i] = literal[i];
   }
   /// The characters without the terminating zero.

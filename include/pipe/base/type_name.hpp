@@ -86,12 +86,12 @@ constexpr bool lists_characters(std::string_view spelled) {
   return false;
 }
 
-/// The position of the characters of a `text` at the beginning of `spelled`, or 0 if there is none.
-/// They are a literal, text<5>{"skip"}, or a list where nvcc spells it or a character is not
-/// printable: text<5UL>{{'s', 'k', 'i', 'p', 0}}.
+/// The position of the characters of a `Text` at the beginning of `spelled`, or 0 if there is none.
+/// They are a literal, Text<5>{"skip"}, or a list where nvcc spells it or a character is not
+/// printable: Text<5UL>{{'s', 'k', 'i', 'p', 0}}.
 constexpr std::size_t characters_at(std::string_view spelled) {
   if (lists_characters(spelled)) return 1;
-  if (spelled[0] != 't' || spelled.substr(0, 5) != "text<") return 0;
+  if (spelled[0] != 'T' || spelled.substr(0, 5) != "Text<") return 0;
   std::size_t const end = spelled.find_first_not_of("0123456789UL", 5);
   return end != spelled.npos && spelled.substr(end, 2) == ">{" ? end + 2 : 0;
 }

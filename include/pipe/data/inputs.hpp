@@ -111,7 +111,7 @@ constexpr std::string_view input_name() {
 }
 
 /// Number of M's input with that name, or -1.
-template <class M, text Name>
+template <class M, Text Name>
 constexpr int find_input() {
   return []<int... Is>(std::integer_sequence<int, Is...>) {
     int found = -1;
@@ -121,7 +121,7 @@ constexpr int find_input() {
 }
 
 /// The diagnosis of an access to M's input by name. An invalid model has been reported already.
-template <class M, text Name>
+template <class M, Text Name>
 constexpr auto diagnose_name() {
   if constexpr (find_input<M, Name>() < 0 && M::valid)
     return say<wrong::model_has_no_input_with_that_name>(word<M>{}, spell_text<Name>());

@@ -28,7 +28,7 @@ struct owned_batch {
   std::vector<element> named_numbers[detail::max_inputs];
 
   /// The list of an input by its name in the model.
-  template <text Name>
+  template <Text Name>
   auto& get() {
     using M = typename Trainer::model;
     static_assert(detail::accepted<decltype(detail::diagnose_name<M, Name>())>::value);

@@ -50,7 +50,7 @@ constexpr auto spell() {
 }
 
 /// A name, letter by letter: the only spelling of a name that every compiler prints readably.
-template <text Letters>
+template <Text Letters>
 constexpr auto spell_text() {
   return []<std::size_t... Is>(std::index_sequence<Is...>) {
     return word<wrong::Called<Letters.characters[Is]...>>{};

@@ -303,7 +303,7 @@ using known_leaves =
     std::conditional_t<(count_tied(List{}) > 0), List, counted_leaves<leaf_count(List{})>>;
 
 /// The index of the leaf that gives a layer the name `Name`, or -1.
-template <text Name, class... L>
+template <Text Name, class... L>
 constexpr int naming_leaf(layers<L...>) {
   auto const wanted = []<class T>(std::type_identity<T>) {
     if constexpr (requires {
@@ -329,7 +329,7 @@ struct named_by<-1, Leaves> {
   using type = void;
 };
 /// The layer type with name `Name` among the leaves; void if there is none.
-template <text Name, class Leaves>
+template <Text Name, class Leaves>
 using named_layer = typename named_by<naming_leaf<Name>(Leaves{}), Leaves>::type;
 
 }  // namespace pp::detail

@@ -31,9 +31,9 @@ inline constexpr affine_names memory_projection{
 /// needs:   C a multiple of Heads unless HeadSize is given, Heads a multiple of K, at least two
 ///          stashed positions
 /// cost:    forward 4 T C H d + 4 S D K d + 4 T S H d FLOPs per sample
-template <int Heads, text Memory, class... Options>
+template <int Heads, Text Memory, class... Options>
 struct CrossAttention {
-  static constexpr text key = Memory;
+  static constexpr Text key = Memory;
   using options = detail::layers<Options...>;
   static constexpr auto takes = detail::option_kinds(
       detail::option_kind::visibility, detail::option_kind::cap, detail::option_kind::bias,

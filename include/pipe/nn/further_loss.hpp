@@ -66,7 +66,7 @@ using first_of_losses =
 ///
 /// shape: labels as those of the loss; the mini-batch's are set by name: batch.set<"next">(ids)
 /// names: its layers are called `Labels` in weight files: "next.1.weight"
-template <text Labels, text Value, class... Items>
+template <Text Labels, Text Value, class... Items>
 struct FurtherLoss : detail::weighted_items<Items...>::loss {
   using items = detail::weighted_items<Items...>;
   using chain = Named<Labels, typename items::chain>;
@@ -74,8 +74,8 @@ struct FurtherLoss : detail::weighted_items<Items...>::loss {
   static constexpr bool has_layers = !std::is_same_v<typename items::chain, Seq<>>;
   using parts =
       std::conditional_t<has_layers, detail::layers<chain, further>, detail::layers<further>>;
-  static constexpr text name = Labels;
-  static constexpr text key = Value;
+  static constexpr Text name = Labels;
+  static constexpr Text key = Value;
   static constexpr bool is_further_loss = true;
   static constexpr double weight() { return items::weight::quotient::template value<double>(); }
 

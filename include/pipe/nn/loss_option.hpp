@@ -35,21 +35,21 @@ struct Reduction {
 /// Target instead.
 ///
 /// shape: numbers [rows of the output]
-template <text Name>
+template <Text Name>
 struct Weights {
   static constexpr auto option = detail::option_kind::weights;
-  static constexpr text name = Name;
+  static constexpr Text name = Name;
 };
 
 /// Further numbers that a formula reads, in the batch under this name. A loss may have several; its
 /// functions take them in this order.
 ///
 /// shape: that of the output for an ElementLoss, [rows of the output] for a LabelLoss
-template <text Name>
+template <Text Name>
 struct Target {
   static constexpr auto option = detail::option_kind::target;
   static constexpr bool repeats = true;
-  static constexpr text name = Name;
+  static constexpr Text name = Name;
 };
 
 /// The weight of a row by the class of its label: PyTorch's weight=. Integers >= 0, one for each

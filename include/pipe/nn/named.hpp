@@ -16,9 +16,9 @@ namespace pp {
 
 /// Stores the current value under a name, for any number of later readers, and passes it on
 /// unchanged. A second Stash of the same name replaces the first, which must have been read.
-template <text Key>
+template <Text Key>
 struct Stash {
-  static constexpr text key = Key;
+  static constexpr Text key = Key;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     b.stash(Key.view());
@@ -34,9 +34,9 @@ struct Concat {
 /// Adds a stashed value of the same shape, or concatenates it.
 ///
 /// shape:  (..., C) and stashed (..., C) -> (..., C); Concat: (..., C) and (..., S) -> (..., C + S)
-template <text Key, class... How>
+template <Text Key, class... How>
 struct Pop {
-  static constexpr text key = Key;
+  static constexpr Text key = Key;
   using options = detail::layers<How...>;
   static constexpr auto takes = detail::option_kinds(detail::option_kind::join);
   template <class Builder>
@@ -63,9 +63,9 @@ struct Pop {
 /// as well: with Stash and Pop any graph without cycles is a list of layers.
 ///
 /// shape:  any -> that of the stashed value
-template <text Key>
+template <Text Key>
 struct Recall {
-  static constexpr text key = Key;
+  static constexpr Text key = Key;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     detail::handle const z = b.recall(Key.view());
@@ -78,7 +78,7 @@ struct Recall {
 namespace detail {
 
 /// The layer of Named around a layer.
-template <text Name, class L>
+template <Text Name, class L>
 struct layer_with_name {
   using layer = L;
   using parts = layers<L>;
@@ -94,7 +94,7 @@ struct layer_with_name {
   }
 };
 /// The layer of Named around an input item.
-template <text Name, class Item>
+template <Text Name, class Item>
 struct input_with_name {
   static constexpr handle input = Item::input;
   template <class Builder>
@@ -112,10 +112,10 @@ struct input_with_name {
 ///     Named<"tokens", Embedding<384>>        Named<"target", Tokens<256, 64>>
 ///
 /// law: names are unique among the layers of one list, and among the inputs of a model
-template <text Name, class L>
+template <Text Name, class L>
 struct Named : std::conditional_t<detail::input_item<L>, detail::input_with_name<Name, L>,
                                   detail::layer_with_name<Name, L>> {
-  static constexpr text name = Name;
+  static constexpr Text name = Name;
 };
 
 /// The layer with this name again, with the same weights. A tied Embedding whose input is real
@@ -123,9 +123,9 @@ struct Named : std::conditional_t<detail::input_item<L>, detail::input_with_name
 ///
 /// law: the gradient of a shared weight is the sum over its places in model order, for every
 ///      partition
-template <text Name>
+template <Text Name>
 struct Tied {
-  static constexpr text tied_name = Name;
+  static constexpr Text tied_name = Name;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     using L = detail::named_layer<Name, typename Builder::leaves>;

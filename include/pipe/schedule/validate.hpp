@@ -12,6 +12,8 @@
 
 namespace pp {
 
+namespace schedules {
+
 /// The kinds of faults of a table; describe() has a sentence for each.
 enum class fault : unsigned char {
   none,
@@ -34,6 +36,8 @@ enum class fault : unsigned char {
   before_its_input,
   deadlock
 };
+
+}  // namespace schedules
 
 namespace detail {
 

@@ -100,7 +100,7 @@ struct schedule : detail::any_family {
       return detail::diagnosis_of<wrong::pipeline_keeps_one_version_of_each_weight, option>();
     else if constexpr (!detail::can_place(option::where, chunks))
       return detail::diagnosis_of<wrong::schedule_is_not_valid, option,
-                                  wrong::Because<fault::wrong_shape>>();
+                                  wrong::Because<schedules::fault::wrong_shape>>();
     else if constexpr (!option::trains)
       return detail::diagnosis_of<wrong::schedule_does_not_train, option>();
     else if constexpr (detail::has_ranks_of_stages<cut> && !detail::has_stage_replicas<option>())

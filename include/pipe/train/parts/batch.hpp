@@ -37,7 +37,7 @@ struct batch_of {
   using label_values =
       values_for<label_type const, wrong::labels_have_the_wrong_type, typename M::loss, Reports>;
   /// The number of the input with a name; 0 if there is none.
-  template <text Name>
+  template <Text Name>
   static constexpr int input_named = find_input<M, Name>() < 0 ? 0 : find_input<M, Name>();
 
   input_values<0> inputs;
@@ -48,7 +48,7 @@ struct batch_of {
   further_values<Element> named_numbers[max_inputs]{};
 
   /// Sets an input by its name in the model.
-  template <text Name>
+  template <Text Name>
   batch_of& set(input_values<input_named<Name>, (find_input<M, Name>() >= 0)> values) {
     static_assert(accepted<decltype(diagnose_name<M, Name>())>::value);
     constexpr int input = input_named<Name>;

@@ -65,7 +65,7 @@ struct device_batch_of {
   using label_values = device_values_for<label_type const, wrong::labels_have_the_wrong_type,
                                          typename M::loss, Reports>;
   /// See batch_of.
-  template <text Name>
+  template <Text Name>
   static constexpr int input_named = find_input<M, Name>() < 0 ? 0 : find_input<M, Name>();
 
   constexpr device_batch_of(input_values<0> of_inputs, label_values of_labels)
@@ -80,7 +80,7 @@ struct device_batch_of {
   void* stream = nullptr;
 
   /// Sets an input by its name in the model.
-  template <text Name>
+  template <Text Name>
   device_batch_of& set(input_values<input_named<Name>, (find_input<M, Name>() >= 0)> values) {
     static_assert(accepted<decltype(diagnose_name<M, Name>())>::value);
     constexpr int input = input_named<Name>;

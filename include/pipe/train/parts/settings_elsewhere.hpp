@@ -43,7 +43,7 @@ struct another_optimizer;
 namespace detail {
 
 /// A setting that Owner lacks: giving it a value is the error there_is_no_such_setting.
-template <class Owner, text Name, class Instead>
+template <class Owner, Text Name, class Instead>
 struct no_such_setting {
   constexpr no_such_setting() = default;
   template <class... Values>
@@ -60,7 +60,7 @@ struct number_setting {
   constexpr number_setting(double) {}
 };
 /// A setting that some optimizers have: an error for an Owner without it.
-template <class Owner, bool Has, text Name>
+template <class Owner, bool Has, Text Name>
 using setting_if = std::conditional_t<Has, number_setting,
                                       no_such_setting<Owner, Name, instead::another_optimizer>>;
 
