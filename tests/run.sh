@@ -18,7 +18,8 @@ while true; do
     *) break ;;
   esac
 done
-configure=(-DPIPE_ALL_TESTS=$all)
+[[ $costs ]] && joins=OFF || joins=ON  # a source has a time of its own only where it is compiled by itself
+configure=(-DPIPE_ALL_TESTS=$all -DPIPE_JOIN_TESTS=$joins)
 
 need g++ cmake ninja-build libboost-dev catch2 libcli11-dev python3
 
@@ -55,6 +56,7 @@ build tests "${targets[@]}"
 ! grep -q '^PIPE_HAS_NCCL:INTERNAL=FALSE' "$root/build/tests/CMakeCache.txt" ||
   echo "left out: a program with NCCL itself: it needs nvcc and NCCL (Debian's libnccl-dev, or PyPI's nvidia-nccl-cu13)"
 code=0
-ctest --test-dir "$root/build/tests" --output-on-failure --no-label-summary --output-junit results.xml --parallel "$jobs" "$@" || code=$?
+# Tests that start processes mostly wait.
+ctest --test-dir "$root/build/tests" --output-on-failure --no-label-summary --output-junit results.xml --parallel $((jobs + (jobs + 1) / 2)) "$@" || code=$?
 [[ ! $costs ]] || python3 "$root/tests/structure/costs.py" "$root" --of "$root/build/tests" --record
 exit $code

@@ -17,8 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-GXX = ["-O2", "-O1", "-O3 -march=native"]
-GXX_ALL = ["-O0", "-Og", "-Os", "-O3", "-O2 -mfma", "-O2 -flto", "-O0 -fsanitize=undefined", "-O0 -DPIPE_DEBUG_KERNELS -march=native",
+GXX = ["-O2", "-O3 -march=native"]
+GXX_ALL = ["-O0", "-O1", "-Og", "-Os", "-O3", "-O2 -mfma", "-O2 -flto", "-O0 -fsanitize=undefined", "-O0 -DPIPE_DEBUG_KERNELS -march=native",
            "-O2 -fno-math-errno -fno-trapping-math", "-O2 -ffp-contract=off"]
 CLANG = ["-O2"]
 CLANG_ALL = ["-O0", "-O3 -march=native"]

@@ -284,8 +284,8 @@ class hashing_executor {
       : hashing_executor(of, place_of(of.d.devices), of.order()) {}
   /// One of several, on the device that is current.
   hashing_executor(pipeline_of_hashes const& of, pp::detail::cuda_place const& place,
-                   pp::detail::cuda_order const& order)
-      : of_(of), executor_(of.d, place, std::vector(place.numbers.size(), of.groups.data()), order,
+                   pp::detail::cuda_order const& groups)
+      : of_(of), executor_(of.d, place, std::vector(place.numbers.size(), of.groups.data()), groups,
                            0, false),
         sums_(place.processes, place.local),
         room_(std::size_t(place.local.replicas) * pp::cuda::replica_sum::line) {}

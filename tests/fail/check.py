@@ -33,6 +33,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[1]))
+from joined import may_be_joined, program
+
 # `file.cpp:12:3: error: text`, or nvcc's `file.cpp(12): error #20: text`; an echoed source line is neither.
 ERROR = re.compile(r"^\S.*?(?::\d+(?::\d+)?|\(\d+\)): (?:fatal |catastrophic )?error(?: #[\w-]+)?: (.*)$", re.MULTILINE)
 SKIPPED = 77
@@ -91,38 +94,24 @@ def use_of_precompiled(arguments):
     return [f"-I{arguments.precompiled}"]
 
 
-# A specialization belongs into the namespace of its template, a name may be that of the outermost one, and a macro may be meant for the library.
-STANDS_ALONE = re.compile(r"^\s*(template ?<>|namespace pp\b|#define|#undef)|(?<![\w>])::|^// (needs|compilers):", re.MULTILINE)
-INCLUDE = re.compile(r"^#include [<\"](.+)[>\"].*$", re.MULTILINE)
+# A name of the outermost namespace may be one of the source, and what a source is for may be in a header or a compiler alone.
+STANDS_ALONE = re.compile(r"(?<![\w>])::|^// (needs|compilers):", re.MULTILINE)
 
 
-def may_be_joined(source):
+def twin_may_be_joined(source):
     """Whether the positive twin of a source can be a part of one program with others: --twins."""
-    return bool(may_use_precompiled(source)) and not STANDS_ALONE.search(Path(source).read_text(encoding="utf-8"))
-
-
-def in_namespace(source, headers):
-    """The text of a source with what it includes of its folder, without the other headers, which are added to `headers`."""
-    def included(match):
-        beside = Path(source).parent / match[1]
-        if beside.exists():
-            return f'# 1 "{beside}"\n{in_namespace(beside, headers)}\n# {match.string[:match.end()].count(chr(10)) + 2} "{source}"'
-        headers.append(match[1])
-        return ""
-    return INCLUDE.sub(included, Path(source).read_text(encoding="utf-8").replace("#pragma once", ""))
+    return bool(may_use_precompiled(source)) and may_be_joined(source) and not STANDS_ALONE.search(Path(source).read_text(encoding="utf-8"))
 
 
 def check_twins(arguments):
-    headers, parts = [], []
     first, step = arguments.part
-    for source in list(filter(may_be_joined, arguments.twins))[first::step]:
-        parts.append(f'namespace {Path(source).stem}_twin {{\n# 1 "{source}"\n{in_namespace(source, headers)}\n}}\n')
+    sources = list(filter(twin_may_be_joined, arguments.twins))[first::step]
     with tempfile.NamedTemporaryFile("w", suffix=".cpp", encoding="utf-8") as file:
-        file.write("".join(f"#include <{name}>\n" for name in dict.fromkeys(headers)) + "".join(parts))
+        file.write(program(sources, inlines_its_own=True))
         file.flush()
         arguments.source = file.name
         code, output = compile_source(arguments, ["-DPIPE_EXPECT_OK"])
-    print(f"{len(parts)} positive twins compile" if code == 0 else f"a positive twin does not compile:\n{output}")
+    print(f"{len(sources)} positive twins compile" if code == 0 else f"a positive twin does not compile:\n{output}")
     return code
 
 
@@ -155,7 +144,7 @@ def check(arguments):
         print("there is no positive twin: no PIPE_EXPECT_OK in the source")
         return 1
 
-    if not (arguments.without_twin and may_be_joined(arguments.source)) and (arguments.kind != "nvcc" or kinds == ["nvcc"]):
+    if not (arguments.without_twin and twin_may_be_joined(arguments.source)) and (arguments.kind != "nvcc" or kinds == ["nvcc"]):
         code, output = compile_source(arguments, [*flags, "-DPIPE_EXPECT_OK"])
         if code != 0:
             print(f"the positive twin does not compile:\n{output}")

@@ -20,7 +20,7 @@ LAUNCHER, PROGRAM = sys.argv[1], sys.argv[2]
 BY_SOCKETS = LAUNCHER == "sockets"
 PROCESSES = 4
 LAUNCHED = "the launcher has started" if BY_SOCKETS else "MPI has started"
-AT_ONCE = 5  # programs, which mostly wait
+AT_ONCE = 10  # programs, which mostly wait
 TIMEOUT = 90  # of a program, in seconds: longer than the minute for which a start waits, so that it says for whom
 
 # The process that misses process 2: by MPI its neighbour, by sockets process 0. What it is doing then, by phase.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A pipeline's plan and its last run, drawn.
+//
+// Stands alone: it prints the names of its models.
 #include <string>
 #include <vector>
 

@@ -53,7 +53,8 @@ struct two_layers {
 };
 
 template <class Trainer>
-std::string said(Trainer& to, auto& from, pp::load_policy policy, pp::name_map const& names = {}) {
+std::string said_of_copy(Trainer& to, auto& from, pp::load_policy policy,
+                         pp::name_map const& names = {}) {
   return sentence<pp::data_error>([&] { pp::copy_weights(from, to, policy, names); });
 }
 
@@ -219,7 +220,7 @@ TEST_CASE("a map transposes matrices of a file and passes over tensors, and savi
             .ends_with("parameter 'fc.weight': not in the file; parameter 'fc.bias': not in the "
                        "file"));
   two_layers<float> other{"c_fc."};
-  CHECK(::said(net, other, pp::load_policy::strict, {names[0]})
+  CHECK(said_of_copy(net, other, pp::load_policy::strict, {names[0]})
             .find("'c_fc.weight': only tensors of a file are transposed") != std::string::npos);
   CHECK(sentence<pp::data_error>([&] { pp::detail::names_there({"fc.a"}, names); }) ==
         "map of names: 'c_fc.a': only weights in files are transposed");
@@ -282,21 +283,21 @@ TEST_CASE("a copy is all or nothing") {
   two_layers<float, true> to{"b."};
   pp::name_map const map{{"b.", "a."}};
   using enum pp::load_policy;
-  CHECK(said(to, from, strict) ==
+  CHECK(said_of_copy(to, from, strict) ==
         "the weights to copy do not fit the model: parameter 'b.weight': not in the source; "
         "parameter 'b.bias': not in "
         "the "
         "source; tensor 'a.weight': not in the model; tensor 'a.bias': not in the model");
-  CHECK(said(to, from, partial) ==
+  CHECK(said_of_copy(to, from, partial) ==
         "the weights to copy do not fit the model: no name in common: the source has 'a.weight', "
         "'a.bias'; the model "
         "wants "
         "'b.weight', 'b.bias'");
-  CHECK(said(to, from, partial, {{"b.weight", "a.bias"}, {"b.bias", "x"}}) ==
+  CHECK(said_of_copy(to, from, partial, {{"b.weight", "a.bias"}, {"b.bias", "x"}}) ==
         "the weights to copy do not fit the model: tensor 'a.bias': expected shape [3, 2], found "
         "[3]");
   from.average[4] = 1e39;
-  CHECK(said(to, from, strict, map) ==
+  CHECK(said_of_copy(to, from, strict, map) ==
         "the weights to copy do not fit the model: parameter 'a.weight': number 4 is too large");
   from.average[4] = 3;
   CHECK_THROWS_WITH(pp::copy_weights(to, to),

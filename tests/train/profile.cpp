@@ -2,6 +2,8 @@
 //
 // Measured times of layers: that they are measured, that they move the cuts and the plan, and that
 // a header carries them.
+//
+// Stands alone: it prints the names of its models.
 #include <algorithm>
 #include <string>
 #include <vector>
