@@ -231,6 +231,9 @@ template <class... L>
 struct SumOf<L...> : detail::splice<SumOf, L...> {};
 template <class... L>
   requires detail::with_computed<L...>
+struct ProductOf<L...> : detail::splice<ProductOf, L...> {};
+template <class... L>
+  requires detail::with_computed<L...>
 struct ConcatOf<L...> : detail::splice<ConcatOf, L...> {};
 template <class... L>
   requires detail::with_computed<L...>

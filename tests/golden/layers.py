@@ -4,6 +4,7 @@
 A model is a `Seq` of its items after the first input, in pipe's order and with pipe's names for what they hold, so that
 `model.named_parameters()` gives the names of pipe/train/names.hpp. Shapes: B samples, T positions, C channels.
 """
+import functools
 import math
 
 import torch
@@ -197,14 +198,30 @@ class Stash(Layer):
         return x
 
 
+def concat(x, y):
+    return torch.cat([x, y], -1)
+
+
 class Pop(Layer):
-    def __init__(self, key, concat=False):
+    """The current value and a stashed one, joined by a function of both."""
+
+    def __init__(self, key, join=torch.add):
         super().__init__()
-        self.key, self.concat = key, concat
+        self.key, self.join = key, join
 
     def forward(self, x, around):
-        y, _ = around.stashed[self.key]
-        return torch.cat([x, y], -1) if self.concat else x + y
+        return self.join(x, around.stashed[self.key][0])
+
+
+class Branches(Seq):
+    """Layers on the same value, whose results are joined from left to right by a function of two."""
+
+    def __init__(self, join, *branches):
+        super().__init__(*branches)
+        self.join = join
+
+    def forward(self, x, around=None):
+        return functools.reduce(self.join, (branch(x, around) if isinstance(branch, Layer) else branch(x) for branch in self))
 
 
 class Beside(Seq):

@@ -24,6 +24,12 @@ struct Skips : Model<Input<4>, Linear<6>, Stash<"outer">, ReLU, Linear<5>, Stash
 struct Inputs : Model<Input<4, 3>, Linear<5>, Tanh, Stash<"left">, Named<"second", Tokens<9, 4>>,
                       Embedding<5>, Pop<"left">, Stash<"both">, Named<"third", Input<4, 5>>,
                       Pop<"both">, Linear<2>, MSE> {};
+struct Joins
+    : Model<Input<3, 4>, Linear<6>, Stash<"first">,
+            ProductOf<Seq<Linear<5>, Sigmoid>, Linear<5, NoBias>, Linear<5>>, Stash<"second">,
+            DifferenceOf<Tanh, Linear<5>>, Linear<6>, Pop<"first", Multiply>, Linear<5>,
+            Pop<"second", Subtract>, ConcatOf<Tanh, SumOf<Linear<3>, Linear<3>>>, Linear<2>, MSE> {
+};
 struct TiedTable : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions, Stash<"left">,
                          Named<"right", Tokens<11, 4>>, Tied<"table">, Pop<"left">, LayerNorm,
                          Tied<"table">, CrossEntropy> {};
@@ -41,6 +47,9 @@ TEST_CASE("what puts layers together gives PyTorch's numbers", "[golden]") {
 TEST_CASE("named values and further inputs give PyTorch's numbers", "[golden]") {
   check<Skips>("skips");
   check<Inputs>("inputs");
+}
+TEST_CASE("sums, differences and products of values give PyTorch's numbers", "[golden]") {
+  check<Joins>("joins");
 }
 TEST_CASE("shared weights give PyTorch's numbers", "[golden]") {
   check<TiedTable>("tied_table");

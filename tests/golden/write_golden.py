@@ -44,10 +44,10 @@ from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimi
 from torch.nn import functional
 
 import optimizers
-from layers import (AdaptedAttention, Attention, BatchNorm, Beside, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d,
+from layers import (AdaptedAttention, Attention, BatchNorm, Beside, Branches, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d,
                     CrossAttention, Embedding, FlattenChannelsFirst, FurtherInput, Gate, GroupedAttention, GroupNorm, Image,
                     InstanceNorm, LocalResponseNorm, LoRA, Model, Pool, Pop, Positions, Repeat, Residual, Reversible,
-                    ScoredAttention, Seq, SinusoidalPositions, Stash, Tied)
+                    ScoredAttention, Seq, SinusoidalPositions, Stash, Tied, concat)
 
 HERE = Path(__file__).parent
 SAMPLES = 4  # of a mini-batch
@@ -286,10 +286,15 @@ def layer_cases():
     yield "frozen", Input(5), Model(Linear(5, 7), nn.Tanh(), frozen(Linear(7, 6)), nn.Tanh(), Linear(6, 3)), MSE
     yield "skips", Input(4), Model(
         Linear(4, 6), Stash("outer"), nn.ReLU(), Linear(6, 5), Stash("inner"), GELUTanh(), Linear(5, 5), Pop("inner"),
-        Linear(5, 4), Pop("outer", concat=True), LayerNorm(10), Linear(10, 5), Pop("inner"), Linear(5, 3)), MSE
+        Linear(5, 4), Pop("outer", concat), LayerNorm(10), Linear(10, 5), Pop("inner"), Linear(5, 3)), MSE
     yield "inputs", Input(4, 3), Model(
         Linear(3, 5), nn.Tanh(), Stash("left"), FurtherInput("second"), Embedding(9, 5), Pop("left"), Stash("both"),
         FurtherInput("third"), Pop("both"), Linear(5, 2)), MSE, {"second": Tokens(9, 4), "third": Input(4, 5)}
+
+    yield "joins", Input(3, 4), Model(
+        Linear(4, 6), Stash("first"), Branches(torch.mul, Seq(Linear(6, 5), nn.Sigmoid()), Linear(6, 5, bias=False), Linear(6, 5)),
+        Stash("second"), Branches(torch.sub, nn.Tanh(), Linear(5, 5)), Linear(5, 6), Pop("first", torch.mul), Linear(6, 5),
+        Pop("second", torch.sub), Branches(concat, nn.Tanh(), Branches(torch.add, Linear(5, 3), Linear(5, 3))), Linear(8, 2)), MSE
 
     table = Embedding(11, 6)
     yield "tied_table", Tokens(11, 4), Model(

@@ -19,12 +19,14 @@ using namespace pp::detail;
 
 namespace {
 
-/// All that GPT-2 has, and what else runs row by row; widths that fill no vector.
+/// All that GPT-2 has, and what else runs row by row, products and differences too; widths that
+/// fill no vector.
 struct Gpt : Model<Tokens<13, 40>, Named<"tokens", Embedding<12>>, Positions, Dropout<1, 10>,
                    Repeat<2, Residual<LayerNorm, Attention<3>>,
                           Residual<LayerNorm, Linear<19>, GELUTanh, Linear<12>>>,
                    Stash<"a">, Linear<12>, Tanh, Stash<"b">, Softmax, Pop<"b", Concat>, Linear<12>,
-                   Pop<"a">, LayerNorm, Tied<"tokens">, CrossEntropy> {};
+                   Pop<"a">, LayerNorm, ProductOf<Tanh, Linear<12>>, Pop<"a", Subtract>,
+                   Tied<"tokens">, CrossEntropy> {};
 
 /// Llama, with a context of more than one block of keys.
 struct Llama

@@ -51,6 +51,19 @@ struct Cells
             MSE> {};
 // [/cells]
 
+/// Products and differences of branches, some of which read the same value, and of stashed values.
+struct Products
+    : Model<Input<3, 4>, Linear<6>, Stash<"before">,
+            ProductOf<Seq<Linear<6>, Sigmoid>, Linear<6, NoBias>, Seq<LayerNorm, GELUTanh>>,
+            Stash<"now">, DifferenceOf<Tanh, Linear<6>>, ProductOf<Tanh, Tanh>, Linear<6>,
+            Pop<"before", Multiply>, Dropout<1, 9>, Pop<"now", Subtract>, Pop<"before", Multiply>,
+            LayerNorm, Linear<3>, MSE> {};
+/// A product in which backward makes a factor again.
+struct ReversibleProducts : Model<Input<8>, Linear<8>,
+                                  Repeat<2, Reversible<ProductOf<Linear<4>, Seq<Linear<4>, Tanh>>,
+                                                       DifferenceOf<Linear<4>, Tanh>>>,
+                                  Linear<3>, MSE> {};
+
 template <class M, class... More>
 using Small = Pipeline<M, PortableHost, AdamW, MicroBatchSize<2>, More...>;
 template <class M, class... More>
@@ -102,20 +115,35 @@ TEST_CASE("branches and recalled values give the bits of one stage", "[laws]") {
   check<Cells, 4, laws::MixedWeights, Stages<4>>();
   check<Cells, 4, laws::ManyChunks<schedules::placement::vee, 2>, Stages<4>>();
 }
-TEST_CASE("a sum of branches is the sum, and they stand side by side", "[laws]") {
+TEST_CASE("products and differences have the gradients of central differences", "[laws]") {
+  holds<Exact<Products>>(10);
+  holds<Exact<Products, Stages<4>, RecomputeAll>>(11);
+  holds<Exact<ReversibleProducts>>(12);
+}
+TEST_CASE("products and differences give the bits of one stage", "[laws]") {
+  check<Products, 4, Stages<Products::graph.size.units>>();
+  check<Products, 5, Stages<3>, GPipe, RecomputeAll>();
+  check<Products, 4, laws::MixedWeights, Stages<4>>();
+  check<ReversibleProducts, 4, Stages<4>>();
+}
+TEST_CASE("branches are added, multiplied, subtracted, and stand side by side", "[laws]") {
   struct both : Model<Input<2>, Linear<2, NoBias>,
-                      ConcatOf<SumOf<Tanh, ReLU, Seq<Tanh, Tanh>>, ReLU, Tanh>, MSE> {};
+                      ConcatOf<SumOf<Tanh, ReLU, Seq<Tanh, Tanh>>, ReLU, Tanh,
+                               ProductOf<Tanh, ReLU, ReLU>, DifferenceOf<Tanh, ReLU>>,
+                      MSE> {};
   Exact<both> trainer;
   std::vector<double> const one{1, 0, 0, 1};
   std::copy(one.begin(), one.end(), trainer.parameters()[0].values.begin());
   trainer.parameters_changed();
   std::vector<double> const x{-0.5, 2}, y = predict(trainer, x);
-  REQUIRE(y.size() == 6);
+  REQUIRE(y.size() == 10);
   for (std::size_t i = 0; i < 2; ++i) {
     double const t = std::tanh(x[i]), r = std::max(x[i], 0.0);
     CHECK(y[i] == Approx(t + r + std::tanh(t)));
     CHECK(y[2 + i] == r);
     CHECK(y[4 + i] == Approx(t));
+    CHECK(y[6 + i] == Approx(t * r * r));
+    CHECK(y[8 + i] == Approx(t - r));
   }
 }
 TEST_CASE("shared weights have the gradients of central differences", "[laws]") {

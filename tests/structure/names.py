@@ -43,7 +43,8 @@ OTHER = re.compile(r'//.*|"(?:\\.|[^"\\\n])*"')  # comments and texts
 LINK = re.compile(r"\[[^\]]*\]\([^)]*\)")
 ALONE = re.compile(r"`(?:pp::)?([a-z]\w*)(?:`|[(<])")
 QUALIFIED = re.compile(r"\bpp::([a-z]\w*)")
-MOST_NAMES = 380  # of namespace pp. What a feature adds is listed in the CHANGELOG with the page of each name; nothing else raises the bound
+MOST_NAMES = 380  # of namespace pp, and those that features have added since, which the CHANGELOG lists with their page; nothing else raises the bound
+ADDED = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| \[[^\]]*\]\((docs/[\w/.]+\.md)\) \|$", re.M)
 PURPOSES = ("console", "custom", "drawings", "files", "math", "sampling", "schedules", "transports")  # inner namespaces for programs
 PUBLIC = [["pp"], *(["pp", inner] for inner in PURPOSES)]
 INNER = re.compile(rf"\b(?:{'|'.join(PURPOSES)})::\w+")
@@ -130,6 +131,13 @@ def public(root):
     return found
 
 
+def added_names(root):
+    """Names that features have added to namespace pp, as the CHANGELOG lists them, and the page of each."""
+    log = root / "CHANGELOG.md"
+    rows = ADDED.findall(log.read_text(encoding="utf-8")) if log.exists() else []
+    return {name: page for names, page in rows for name in re.findall(r"\w+", names)}
+
+
 def make(root, page=PAGE):
     """The index as a page of that path, and what is wrong with the names."""
     pages = [p for folder in FOLDERS for p in sorted((root / "docs" / folder).glob("*.md")) if p.name != PAGE.name]
@@ -152,8 +160,13 @@ def make(root, page=PAGE):
             faults.append(f"{header}: no sentence says what {name} is")
         links = ", ".join(f"[{label(p)}]({os.path.relpath(p, (root / page).parent)})" for p in where[:SHOWN])
         rows.append(f"| `{name}` | {sentence} | `{header}` | {links} |")
-    if (count := sum("::" not in name for name in public(root))) > MOST_NAMES:
-        faults.append(f"namespace pp has {count} names, and at most {MOST_NAMES} are meant: give a new one an inner namespace, or drop another")
+    added = added_names(root)
+    known = public(root)
+    for name, of in added.items():
+        if name not in known or name not in mentioned.get(root / of, ()):
+            faults.append(f"CHANGELOG.md: {name} is said to be a new name of {of}, and is " + (f"not on {of}" if name in known else "not in namespace pp"))
+    if (count := sum("::" not in name for name in known)) > (most := MOST_NAMES + len(added)):
+        faults.append(f"namespace pp has {count} names, and at most {most} are meant: give a new one an inner namespace, or drop another")
     return HEAD + "\n".join(rows) + "\n", faults
 
 

@@ -103,6 +103,18 @@ class Names(unittest.TestCase):
         self.assertIn("namespace pp has 4 names, and at most 3 are meant: give a new one an inner namespace, or drop another", faults)
         self.assertEqual(380, names.MOST_NAMES)  # may only fall, but for what the CHANGELOG lists
 
+    def test_names_that_the_changelog_lists_with_their_page_raise_the_bound(self):
+        row = "| names | page |\n|---|---|\n| `Layer`, `{}` | [use](docs/howto/use.md) |\n"
+        page = "`Layer<3>`, `train(2)`, `helper()`, `Mute`"
+        with unittest.mock.patch.object(names, "MOST_NAMES", 2):
+            (self.root / "CHANGELOG.md").write_text(row.format("Mute"))
+            self.assertNotIn("namespace pp has", "\n".join(self.make(HEADER, page)[1]))
+            (self.root / "CHANGELOG.md").write_text(row.format("Gone"))
+            self.assertIn("CHANGELOG.md: Gone is said to be a new name of docs/howto/use.md, and is not in namespace pp", self.make(HEADER, page)[1])
+            (self.root / "CHANGELOG.md").write_text(row.format("Mute"))
+            self.assertIn("CHANGELOG.md: Mute is said to be a new name of docs/howto/use.md, and is not on docs/howto/use.md",
+                          self.make(HEADER, "`Layer<3>`, `train(2)`, `helper()`")[1])
+
     def test_what_an_example_takes_is_for_users(self):
         (self.root / "examples").mkdir()
         (self.root / "examples/a.cpp").write_text("int main() { pp::helper(); }")

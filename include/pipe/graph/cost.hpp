@@ -73,7 +73,8 @@ constexpr cost cost_of(op const& o) {
     case op_kind::row_bias:
     case op_kind::bias_gradient:
     case op_kind::row_bias_gradient: return {results, 8 * results};
-    case op_kind::add: return {results, 12 * results};
+    case op_kind::add:
+    case op_kind::multiply: return {results, 12 * results};
     case op_kind::concat:
     case op_kind::slice:
     case op_kind::transpose: return {0, 8 * results};

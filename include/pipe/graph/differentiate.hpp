@@ -85,6 +85,7 @@ class differentiator : gradient_ops, reversal<differentiator> {
   ///   bias      dx = dy, db = sum of dy over rows; row_bias: dtable[t] = sum of dy over samples
   ///   map       dx = dy f'(x), from y instead of x where the formula allows it
   ///   add       dx = dz = dy, without an op
+  ///   multiply  dx = dy z, dz = dy x
   ///   dropout   dx = dy mask, the mask drawn again from the same stream
   ///   concat    dx and dz are slices of dy; of a parameter, the sum of its slice over rows
   ///   norm      dx from dy, x and the row's statistics; dgamma and dbeta are one weight op
@@ -122,6 +123,10 @@ class differentiator : gradient_ops, reversal<differentiator> {
       case op_kind::add:
         contribute(o, x, dy);
         contribute(o, o.in[1], dy);
+        return;
+      case op_kind::multiply:
+        if (needs(x)) input(backward(op_kind::multiply, o, {dy, o.in[1]}), x);
+        if (needs(o.in[1])) input(backward(op_kind::multiply, o, {dy, x}), o.in[1]);
         return;
       case op_kind::dropout:
         if (needs(x)) input(backward(op_kind::dropout, o, {dy, o.in[1]}), x);

@@ -76,6 +76,10 @@ class op_functions {
   }
   /// x and z of one shape -> x + z
   constexpr handle add(handle x, handle z) { return self().push(op_kind::add, x, x.form, {z.at}); }
+  /// x and z of one shape -> x z, element by element
+  constexpr handle multiply(handle x, handle z) {
+    return self().push(op_kind::multiply, x, x.form, {z.at});
+  }
   /// x[R, K] -> scale(x a) b, [R, N]: the low-rank term of the LoRA around the layer. a[K, rank]
   /// begins as `initial`, b[rank, N] as zeros.
   constexpr handle low_rank(handle x, int columns, initializer initial, char const* name_of_a,

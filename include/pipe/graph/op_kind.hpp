@@ -21,6 +21,7 @@ enum class op_kind : unsigned char {
   row_bias,  // x[R, C], t[R, C]               -> y          pointwise: one row of t per position
   map,       // x                              -> y          pointwise: a formula
   add,       // x, z                           -> y          pointwise
+  multiply,  // x, z                           -> y          pointwise; its own gradients
   // x, stream -> y, pointwise. The gradient is the same op: dy, stream -> dx
   dropout,
   concat,  // x[R, K], or a parameter [K], z[R, C - K] -> y[R, C]

@@ -26,6 +26,7 @@ enum class row_rule : unsigned char {
   add_parameter,  // y = x + p
   add_position,   // y = x + p[position]
   add,            // y = x + z
+  multiply,       // y = x z
   copy,           // y = x
   concat,         // y = x, z
   formula,        // y = f(x), a function of the kind and, if it has a formula, of the layer type
@@ -86,6 +87,11 @@ constexpr op_traits traits_of(op_kind k) {
               .by_leaf = true,
               .by_row = row_rule::formula};
     case op_kind::add: return {.name = "add", .pointwise = true, .by_row = row_rule::add};
+    case op_kind::multiply:
+      return {.name = "multiply",
+              .pointwise = true,
+              .ends_in_product = true,
+              .by_row = row_rule::multiply};
     case op_kind::dropout:
       return {.name = "dropout", .pointwise = true, .by_leaf = true, .by_row = row_rule::copy};
     case op_kind::concat:

@@ -154,9 +154,9 @@ class new_rows {
       for (int r = first; r < end; ++r)
         make(r, x + (r - first) * width(o.in[0]), y + (r - first) * columns);
     };
-    auto const add_to = [&](T const* table, extent stride) {
+    auto const join = [&](auto const& kernel, T const* table, extent stride) {
       for (int r = 0; r < end - first; ++r)
-        m_.kernels.add(columns, x + r * columns, table + r * stride, y + r * columns);
+        kernel(columns, x + r * columns, table + r * stride, y + r * columns);
     };
     switch (row_rule_of(o.kind)) {
       case row_rule::lookup:
@@ -165,11 +165,12 @@ class new_rows {
                y + (r - first) * columns);
         break;
       case row_rule::product: multiply(o, end - first, x, y); break;
-      case row_rule::add_parameter: add_to(weights(o.in[1]), 0); break;
+      case row_rule::add_parameter: join(m_.kernels.add, weights(o.in[1]), 0); break;
       case row_rule::add_position:
-        add_to(weights(o.in[1]) + (position + first) * columns, columns);
+        join(m_.kernels.add, weights(o.in[1]) + (position + first) * columns, columns);
         break;
-      case row_rule::add: add_to(row(o.in[1], first), columns); break;
+      case row_rule::add: join(m_.kernels.add, row(o.in[1], first), columns); break;
+      case row_rule::multiply: join(m_.kernels.times, row(o.in[1], first), columns); break;
       case row_rule::copy: copy(x, all, y); break;
       case row_rule::formula:
         each([&](int, T const* from, T* to) { m_.functions[i](from, to); });

@@ -9,6 +9,7 @@
 
 #include <pipe/base/text.hpp>
 #include <pipe/graph/builder.hpp>
+#include <pipe/nn/branches.hpp>
 #include <pipe/nn/embedding.hpp>
 #include <pipe/nn/input.hpp>
 
@@ -25,17 +26,13 @@ struct Stash {
   }
 };
 
-/// An option of Pop: concatenation along the last extent, the current value first. Without it the
-/// values are added.
-struct Concat {
-  static constexpr auto option = detail::option_kind::join;
-};
-
-/// Adds a stashed value of the same shape, or concatenates it.
+/// Adds a stashed value of the same shape to the current one or, with an option, joins them in
+/// another way.
 ///
 /// shape:  (..., C) and stashed (..., C) -> (..., C); Concat: (..., C) and (..., S) -> (..., C + S)
 template <Text Key, class... How>
-struct Pop {
+struct Pop
+    : detail::joining<detail::option_or<detail::option_kind::join, detail::add_both, How...>> {
   static constexpr Text key = Key;
   using options = detail::layers<How...>;
   static constexpr auto takes = detail::option_kinds(detail::option_kind::join);
@@ -45,17 +42,11 @@ struct Pop {
     detail::handle const x = b.current(), z = b.recall(Key.view());
     if (!b.ok()) return;
     if (z.is_ids) return b.report(wrong::layer_needs_real_numbers_but_gets_token_ids, z.form);
-    if constexpr (sizeof...(How) == 0) {
-      if (!(z.form == x.form))
-        return b.report_name(wrong::popped_value_must_have_the_shape_of_the_current_one, x.form,
-                             z.form);
-      b.set(b.add(x, z));
-    } else {
-      if (!(z.form.with_columns(1) == x.form.with_columns(1)))
-        return b.report_name(wrong::popped_value_must_have_the_shape_of_the_current_one, x.form,
-                             z.form);
-      b.set(b.concat(x, z));
-    }
+    using how = detail::option_or<detail::option_kind::join, detail::add_both, How...>;
+    if (!detail::can_join<how>(x.form, z.form))
+      return b.report_name(wrong::popped_value_must_have_the_shape_of_the_current_one, x.form,
+                           z.form);
+    b.set(detail::join_values<how>(b, x, z, false));
   }
 };
 

@@ -4,9 +4,9 @@
 // activations does not grow with depth.
 #pragma once
 
-#include <pipe/base/config.hpp>
 #include <pipe/graph/builder.hpp>
 #include <pipe/graph/layers.hpp>
+#include <pipe/nn/branches.hpp>
 
 namespace pp {
 
@@ -24,7 +24,7 @@ namespace pp {
 /// cost:   F and G run once more
 /// source: Gomez et al., The reversible residual network, 2017
 template <class F, class G>
-struct Reversible {
+struct Reversible : detail::joining<Subtract> {
   using parts = detail::layers<F, G>;
 
   template <class Builder>
@@ -39,17 +39,6 @@ struct Reversible {
     b.middle_of_reversible();
     detail::handle const y2 = step<G>(b, 1, y1, x2);
     if (b.ok()) b.set(b.concat(y1, y2));
-  }
-
-  // The formula that makes a sum a difference.
-  static constexpr bool derivative_reads_output = false;
-  template <class T>
-  PIPE_HD static PIPE_INLINE T forward(T x) {
-    return -x;
-  }
-  template <class T>
-  PIPE_HD static PIPE_INLINE T derivative(T) {
-    return T(-1);
   }
 
  private:

@@ -20,6 +20,7 @@ struct row_kernels {
   /// y[n] = x[k] w[k, n], with the bits of a contraction; w is read in the order of memory.
   void (*multiply)(extent n, extent k, T const* x, T const* w, extent ldw, T* y) = nullptr;
   void (*add)(extent n, T const* x, T const* z, T* y) = nullptr;
+  void (*times)(extent n, T const* x, T const* z, T* y) = nullptr;
   /// norm[0] is norm_row for any length; norm[1] for a length of whole vectors.
   void (*norm[2])(int n, bool has_mean, T epsilon, T const* x, T const* gamma, T const* beta,
                   T* statistics, T* y) = {};

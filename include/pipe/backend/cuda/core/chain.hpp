@@ -76,7 +76,8 @@ struct chain {
       return IsEpilogue && length > 0 &&
              detail::has<&detail::op_traits::ends_in_product>(group_of<P, G>::value.anchor);
     else
-      return detail::is_by_leaf(pointwise_at<Index - 1>::value.kind);
+      return detail::is_by_leaf(pointwise_at<Index - 1>::value.kind) ||
+             detail::has<&detail::op_traits::ends_in_product>(pointwise_at<Index - 1>::value.kind);
   }
   template <int Index>
   static constexpr bool is_sealed = seals<Index>();
@@ -212,6 +213,8 @@ struct chain {
       for (int i = 0; i < Count; ++i)
         if constexpr (s.kind == op_kind::map_gradient)
           v[i] = v[i] * detail::leaf_at<s.leaf, leaves>::derivative(z[i]);
+        else if constexpr (s.kind == op_kind::multiply)
+          v[i] = v[i] * z[i];
         else
           v[i] = v[i] + z[i];
     }

@@ -99,7 +99,8 @@ struct product_end {
   PIPE_HD PIPE_INLINE static void each_matrix_read([[maybe_unused]] arguments const& a,
                                                    [[maybe_unused]] Read read) {
     constexpr detail::pointwise_op s = chain<P, G, true>::template pointwise_at<Index>::value;
-    if constexpr (s.kind == op_kind::add || s.kind == op_kind::map_gradient)
+    if constexpr (s.kind == op_kind::add || s.kind == op_kind::multiply ||
+                  s.kind == op_kind::map_gradient)
       read(a.at<T const>(s.slot));
   }
 };

@@ -161,7 +161,7 @@ struct narrow_chain_rule {
     };
     other(g.out[0]);
     for (detail::pointwise_op const& s : g.epilogue) {
-      if (s.kind == op_kind::add) return false;
+      if (s.kind == op_kind::add || s.kind == op_kind::multiply) return false;
       other(s.store);
     }
     derived = forward.operand_of(i, stored);

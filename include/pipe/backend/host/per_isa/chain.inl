@@ -110,7 +110,7 @@ struct chain {
       return forward_of<detail::leaf_at<s.leaf, typename P::leaves>>(v);
     else if constexpr (s.kind == op_kind::map_gradient)
       return v * derivative_of<detail::leaf_at<s.leaf, typename P::leaves>>(z[c]);
-    else if constexpr (s.kind == op_kind::dropout)
+    else if constexpr (s.kind == op_kind::dropout || s.kind == op_kind::multiply)
       return v * z[c];
     else
       return v + z[c];

@@ -51,6 +51,13 @@ PIPE_ONE_COPY void add_rows(extent n, T const* x, T const* z, T* y) {
   for (extent i = 0; i < n; ++i) y[i] = x[i] + z[i];
 }
 
+/// y = x z, n elements.
+template <class T>
+PIPE_ONE_COPY void times_rows(extent n, T const* x, T const* z, T* y) {
+  PIPE_INDEPENDENT
+  for (extent i = 0; i < n; ++i) y[i] = x[i] * z[i];
+}
+
 template <class F, int N, class T>
 void map_piece(T const* x, T* y) {
   PIPE_INDEPENDENT
@@ -97,6 +104,7 @@ void fill_rows(row_kernels<T>& k, [[maybe_unused]] row_function<T>* functions,
   }
   k.multiply = &multiply_row<T>;
   k.add = &add_rows<T>;
+  k.times = &times_rows<T>;
   k.norm[0] = &norm_row<T, false, false>;
   k.norm[1] = &norm_row<T, true, false>;
   ((functions[Is] = function_of<Program, int(Is)>()), ...);
