@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSL-1.0
 #
-# Sources of a program of tests are compiled some together, as one: see joined.py. A source with options of its own, or of which joined.py says so,
+# Some sources of a program of tests are compiled together, as one: see joined.py. A source with options of its own, or of which joined.py says so,
 # stands alone.
-option(PIPE_JOIN_TESTS "Compile some sources of tests together, which takes about 0.6 of the time; OFF: each by itself, as editors know them" ON)
+option(PIPE_JOIN_TESTS "Compile some sources of tests together, which takes about three quarters of the time; OFF: each by itself, as editors know them" ON)
 
-# Seconds that the sources of a group take together, each compiled by itself: no core then compiles the last group while the others have ended.
+# Seconds that the sources of a group take together, each compiled by itself: so few that no core compiles the last group while others have none left.
 set(seconds_of_group 60)
 
 if(PIPE_JOIN_TESTS)
