@@ -197,6 +197,7 @@ enum diagnosis : unsigned char {
   outputs_have_the_wrong_type,
   host_has_no_device_memory,
   arrays_are_on_one_device,
+  inputs_and_labels_are_one_argument_in_braces,
   further_inputs_are_given_by_name,
   model_has_no_input_with_that_name,
   checkpoints_need_their_header,
@@ -204,6 +205,7 @@ enum diagnosis : unsigned char {
   pipeline_keeps_no_averages,
   pipeline_prefetches_nothing,
   there_is_no_such_setting,
+  settings_have_names_and_are_in_braces,
   only_a_pipeline_can_be_explained,
 };
 

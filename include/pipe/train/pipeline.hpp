@@ -6,6 +6,7 @@
 #include <concepts>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,7 @@
 #include <pipe/train/parts/initialize_parameters.hpp>
 #include <pipe/train/parts/losses.hpp>
 #include <pipe/train/parts/prefetched.hpp>
+#include <pipe/train/parts/refused_calls.hpp>
 #include <pipe/train/parts/setting_checks.hpp>
 #include <pipe/train/parts/settings_elsewhere.hpp>
 #include <pipe/train/parts/trainer_processes.hpp>
@@ -58,12 +60,14 @@ template <class Given, class... Options>
 class Pipeline : public detail::with_plan<typename detail::made_from<Given, Options...>::compiled>,
                  public detail::with_checkpoints<Pipeline<Given, Options...>>,
                  public detail::with_training<Pipeline<Given, Options...>>,
+                 private detail::refused_calls<Pipeline<Given, Options...>, step_result>,
                  public detail::with_losses<Pipeline<Given, Options...>,
                                             typename detail::made_from<Given, Options...>::model> {
   using made = detail::made_from<Given, Options...>;
   using M = typename made::model;
   using diagnosis = typename made::diagnosis;
   using prefetched_batch = detail::prefetched_batch;
+  using refused_calls = detail::refused_calls<Pipeline, step_result>;
   using accumulated_batches = detail::accumulated_batches<detail::losses_in<typename M::loss>>;
   // The name of the diagnosis is a heading in docs/reference/errors.md.
   static_assert(decltype(detail::diagnosed(diagnosis{}))::ok);
@@ -106,6 +110,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
       detail::device_values_for<element, wrong::outputs_have_the_wrong_type, Given, reports>;
 
   using settings = detail::trainer_settings<optimizer_type>;
+  using refused_calls::step, refused_calls::accumulate, refused_calls::gradients;
 
   /// Allocates the ranks' memory, starts their threads and initializes the parameters.
   ///
@@ -121,6 +126,10 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// Catches settings by the names of other frameworks, which are errors: see settings_elsewhere.
   template <class = void>
   explicit Pipeline(detail::settings_elsewhere<Pipeline, settings> const&) : Pipeline() {}
+  /// Catches a number, as if it were a learning rate: see refused_calls.
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  explicit Pipeline(Number) : Pipeline(detail::refused_settings<Pipeline, Number>()) {}
   Pipeline(Pipeline&&) noexcept = default;
   Pipeline& operator=(Pipeline&&) noexcept = default;
   Pipeline(Pipeline const&) = delete;
@@ -175,7 +184,6 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   }
   step_result accumulate(prefetched_batch b) { return accumulate_on(enter_with_prefetched(), b); }
   step_result gradients(prefetched_batch b) { return gradients_on(enter_with_prefetched(), b); }
-  double evaluate(prefetched_batch b) { return evaluate_on(enter_with_prefetched(), b); }
 
   /// Accumulates the gradients of a mini-batch for the next step, which then trains on all of them
   /// as one large mini-batch: its loss is the mean over all labels. Not for a mini-batch of several
@@ -217,11 +225,6 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     auto const access = enter_with_device_data();
     return watch_on(b, see);
   }
-
-  /// The loss of a mini-batch; NaN if no label counts. Does not change the trainer, so a loss that
-  /// is not finite is returned, not thrown.
-  double evaluate(batch const& b) { return evaluate_on(engine_.enter(), b); }
-  double evaluate(device_batch const& b) { return evaluate_on(enter_with_device_data(), b); }
 
   /// The model's output (logits, before the loss) for n <= samples samples.
   ///
@@ -380,7 +383,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return r;
   }
 
-  /// See accumulate, gradients, watch and evaluate. Access: to the engine, until they return.
+  /// See accumulate, gradients and watch. Access: to the engine, until they return.
   template <class Access, class Batch>
   step_result accumulate_on(Access const&, Batch const& b) {
     static_assert(detail::accepted<decltype(detail::diagnose_accumulation<made>())>::value);
@@ -394,10 +397,6 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   template <class Access, class Batch>
   step_result gradients_on(Access const&, Batch const& b) {
     return run(prepare_gradients("gradients", b));
-  }
-  template <class Access, class Batch>
-  double evaluate_on(Access const&, Batch const& b) {
-    return run(prepare(b, detail::job::kind::evaluate)).loss;
   }
   template <class Batch, class See>
   step_result watch_on(Batch const& b, See& see) {

@@ -13,6 +13,8 @@
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/loss_values.hpp>
 #include <pipe/train/parts/batch.hpp>
+#include <pipe/train/parts/prefetched.hpp>
+#include <pipe/train/parts/refused_calls.hpp>
 
 namespace pp::detail {
 
@@ -47,18 +49,37 @@ struct with_losses {
   static double loss_terms(typename T::batch const& b) {
     return loss_terms_of(b);
   }
+  /// The loss of a mini-batch; NaN if no label counts. Does not change the trainer, so a loss that
+  /// is not finite is returned, not thrown.
+  template <class T = Trainer>
+  double evaluate(typename T::batch const& b) {
+    T& t = static_cast<T&>(*this);
+    return evaluated(t, t.engine_.enter(), b).loss;
+  }
+  template <class T = Trainer>
+  double evaluate(typename T::device_batch const& b) {
+    T& t = static_cast<T&>(*this);
+    return evaluated(t, t.enter_with_device_data(), b).loss;
+  }
+  template <class T = Trainer>
+  double evaluate(prefetched_batch b) {
+    T& t = static_cast<T&>(*this);
+    return evaluated(t, t.enter_with_prefetched(), b).loss;
+  }
+  template <labels_alone Labels>
+  double evaluate(auto const&, Labels const&) {
+    return refused_call<Trainer, double, Labels>();
+  }
   /// Evaluates each loss of a mini-batch, in the order of loss_names.
   template <class T = Trainer>
   loss_values evaluate_losses(typename T::batch const& b) {
     T& t = static_cast<T&>(*this);
-    auto const access = t.engine_.enter();
-    return t.run(t.prepare(b, job::kind::evaluate)).losses;
+    return evaluated(t, t.engine_.enter(), b).losses;
   }
   template <class T = Trainer>
   loss_values evaluate_losses(typename T::device_batch const& b) {
     T& t = static_cast<T&>(*this);
-    auto const access = t.enter_with_device_data();
-    return t.run(t.prepare(b, job::kind::evaluate)).losses;
+    return evaluated(t, t.enter_with_device_data(), b).losses;
   }
   /// Counts the terms of a mini-batch of the next step ahead: for mini-batches that are accumulated
   /// and whose losses have terms in different proportions. Gradients are one sum over all losses:
@@ -82,6 +103,10 @@ struct with_losses {
   }
 
  private:
+  template <class T, class Access, class Batch>
+  static step_result evaluated(T& t, Access const&, Batch const& b) {
+    return t.run(t.prepare(b, job::kind::evaluate));
+  }
   template <class T, class Access, class Batch>
   static void count_on(T& t, Access const&, Batch const& b) {
     if (t.accumulated_.count() > 0)
