@@ -70,35 +70,30 @@ constexpr handle join_values(Builder& b, handle const& y, handle const& z, bool 
     return z_is_newer ? b.add(z, y) : b.add(y, z);
 }
 
-/// Describes the layers one after the other, each on the current value; join(b, y, z) makes one
-/// value of the results so far and the next.
-template <class... L, class Builder, class Join>
-constexpr void describe_branches(Builder& b, layers<L...>, Join const& join) {
-  handle const x = b.current();
-  handle y = x;
-  int i = 0;
-  auto const branch = [&]<class B>(std::type_identity<B>) {
-    if (!b.ok()) return;
-    b.set(x);
-    b.template part<B>(i);
-    if (!b.ok() || !b.needs_numbers()) return;
-    y = i++ == 0 ? b.current() : join(b, y, b.current());
-  };
-  (branch(std::type_identity<L>{}), ...);
-  b.set(y);
-}
-
 /// Layers on the same input whose results are joined from left to right. All of it is in one stage.
 template <class How, class... L>
 struct branches : joining<How> {
   using parts = layers<L...>;
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    describe_branches(b, parts{}, [](auto& builder, auto const& y, auto const& z) {
-      if (!can_join<How>(y.form, z.form))
-        builder.report(wrong::branches_must_have_the_same_shape, y.form, z.form);
-      return builder.ok() ? join_values<How>(builder, y, z, true) : y;
-    });
+    handle const x = b.current();
+    handle y = x;
+    int i = 0;
+    auto const branch = [&]<class B>(std::type_identity<B>) {
+      if (!b.ok()) return;
+      b.set(x);
+      b.template part<B>(i);
+      if (!b.ok() || !b.needs_numbers()) return;
+      handle const z = b.current();
+      if (i++ == 0)
+        y = z;
+      else if (can_join<How>(y.form, z.form))
+        y = join_values<How>(b, y, z, true);
+      else
+        b.report(wrong::branches_must_have_the_same_shape, y.form, z.form);
+    };
+    (branch(std::type_identity<L>{}), ...);
+    b.set(y);
   }
 };
 
