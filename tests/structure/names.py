@@ -145,8 +145,8 @@ def make(root, page=PAGE):
     mentioned = {page: names_in(page) if page.suffix == ".md" else names_in_program(page)
                  for page in sorted([*pages, *programs], key=order)}
     of_layers = {page: defined_in(page) for page in pages if page.parent.name == "layers" or page.stem == "language"}
-    rows, faults = [], []
-    for name, (sentence, header) in sorted(public(root).items(), key=lambda item: (item[0].lower(), item[0])):
+    rows, faults, known = [], [], public(root)
+    for name, (sentence, header) in sorted(known.items(), key=lambda item: (item[0].lower(), item[0])):
         where = [page for page, names in mentioned.items() if name in names]
         if not where:
             home = "::".join(["pp", *name.split("::")[:-1]])
@@ -161,7 +161,6 @@ def make(root, page=PAGE):
         links = ", ".join(f"[{label(p)}]({os.path.relpath(p, (root / page).parent)})" for p in where[:SHOWN])
         rows.append(f"| `{name}` | {sentence} | `{header}` | {links} |")
     added = added_names(root)
-    known = public(root)
     for name, of in added.items():
         if name not in known or name not in mentioned.get(root / of, ()):
             faults.append(f"CHANGELOG.md: {name} is said to be a new name of {of}, and is " + (f"not on {of}" if name in known else "not in namespace pp"))
