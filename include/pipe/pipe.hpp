@@ -23,7 +23,7 @@
 #include <pipe/nn/batch_norm.hpp>
 #include <pipe/nn/branches.hpp>
 #include <pipe/nn/compose.hpp>
-#include <pipe/nn/conv.hpp>
+#include <pipe/nn/images/conv.hpp>
 #include <pipe/nn/cross_attention.hpp>
 #include <pipe/nn/custom.hpp>
 #include <pipe/nn/dropout.hpp>
@@ -32,7 +32,7 @@
 #include <pipe/nn/gate.hpp>
 #include <pipe/nn/group.hpp>
 #include <pipe/nn/group_norm.hpp>
-#include <pipe/nn/image_pool.hpp>
+#include <pipe/nn/images/image_pool.hpp>
 #include <pipe/nn/initial.hpp>
 #include <pipe/nn/linear.hpp>
 #include <pipe/nn/lora.hpp>
@@ -41,15 +41,15 @@
 #include <pipe/nn/model.hpp>
 #include <pipe/nn/named.hpp>
 #include <pipe/nn/norm.hpp>
-#include <pipe/nn/pad.hpp>
-#include <pipe/nn/patch_embedding.hpp>
+#include <pipe/nn/images/pad.hpp>
+#include <pipe/nn/images/patch_embedding.hpp>
 #include <pipe/nn/pool.hpp>
 #include <pipe/nn/rectifiers.hpp>
-#include <pipe/nn/response_norm.hpp>
+#include <pipe/nn/images/response_norm.hpp>
 #include <pipe/nn/reversible.hpp>
 #include <pipe/nn/soft_cap.hpp>
 #include <pipe/nn/softmax.hpp>
-#include <pipe/nn/upsample.hpp>
+#include <pipe/nn/images/upsample.hpp>
 #include <pipe/nn/with.hpp>
 #include <pipe/optim/adafactor.hpp>
 #include <pipe/optim/adam.hpp>

@@ -5,7 +5,7 @@
 
 #include <pipe/base/text.hpp>
 #include <pipe/base/type_name.hpp>
-#include <pipe/nn/image_pool.hpp>
+#include <pipe/nn/images/image_pool.hpp>
 
 namespace pp {
 struct Norm;

@@ -6,7 +6,7 @@
 #include <concepts>
 
 #include <pipe/graph/layer_option.hpp>
-#include <pipe/nn/resample.hpp>
+#include <pipe/nn/images/resample.hpp>
 
 namespace pp {
 

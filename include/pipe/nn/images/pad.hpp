@@ -4,7 +4,7 @@
 // border.
 #pragma once
 
-#include <pipe/nn/resample.hpp>
+#include <pipe/nn/images/resample.hpp>
 
 namespace pp {
 

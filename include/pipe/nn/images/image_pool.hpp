@@ -6,8 +6,8 @@
 
 #include <concepts>
 
-#include <pipe/nn/resample.hpp>
-#include <pipe/nn/window.hpp>
+#include <pipe/nn/images/resample.hpp>
+#include <pipe/nn/images/window.hpp>
 
 namespace pp {
 

@@ -10,7 +10,7 @@
 #include <pipe/graph/builder.hpp>
 #include <pipe/nn/initial.hpp>
 #include <pipe/nn/linear.hpp>
-#include <pipe/nn/window.hpp>
+#include <pipe/nn/images/window.hpp>
 
 namespace pp {
 

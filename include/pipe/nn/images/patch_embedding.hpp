@@ -4,7 +4,7 @@
 // row before it.
 #pragma once
 
-#include <pipe/nn/conv.hpp>
+#include <pipe/nn/images/conv.hpp>
 
 namespace pp {
 
