@@ -47,6 +47,7 @@
 #include <pipe/nn/rectifiers.hpp>
 #include <pipe/nn/images/response_norm.hpp>
 #include <pipe/nn/reversible.hpp>
+#include <pipe/nn/row_loss.hpp>
 #include <pipe/nn/soft_cap.hpp>
 #include <pipe/nn/softmax.hpp>
 #include <pipe/nn/images/upsample.hpp>

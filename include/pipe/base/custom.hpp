@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The arguments of the functions of a user-defined layer (nn/custom.hpp). All pointers are to
+// The arguments of the functions of a user-defined layer (nn/custom.hpp) and of a loss by rows. All pointers are to
 // memory of the stage, at planned offsets: device memory on a GPU. T is the type of values in
 // memory: float, bf16 or fp16.
 #pragma once
 
 #include <type_traits>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/shape.hpp>
 
 namespace pp {
@@ -24,6 +25,17 @@ namespace custom {
 /// types, so that sums over micro-batches do not lose small addends.
 template <class T>
 using accumulated = std::conditional_t<(sizeof(T) < sizeof(float)), float, T>;
+
+/// A row of numbers: of a loss's input, of a label, or of slopes.
+template <class T>
+struct row {
+  T* values = nullptr;
+  int size = 0;
+
+  PIPE_HD PIPE_INLINE T& operator[](int i) const { return values[i]; }
+  PIPE_HD PIPE_INLINE T* begin() const { return values; }
+  PIPE_HD PIPE_INLINE T* end() const { return values + size; }
+};
 
 /// Arguments of the forward: y = f(x) for one micro-batch.
 ///

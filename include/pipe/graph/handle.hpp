@@ -71,6 +71,7 @@ struct parameter_scope {
 /// The operands of a loss besides its input and the labels.
 struct loss_operands {
   operand target[3]{}, weights{};
+  bool reads_labels = true;
   cross_entropy_attributes cross_entropy{};  // of a cross entropy
   /// Writes the operands into the op of the loss. The op's number of operands is up to the last one
   /// present, absent ones before it included.

@@ -8,6 +8,7 @@
 
 #include <pipe/base/list.hpp>
 #include <pipe/graph/graph.hpp>
+#include <pipe/graph/loss_labels.hpp>
 
 namespace pp::detail {
 
@@ -36,6 +37,9 @@ struct model_tables {
   }();
   /// The shape of the output of one sample.
   static constexpr shape output = M::graph.output;
+  /// Labels of a sample, of the first loss.
+  static constexpr long labels =
+      long(output.rows()) * labels_of_row<typename M::loss>(output.columns());
 
   /// The graph with empty lists of ops and values.
   static constexpr graph_view outline{{},

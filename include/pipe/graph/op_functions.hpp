@@ -9,6 +9,7 @@
 #include <pipe/graph/handle.hpp>
 #include <pipe/graph/layer_checks.hpp>
 #include <pipe/graph/layers.hpp>
+#include <pipe/graph/loss_labels.hpp>
 #include <pipe/graph/naming.hpp>
 #include <pipe/graph/op.hpp>
 #include <pipe/graph/op_kind.hpp>
@@ -239,7 +240,8 @@ class op_functions {
       labels_ = loss::labels_are_ids
                     ? self().template loss_input<S>(shape(rows.rank > 0 ? int(rows.elements()) : 1),
                                                     x.form.columns())
-                    : self().template loss_input<S>(x.form);
+                    : self().template loss_input<S>(
+                          x.form.with_columns(labels_of_row<loss>(x.form.columns())));
       loss::describe(self());
     }
     self().leaf_ = leaf;

@@ -43,6 +43,7 @@ enum class op_kind : unsigned char {
   cross_entropy,  // logits[R, V], labels[R]        -> dlogits
   squared_error,  // x[R, C], target[R, C]          -> dx
   element_loss,   // x[R, C], target[R, C]          -> dx         a formula
+  row_loss,       // x[R, C], target[R, D]?         -> dx         a formula of a row
   custom,         // x, p0?, p1?, p2?               -> y, saved?
   // backward, input gradients
   matmul_input_gradient,  // dy[R, N], w            -> dx[R, K]

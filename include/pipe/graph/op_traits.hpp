@@ -147,6 +147,7 @@ constexpr op_traits traits_of(op_kind k) {
       return {.name = "cross_entropy", .attributes = attribute_kind::cross_entropy, .loss = true};
     case op_kind::squared_error: return {.name = "squared_error", .loss = true};
     case op_kind::element_loss: return {.name = "element_loss", .formula = true, .loss = true};
+    case op_kind::row_loss: return {.name = "row_loss", .formula = true, .loss = true};
     case op_kind::custom:
       return {.name = "custom", .attributes = attribute_kind::custom, .formula = true};
     case op_kind::matmul_input_gradient:

@@ -234,9 +234,13 @@ class value_layout {
     occurrence const* const in_weights =
         m_.splits_backward ? scratch_.seen[int(program::backward_weight)] : nullptr;
     occurrence* const in_recompute = scratch_.seen[int(ahead ? program::recompute : backward)];
-    if (loss_gradient >= 0 && find(entered.gradient, value_operand(m_.loss)) >= 0 &&
-        in_backward[loss_gradient].any())
-      in_backward[loss_gradient].last = length_[int(backward)];  // sent at the end
+    // What a loss makes of a value of an earlier stage is sent at the end of backward.
+    for (handed_on const& x : entered.gradient)
+      if (int const at = r_.local(x.what.index); at >= 0 && at < r_.values.size()) {
+        occurrence& o = in_backward[at];
+        if (!o.any() && at != loss_gradient) o.first = length_[int(backward)];
+        if (o.any()) o.last = length_[int(backward)];
+      }
     if (logits >= 0) share(program::forward, logits, loss_gradient);
     if (recomputed_logits >= 0)
       share(ahead ? program::recompute : backward, recomputed_logits, loss_gradient);

@@ -40,6 +40,7 @@
 #include <pipe/base/math.hpp>
 #include <pipe/base/philox.hpp>
 #include <pipe/graph/layers.hpp>
+#include <pipe/graph/loss_labels.hpp>
 #include <pipe/passes/group.hpp>
 
 #if defined(__GNUC__) && !defined(__clang__)

@@ -7,6 +7,7 @@
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/graph/graph.hpp>
+#include <pipe/graph/loss_labels.hpp>
 #include <pipe/plan/compiled/flow_schedule.hpp>
 #include <pipe/plan/options/transport.hpp>
 #include <pipe/runtime/description.hpp>
@@ -35,7 +36,7 @@ struct step_memory {
 
   /// Labels per sample.
   static constexpr long label_elements(graph_view const& g) {
-    return model::labels_are_ids ? g.output.rows() : g.output.elements();
+    return long(g.output.rows()) * labels_of_row<typename model::loss>(g.output.columns());
   }
   /// Loss terms per micro-batch: of the first loss, then of further ones.
   static constexpr long loss_rows(graph_view const& g) {

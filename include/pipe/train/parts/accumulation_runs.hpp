@@ -94,10 +94,9 @@ struct batch_accumulations {
     for (int i = 0; i < outline.inputs.count; ++i)
       j.batch.input[i] = after(whole.batch.input[i], from * inputs[i].form.elements(),
                                inputs[i].is_ids ? sizeof(int) : sizeof(Element));
-    long const rows = outline.output.rows(), numbers = outline.output.elements();
-    j.batch.label = after(whole.batch.label, from * (M::labels_are_ids ? rows : numbers),
+    j.batch.label = after(whole.batch.label, from * model_tables<M>::labels,
                           M::labels_are_ids ? sizeof(int) : sizeof(Element));
-    j.batch.output = after(whole.batch.output, from * numbers, sizeof(Element));
+    j.batch.output = after(whole.batch.output, from * outline.output.elements(), sizeof(Element));
     return j;
   }
 };

@@ -131,8 +131,7 @@ void hash_labels(job& j) {
   };
   j.batch.label_hash = 0;
   if (j.batch.label != nullptr)
-    add(j.batch.label, M::labels_are_ids ? outline.output.rows() : outline.output.elements(),
-        M::labels_are_ids);
+    add(j.batch.label, model_tables<M>::labels, M::labels_are_ids);
   for (int i = 0; i < outline.inputs.count; ++i)
     if (inputs[i].of_loss && j.batch.input[i] != nullptr)
       add(j.batch.input[i], inputs[i].form.elements(), inputs[i].is_ids);
@@ -181,22 +180,31 @@ std::span<typename Batch::element const> weights_of([[maybe_unused]] Batch const
     return {};
 }
 
+/// Samples of a batch, by its first input.
+template <class Batch>
+long samples_of(Batch const& b) {
+  return long(b.inputs.size()) / model_tables<typename Batch::model>::inputs[0].form.elements();
+}
 /// See Pipeline::loss_terms.
 template <class Batch>
 double loss_terms_of(Batch const& b) {
   using M = typename Batch::model;
   return loss_terms<typename M::loss>(std::span<typename Batch::label_type const>(b.labels),
-                                      weights_of(b), long(model_tables<M>::output.columns()));
+                                      weights_of(b), model_tables<M>::output.columns(),
+                                      samples_of(b) * model_tables<M>::output.rows());
 }
 
-/// The labels of further loss S in a batch of model M: their input, and the number of columns of a
-/// row of the loss.
+/// The labels of further loss S in a batch of model M: their input, and the loss's rows of a sample
+/// and columns of a row; of a formula of rows the columns of its labels.
 template <class S, class M>
 inline constexpr int input_of_labels = find_input<M, S::name>();
 template <class S, class M>
-inline constexpr long columns_of_labels = [] {
+inline constexpr int rows_of_labels =
+    further_loss_rows(model_tables<M>::inputs[input_of_labels<S, M>], typename M::leaves{});
+template <class S, class M>
+inline constexpr int columns_of_labels = [] {
   constexpr input_record in = model_tables<M>::inputs[input_of_labels<S, M>];
-  return in.is_ids ? long(in.vocabulary) : long(in.form.columns());
+  return in.is_ids ? in.vocabulary : in.form.columns();
 }();
 
 /// Calls use(type_identity of a further loss) for those of model M, in their order.
@@ -220,7 +228,7 @@ void take_further_losses(job_loss& to, Terms const& terms_of) {
                                             S::weight(),
                                             terms,
                                             S::further::sums};
-    rows += further_loss_rows(model_tables<M>::inputs[input_of_labels<S, M>], typename M::leaves{});
+    rows += rows_of_labels<S, M>;
   });
 }
 /// The sum of the weights of the terms of further loss S in a batch.
@@ -236,7 +244,8 @@ double further_terms_of(Batch const& b) {
   if constexpr (S::is_weighted)
     weights = input_of<Batch::template input_named<S::weights::name>>(b);
   return loss_terms<typename S::further>(std::span<label const>(input_of<input>(b)), weights,
-                                         columns_of_labels<S, M>);
+                                         columns_of_labels<S, M>,
+                                         samples_of(b) * rows_of_labels<S, M>);
 }
 
 /// Counts the terms of all losses.

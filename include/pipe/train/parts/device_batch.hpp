@@ -199,10 +199,10 @@ void take_outputs(Outputs const& outputs, long per_sample, job& j,
     check_readable(engine, {"outputs"}, outputs);
 }
 
-/// The divisor of a loss of a batch, by its labels, in rows of `columns` columns: see loss_terms.
-/// To be called after the checks.
+/// The divisor of a loss of a batch of `rows` rows of `columns` columns: see loss_terms. To be
+/// called after the checks.
 template <class Loss, class T, class Batch, class Engine>
-double device_loss_terms(Batch const& b, device_span<T const> labels, long columns,
+double device_loss_terms(Batch const& b, device_span<T const> labels, int columns, long rows,
                          device_checks<typename Batch::model> const& checks, Engine& engine) {
   if constexpr (Loss::sums) {
     return 1;
@@ -212,12 +212,12 @@ double device_loss_terms(Batch const& b, device_span<T const> labels, long colum
     if constexpr (Loss::labels_are_ids) ids = labels.data();
     if constexpr (Loss::is_weighted)
       weights = input_of<Batch::template input_named<Loss::weights::name>>(b).data();
-    long const rows = long(labels.size()) / (Loss::labels_are_ids ? 1 : columns);
-    return engine.device_data().template sum_weights<Loss>(ids, weights, rows, double(columns));
+    return engine.device_data().template sum_weights<Loss>(ids, weights, rows,
+                                                           double(terms_of_row<Loss>(columns)));
   } else if constexpr (Loss::labels_are_ids) {
     return double(checks.counted(labels));
   } else {
-    return double(labels.size());
+    return double(rows * terms_of_row<Loss>(columns));
   }
 }
 
@@ -229,7 +229,7 @@ double device_loss_terms(Batch const& b, device_span<T const> labels, long colum
 template <class Batch, class Engine>
 void take_device_batch(Batch const& b, int most, long labels_per_sample, job& j, Engine& engine) {
   using M = typename Batch::model;
-  constexpr long columns = model_tables<M>::output.columns();
+  constexpr int columns = model_tables<M>::output.columns();
   bool const has_labels = j.what != job::kind::infer;
   device_span<typename Batch::label_type const> const labels = b.labels;
   device_checks<M> checks;
@@ -263,10 +263,12 @@ void take_device_batch(Batch const& b, int most, long labels_per_sample, job& j,
   }
   checks.run(engine, b.stream);
   if (!has_labels) return;
-  j.loss.count(device_loss_terms<typename M::loss>(b, labels, columns, checks, engine));
+  j.loss.count(device_loss_terms<typename M::loss>(b, labels, columns,
+                                                         samples_of(b) * model_tables<M>::output.rows(),
+                                                         checks, engine));
   take_further_losses<M>(j.loss, [&]<class S>(std::type_identity<S>) {
     return device_loss_terms<S>(b, input_of<input_of_labels<S, M>>(b), columns_of_labels<S, M>,
-                                checks, engine);
+                                samples_of(b) * rows_of_labels<S, M>, checks, engine);
   });
 }
 

@@ -36,6 +36,7 @@
 #include <pipe/backend/host/per_isa/transpose_samples.inl>
 #include <pipe/backend/host/per_isa/losses.inl>
 #include <pipe/backend/host/per_isa/element_loss.inl>
+#include <pipe/backend/host/per_isa/row_loss.inl>
 #include <pipe/backend/host/per_isa/pointwise.inl>
 #include <pipe/backend/host/per_isa/custom.inl>
 
