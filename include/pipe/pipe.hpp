@@ -37,6 +37,7 @@
 #include <pipe/nn/linear.hpp>
 #include <pipe/nn/lora.hpp>
 #include <pipe/nn/loss.hpp>
+#include <pipe/nn/loss_formulas.hpp>
 #include <pipe/nn/map.hpp>
 #include <pipe/nn/model.hpp>
 #include <pipe/nn/named.hpp>

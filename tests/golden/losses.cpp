@@ -12,6 +12,10 @@ namespace {
 template <class Loss>
 struct Ends : Model<Input<3, 5>, Linear<8>, Tanh, Linear<11>, Loss> {};
 
+/// Rows of an anchor, a positive and a negative of four numbers each.
+template <class Loss>
+struct Triplets : Model<Input<3, 5>, Linear<8>, Tanh, Linear<12>, Loss> {};
+
 template <class Loss>
 void check(char const* name) {
   golden::check_in_two<Ends<Loss>>("losses", name);
@@ -36,6 +40,16 @@ TEST_CASE("losses of real numbers are PyTorch's", "[golden]") {
   check<BCE>("bce");
   check<Huber<>>("huber");
   check<Huber<1, 2>>("huber_half");
+  check<L1Loss>("l1");
+  check<FocalLoss<>>("focal");
+  check<FocalLoss<3, 1, 2>>("focal_3");
+  check<FocalLoss<0, 3, 4>>("focal_0");
+}
+TEST_CASE("losses by rows are PyTorch's", "[golden]") {
+  check<SoftCrossEntropy>("soft_cross_entropy");
+  check<KLDivLoss>("kl_divergence");
+  golden::check_in_two<Triplets<TripletMarginLoss<>>>("losses", "triplet");
+  golden::check_in_two<Triplets<TripletMarginLoss<1, 2>>>("losses", "triplet_half");
 }
 
 namespace {

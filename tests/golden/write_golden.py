@@ -136,6 +136,55 @@ def Huber(delta):
     return make
 
 
+def L1(draw, output):
+    label = draw.numbers(*output.shape)
+    return label, lambda y: functional.l1_loss(y, label)
+
+
+def Focal(alpha, gamma):
+    """torchvision.ops.sigmoid_focal_loss: Lin et al., 2017."""
+
+    def make(draw, output):
+        label = draw.shares(*output.shape)
+
+        def loss(y):
+            p = torch.sigmoid(y)
+            hit = p * label + (1 - p) * (1 - label)
+            weight = alpha * label + (1 - alpha) * (1 - label)
+            return (weight * (1 - hit)**gamma * functional.binary_cross_entropy_with_logits(y, label, reduction="none")).mean()
+
+        return label, loss
+
+    return make
+
+
+def Distribution(draw, output):
+    """Shares of each row, of which the first is 0."""
+    label = draw.shares(*output.shape)
+    label[..., 0] = 0
+    return label / label.sum(-1, keepdim=True)
+
+
+def SoftCrossEntropy(draw, output):
+    label = Distribution(draw, output)
+    return label, lambda y: functional.cross_entropy(y.flatten(0, -2), label.flatten(0, -2))
+
+
+def KLDivergence(draw, output):
+    label = Distribution(draw, output)
+    return label, lambda y: functional.kl_div(functional.log_softmax(y, -1).flatten(0, -2), label.flatten(0, -2), reduction="batchmean")
+
+
+def TripletMargin(margin):
+    def make(draw, output):
+        def loss(y):
+            return functional.triplet_margin_loss(*y.flatten(0, -2).chunk(3, -1), margin=margin)
+
+        return torch.zeros(0), loss
+
+    return make
+
+
 def CrossEntropy(smoothing=0.0, z=0.0, ignored=False):
     """z: Chowdhery et al., PaLM, 2022, section 5."""
 
@@ -386,6 +435,12 @@ def loss_cases():
         "bce": BCE,
         "huber": Huber(1.0),
         "huber_half": Huber(0.5),
+        "l1": L1,
+        "focal": Focal(0.25, 2),
+        "focal_3": Focal(0.5, 3),
+        "focal_0": Focal(0.75, 0),
+        "soft_cross_entropy": SoftCrossEntropy,
+        "kl_divergence": KLDivergence,
         "class_weights": WeightedClasses(),
         "class_weights.smoothing": WeightedClasses(smoothing=0.25),
         "class_weights.sum": WeightedClasses(smoothing=0.25, reduction="sum"),
@@ -396,6 +451,8 @@ def loss_cases():
     }
     for name, loss in losses.items():
         yield name, Input(3, 5), Model(Linear(5, 8), nn.Tanh(), Linear(8, 11)), loss
+    for name, margin in {"triplet": 1.0, "triplet_half": 0.5}.items():
+        yield name, Input(3, 5), Model(Linear(5, 8), nn.Tanh(), Linear(8, 12)), TripletMargin(margin)
     short = {"three_samples": (3, CrossEntropy(ignored=True)), "one_sample": (1, CrossEntropy()), "three_samples.mse": (3, MSE)}
     for name, (samples, loss) in short.items():
         yield name, Input(3, 5, samples=samples), Model(Linear(5, 8), nn.Tanh(), Linear(8, 11)), loss

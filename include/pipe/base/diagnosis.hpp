@@ -115,6 +115,7 @@ enum diagnosis : unsigned char {
   // Layers of your own
   formula_needs_forward_and_derivative,
   loss_needs_value_and_slope,
+  triplet_needs_three_equal_parts,
   class_weights_must_be_one_for_each_class,
   custom_layer_needs_its_shapes_and_its_functions,
   function_must_be_constexpr,

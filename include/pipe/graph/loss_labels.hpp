@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The labels and terms of a loss, by its type: ids of rows, numbers of elements, or numbers of rows.
+// The labels and terms of a loss, by its type: ids of rows, numbers of elements, or numbers of
+// rows.
 #pragma once
 
 namespace pp::detail {
 
-/// Labels of a row of `columns` columns: an id; or as many numbers as the loss says, which without a
-/// word of its own reads one for each column.
+/// Labels of a row of `columns` columns: an id; or as many numbers as the loss says, which without
+/// a word of its own reads one for each column.
 template <class Loss>
 constexpr int labels_of_row(int columns) {
   if constexpr (Loss::labels_are_ids)
@@ -16,8 +17,8 @@ constexpr int labels_of_row(int columns) {
   else
     return columns;
 }
-/// Terms of a row, by whose number the sum of the loss is divided: 1, or each element if the loss is
-/// a sum over elements.
+/// Terms of a row, by whose number the sum of the loss is divided: 1, or each element if the loss
+/// is a sum over elements.
 template <class Loss>
 constexpr int terms_of_row(int columns) {
   return Loss::labels_are_ids || requires { Loss::row_labels(columns); } ? 1 : columns;

@@ -49,8 +49,8 @@ constexpr wrong::member missing_of_row_loss() {
 /// Numbers of the Targets stand behind the label, one for each row. `static constexpr int labels`
 /// is how many numbers a row's label has: without it as many as the row, 0 for a loss without
 /// labels, whose batches are made of the inputs alone. The loss is the mean over the rows of the
-/// mini-batch. docs/howto/own_losses.md shows how to write and check one. (An F that does not derive
-/// from it is written `RowLoss<F>` in the model.)
+/// mini-batch. docs/howto/own_losses.md shows how to write and check one. (An F that does not
+/// derive from it is written `RowLoss<F>` in the model.)
 ///
 /// shape: (..., C), labels: numbers (..., F::labels)
 /// options: Target, Weights, Reduction
@@ -74,8 +74,9 @@ struct RowLoss : detail::loss_with<Options...> {
     constexpr wrong::member missing = detail::missing_of_row_loss<F, with::targets>();
     if constexpr (missing != wrong::member::none) {
       b.report_missing(wrong::loss_needs_value_and_slope, missing);
-    } else if constexpr (requires { F::labels; } &&
-                         !requires { typename detail::constants<detail::is_read(F::labels)>; }) {
+    } else if constexpr (
+        requires { F::labels; } &&
+        !requires { typename detail::constants<detail::is_read(F::labels)>; }) {
       b.report_value(wrong::member::labels);
     } else if (b.needs_numbers()) {
       int const labels = row_labels(b.current().form.columns());

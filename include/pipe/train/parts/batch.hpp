@@ -130,8 +130,7 @@ void hash_labels(job& j) {
     j.batch.label_hash = hash_of_bytes(values, bytes, j.batch.label_hash);
   };
   j.batch.label_hash = 0;
-  if (j.batch.label != nullptr)
-    add(j.batch.label, model_tables<M>::labels, M::labels_are_ids);
+  if (j.batch.label != nullptr) add(j.batch.label, model_tables<M>::labels, M::labels_are_ids);
   for (int i = 0; i < outline.inputs.count; ++i)
     if (inputs[i].of_loss && j.batch.input[i] != nullptr)
       add(j.batch.input[i], inputs[i].form.elements(), inputs[i].is_ids);

@@ -15,7 +15,8 @@ namespace pp::detail {
 /// rows whose label is not -1 if labels are ids, rows if the loss is a formula of rows, else
 /// elements. 0 if no term counts; 1 under Reduction<Sum>.
 ///
-/// shape:  labels [rows], or [rows * columns] for real targets, of a formula of rows its own number;
+/// shape:  labels [rows], or [rows * columns] for real targets, of a formula of rows its own
+/// number;
 ///         weights [rows], empty if the loss has none
 /// throws: data_error for a label or a weight out of range, or a number of weights other than the
 ///         number of rows
