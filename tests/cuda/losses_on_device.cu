@@ -10,6 +10,7 @@ TEST_CASE("every loss equals the host's", "[gpu]") {
   on_device::losses_equal_the_hosts<laws::EveryLoss<MSE>>(1e-4, 5);
   on_device::losses_equal_the_hosts<laws::EveryLoss<BCE>>(1e-4, 5);
   on_device::losses_equal_the_hosts<laws::EveryLoss<Huber<1, 2>>>(1e-4, 5);
+  on_device::losses_equal_the_hosts<laws::EveryLoss<SoftCrossEntropy>>(1e-4, 5);
   on_device::losses_equal_the_hosts<laws::EveryLoss<laws::LogCosh>>(1e-4, 5);
   on_device::losses_equal_the_hosts<laws::EveryLoss<CrossEntropy>>(1e-4, 5);
   on_device::losses_equal_the_hosts<laws::EveryLoss<laws::Surprise>>(1e-4, 5);

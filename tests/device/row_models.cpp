@@ -14,6 +14,8 @@ struct Ends : Model<Input<2, 3>, Linear<7>, Tanh, Linear<19>, LayerNorm, Loss> {
 template <class Loss>
 struct Wide : Model<Input<3>, Linear<264>, Loss> {};
 
+struct Triplets : Model<Input<2, 3>, Linear<12>, TripletMarginLoss<>> {};
+
 struct Gates : Model<Input<2, 3>, Linear<10>, SwiGLU, Linear<18>, LayerNorm, GEGLU,
                      Residual<Linear<18>, GLU, Tanh>, Flatten, GEGLU, Linear<3>, CrossEntropy> {};
 struct GatesOnInput
@@ -40,6 +42,12 @@ TEST_CASE("losses with weights and further targets agree with the host", "[cuda]
                                 MicroBatchSize<3>>();
   on_host::agrees_with_the_host<laws::EveryLoss<laws::UnequalClasses>, MicroBatches<2>,
                                 MicroBatchSize<3>>();
+}
+TEST_CASE("losses by rows agree with the host", "[cuda]") {
+  on_host::agrees_with_the_host<Ends<SoftCrossEntropy>, MicroBatches<2>, MicroBatchSize<3>>();
+  on_host::agrees_with_the_host<Ends<With<KLDivLoss, Weights<"weight">>>, MicroBatches<2>,
+                                MicroBatchSize<3>>();
+  on_host::agrees_with_the_host<Triplets, MicroBatches<2>, MicroBatchSize<3>>();
 }
 TEST_CASE("pools agree with the host", "[cuda]") {
   on_host::agrees_with_the_host<laws::EveryPool<MeanPool>, MicroBatches<2>, MicroBatchSize<3>>();

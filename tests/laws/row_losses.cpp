@@ -16,42 +16,6 @@ using namespace pp;
 
 namespace {
 
-// [soft]
-/// Cross entropy of a distribution, as a teacher gives it: -sum of label times log softmax(x).
-struct SoftTargets : RowLoss<SoftTargets> {
-  template <class T>
-  PIPE_HD static PIPE_INLINE T value(custom::row<T const> x, custom::row<T const> label) {
-    T sum = 0, mass = 0, of_label = 0;
-    T const most = largest(x);
-    for (int i = 0; i < x.size; ++i) {
-      sum += math::exp(x[i] - most);
-      mass += label[i];
-      of_label += label[i] * (x[i] - most);
-    }
-    return mass * math::log(sum) - of_label;
-  }
-  template <class T>
-  PIPE_HD static PIPE_INLINE void slopes(custom::row<T const> x, custom::row<T const> label,
-                                         custom::row<T> to) {
-    T sum = 0, mass = 0;
-    T const most = largest(x);
-    for (int i = 0; i < x.size; ++i) {
-      sum += to[i] = math::exp(x[i] - most);
-      mass += label[i];
-    }
-    for (int i = 0; i < x.size; ++i) to[i] = to[i] * (mass / sum) - label[i];
-  }
-
- private:
-  template <class T>
-  PIPE_HD static PIPE_INLINE T largest(custom::row<T const> x) {
-    T most = x[0];
-    for (T const each : x) most = each > most ? each : most;
-    return most;
-  }
-};
-// [/soft]
-
 // [gaussian]
 /// The negative log-likelihood of a number: the output is its mean and the log of its variance.
 struct GaussianLikelihood : RowLoss<GaussianLikelihood> {
@@ -72,8 +36,8 @@ struct GaussianLikelihood : RowLoss<GaussianLikelihood> {
 // [/gaussian]
 
 // [divergence]
-/// The Kullback-Leibler divergence of N(mean, e^log_variance) from N(0, 1): the output has the means
-/// in its first half and the log variances in its second half, and there are no labels.
+/// The Kullback-Leibler divergence of N(mean, e^log_variance) from N(0, 1): the output has the
+/// means in its first half and the log variances in its second half, and there are no labels.
 struct Divergence : RowLoss<Divergence> {
   static constexpr int labels = 0;
   template <class T>
@@ -161,8 +125,11 @@ std::array<double, 3> three_steps(Make const& make) {
 }  // namespace
 
 TEST_CASE("the gradients of losses by rows are right", "[laws]") {
-  CHECK(check_loss<SoftTargets, Input<5>>().ok());
-  CHECK(check_loss<SoftTargets, Input<3, 4>>().ok());
+  CHECK(check_loss<SoftCrossEntropy, Input<5>>().ok());
+  CHECK(check_loss<SoftCrossEntropy, Input<3, 4>>().ok());
+  CHECK(check_loss<TripletMarginLoss<>, Input<12>>().ok());
+  CHECK(check_loss<With<L1Loss, Weights<"weight">>, Input<5>>().ok());
+  CHECK(check_loss<FocalLoss<3, 1, 2, Reduction<Sum>>, Input<5>>().ok());
   CHECK(check_loss<GaussianLikelihood, Input<2>>().ok());
   CHECK(check_loss<Divergence, Input<6>>().ok());
   CHECK(check_loss<Divergence, Input<3, 4>>().ok());

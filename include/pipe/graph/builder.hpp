@@ -238,9 +238,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   /// Adds the loss, which ends the model: the op's result is the gradient by x.
   constexpr void loss(op_kind kind, handle x, loss_operands const& with = loss_operands{}) {
     if (depth_ > 0) return report(wrong::loss_must_be_the_last_item_of_a_model);
-    // A further loss has labels, be they of no numbers, by which the op is known as one.
-    bool const reads = with.reads_labels || this->labels_.where == space::input;
-    push(kind, x, x.form, {reads ? this->labels_ : operand{}},
+    push(kind, x, x.form, {with.labels(this->labels_)},
          kind == op_kind::cross_entropy ? attributes(with.cross_entropy) : attributes());
     if constexpr (keeps) with.put(graph_.ops[sizes_.ops - 1]);
   }

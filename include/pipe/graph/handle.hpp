@@ -73,6 +73,10 @@ struct loss_operands {
   operand target[3]{}, weights{};
   bool reads_labels = true;
   cross_entropy_attributes cross_entropy{};  // of a cross entropy
+  /// The labels of the op: those of a further loss always, by which the op is known as one.
+  constexpr operand labels(operand given) const {
+    return reads_labels || given.where == space::input ? given : operand{};
+  }
   /// Writes the operands into the op of the loss. The op's number of operands is up to the last one
   /// present, absent ones before it included.
   constexpr void put(op& o) const {

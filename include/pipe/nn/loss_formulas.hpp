@@ -189,7 +189,8 @@ struct TripletMarginLoss
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (b.ok() && b.current().form.columns() % 3 != 0)
-      return b.report(wrong::triplet_needs_three_equal_parts, shape(3), b.current().form);
+      return b.report(wrong::triplet_needs_three_equal_parts, shape(),
+                      shape(b.current().form.columns()));
     if (b.needs_ratio(margin::in(margin::positive())))
       RowLoss<TripletMarginLoss, Options...>::describe(b);
   }

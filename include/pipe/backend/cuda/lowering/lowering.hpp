@@ -21,6 +21,7 @@
 #include <pipe/backend/cuda/rows/group_norm.hpp>
 #include <pipe/backend/cuda/rows/lookup.hpp>
 #include <pipe/backend/cuda/rows/losses.hpp>
+#include <pipe/backend/cuda/rows/row_loss.hpp>
 #include <pipe/backend/cuda/narrow_mlp/narrow_mlp.hpp>
 #include <pipe/backend/cuda/rows/norm_gradients.hpp>
 #include <pipe/backend/cuda/rows/pointwise.hpp>
