@@ -70,7 +70,7 @@ struct operands {
   }
 };
 
-/// Our kernel of a kind: a group whose slots are its operands.
+/// Our kernel of a kind: a group with that op alone.
 template <class Isa>
 std::function<void()> ours(op_kind kind, pp::detail::convolution_attributes const& of,
                            matrix const& left, matrix const& right, matrix const& to, Isa isa) {
@@ -94,9 +94,9 @@ std::function<void()> ours(op_kind kind, pp::detail::convolution_attributes cons
           : pp::host::convolution_facts::workspace_bytes<float>(g, samples, 1);
   auto const workspace = std::make_shared<matrix>(1, std::max(of_patches, of_products) / 4, 1u);
   pp::host::arguments<float> a;
-  a.slot[0] = left.data();
-  a.slot[1] = right.data();
-  a.slot[2] = to.data();
+  a.operand[0] = left.data();
+  a.operand[1] = right.data();
+  a.operand[2] = to.data();
   a.workspace = workspace->data();
   return [=] {
     (void)workspace;

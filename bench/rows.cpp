@@ -93,9 +93,9 @@ class stage {
       detail::described_group const d = passes::kernels.describe(which, i);
       int const group = passes::kernels.fused[which].segments[i].group;
       launch l{passes::numbers.number(which, group), 0, {}};
-      for (int slot = 0; slot < int(d.operands.size()); ++slot) {
-        long const count = elements(d.operands[slot]);
-        l.with.slot[slot] = memory(d.operands[slot], count);
+      for (int index = 0; index < int(d.operands.size()); ++index) {
+        long const count = elements(d.operands[index]);
+        l.with.operand[index] = memory(d.operands[index], count);
         l.bytes += count * long(sizeof(float));
       }
       workspaces_.push_back(random_numbers(

@@ -16,8 +16,8 @@ constexpr long bytes_of_call() {
   constexpr pp::cuda::blas_product p = pp::cuda::describe_blas_product<Source, G>();
   constexpr auto bytes = pp::cuda::operand_bytes<Source, G>();
   long all = p.accumulates ? bytes[p.d] : 0;
-  for (int const slot : {p.a, p.b, p.c, p.d, p.bias, p.aux})
-    if (slot >= 0) all += bytes[slot];
+  for (int const index : {p.a, p.b, p.c, p.d, p.bias, p.aux})
+    if (index >= 0) all += bytes[index];
   return all;
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int positions = 2048, width = 2048, samples = 8;
 
-/// slots: 0 q, k and v side by side, 1 y, 2 logarithms of the sums, 3 dy, 4 their gradients
+/// operands: 0 q, k and v side by side, 1 y, 2 logarithms of the sums, 3 dy, 4 their gradients
 template <int Heads>
 struct forward {
   using leaves = detail::layers<>;
@@ -22,7 +22,7 @@ struct forward {
     g.rows = positions, g.columns = width;
     g.attributes = detail::attention_attributes{.heads = Heads, .kv_heads = Heads, .causal = true};
     g.in[0] = 0, g.out[0] = 1, g.out[1] = 2;
-    g.slots = 5;
+    g.operands = 5;
     return g;
   }
 };
@@ -45,7 +45,7 @@ struct of_samples : bench::alone<T, Described> {
 
 /// The same by cuDNN, where it can.
 template <class P>
-void measure_cudnn(std::initializer_list<void*> slots, double ours, std::string const& name) {
+void measure_cudnn(std::initializer_list<void*> operands, double ours, std::string const& name) {
   detail::attention_calls<cuda::cudnn_attention> calls;
   detail::cuda_group call;
   calls.decide<P, 0>(call);
@@ -56,7 +56,8 @@ void measure_cudnn(std::initializer_list<void*> slots, double ours, std::string 
   cuda::device_buffer const workspace(cuda::attention_workspace_of<P, 0, cuda::cudnn_attention>());
   cuda::arguments a;
   a.workspace = workspace.data();
-  double const theirs = bench::microseconds([&](cudaStream_t on) { call(a, slots.begin(), on); });
+  double const theirs =
+      bench::microseconds([&](cudaStream_t on) { call(a, operands.begin(), on); });
   bench::figure("attention_cudnn_over_ours_" + name, theirs / ours);
 }
 
@@ -68,14 +69,14 @@ void measure() {
        dy = bench::random_numbers<T>(rows * width, 2);
   cuda::device_buffer y(rows * width * long(sizeof(T))), lse(rows * heads * 4),
       gradient(rows * 3 * width * long(sizeof(T)));
-  std::initializer_list<void*> const slots = {qkv.data(), y.data(), lse.data(), dy.data(),
-                                              gradient.data()};
+  std::initializer_list<void*> const operands = {qkv.data(), y.data(), lse.data(), dy.data(),
+                                                 gradient.data()};
   double const products = 2e-6 * double(rows) * positions * width;  // both, over half of the scores
-  double const ahead = bench::microseconds_of_group<of_samples<T, forward<heads>>>(slots);
+  double const ahead = bench::microseconds_of_group<of_samples<T, forward<heads>>>(operands);
   std::string const name = "d" + std::to_string(HeadSize) + "_" + bench::name_of<T>();
   bench::figure("attention_forward_tflops_" + name, products / ahead, 0);
-  measure_cudnn<of_samples<T, forward<heads>>>(slots, ahead, name);
-  double const back = bench::microseconds_of_group<of_samples<T, backward<heads>>>(slots);
+  measure_cudnn<of_samples<T, forward<heads>>>(operands, ahead, name);
+  double const back = bench::microseconds_of_group<of_samples<T, backward<heads>>>(operands);
   bench::figure("attention_backward_tflops_" + name, 2.5 * products / back, 0);
 }
 

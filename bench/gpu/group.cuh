@@ -18,14 +18,14 @@ struct alone {
   static constexpr pp::detail::group group_at(int) { return Described::make(); }
 };
 
-/// Microseconds of the kernels of P's group, which read and write `slots`.
+/// Microseconds of the kernels of P's group, which read and write `operands`.
 template <class P, class Kernels = pp::cuda::lowered<P, 0>>
-double microseconds_of_group(std::initializer_list<void*> slots, pp::cuda::arguments a = {}) {
+double microseconds_of_group(std::initializer_list<void*> operands, pp::cuda::arguments a = {}) {
   pp::cuda::prepare_kernels(Kernels{});
   constexpr long tickets_bytes = pp::cuda::most_tickets * long(sizeof(unsigned));
   device_buffer const workspace(pp::cuda::workspace_of(Kernels{})), tickets(tickets_bytes);
   check(cudaMemset(tickets.data(), 0, tickets_bytes), "tickets");
-  std::copy(slots.begin(), slots.end(), a.slot);
+  std::copy(operands.begin(), operands.end(), a.operand);
   a.workspace = workspace.data();
   a.tickets = tickets.as<unsigned>();
   return microseconds([&](cudaStream_t on) { pp::cuda::launch_kernels(Kernels{}, a, on); });

@@ -13,7 +13,7 @@ namespace {
 
 enum class after { nothing, bias_and_gelu, bias_and_residual };
 
-/// slots: 0 x, 1 w, 2 y, 3 bias, 4 residual
+/// operands: 0 x, 1 w, 2 y, 3 bias, 4 residual
 template <op_kind Kind, int Rows, int Columns, int Inner, after After, bool Is16Bit,
           bool IsTransposed>
 struct product {
@@ -24,7 +24,7 @@ struct product {
     g.rows = Rows, g.columns = Columns,
     g.attributes = detail::contraction_attributes{Inner, IsTransposed};
     g.in[0] = 0, g.in[1] = 1;
-    g.slots = 5;
+    g.operands = 5;
     if (After == after::nothing) {
       g.out[0] = 2;
     } else {

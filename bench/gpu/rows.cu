@@ -28,7 +28,7 @@ struct norm : plain {
     for (signed char i = 0; i < 3; ++i) g.in[i] = i;
     g.out[0] = 3;
     (Kind == op_kind::norm ? g.out[1] : g.in[3]) = 4;
-    g.slots = 5;
+    g.operands = 5;
     return g;
   }
 };
@@ -40,7 +40,7 @@ struct classes : plain {
     g.anchor = op_kind::cross_entropy;
     g.rows = Rows, g.columns = Columns, g.attributes = detail::cross_entropy_attributes{};
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
-    g.slots = 3;
+    g.operands = 3;
     return g;
   }
 };
@@ -96,7 +96,7 @@ struct table : plain {
     g.anchor = op_kind::lookup_gradient;
     g.rows = Rows, g.columns = Columns, g.attributes = detail::lookup_attributes{Vocabulary};
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
-    g.slots = 3;
+    g.operands = 3;
     return g;
   }
 };
@@ -119,9 +119,9 @@ void measure_table() {
   cuda::device_buffer const workspace(lowering::workspace_bytes);
   cuda::arguments a;
   a.workspace = workspace.data();
-  void* const slots[] = {dy.data(), ids.data(), gradient.data()};
+  void* const operands[] = {dy.data(), ids.data(), gradient.data()};
   double const theirs = bench::microseconds([&](cudaStream_t on) {
-    cuda::launch_group_by_sort<source, 0, cuda::cub_sort>(nullptr, a, slots, on);
+    cuda::launch_group_by_sort<source, 0, cuda::cub_sort>(nullptr, a, operands, on);
   });
   bench::figure(std::string("rows_lookup_gradient_cub_over_ours_") + bench::name_of<T>(),
                 theirs / ours);

@@ -38,8 +38,8 @@ struct kernel {
     with.loss = row_losses.data();
     with.loss_scale = T(1);
   }
-  void const*& in(int k) { return const_cast<void const*&>(with.slot[g.in[k]]); }
-  void*& out(int k) { return with.slot[g.out[k]]; }
+  void const*& in(int k) { return const_cast<void const*&>(with.operand[g.in[k]]); }
+  void*& out(int k) { return with.operand[g.out[k]]; }
   /// Of all rows of a loss kernel.
   double loss() const {
     double sum = 0;

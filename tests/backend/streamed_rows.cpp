@@ -55,10 +55,10 @@ void run(Isa isa, operands_of_rows const& o) {
   f.out(0) = o.y;
   f.out(1) = o.statistics;
   auto const& steps = f.g.prologue;
-  f.with.slot[steps[0].slot] = o.bias;
-  f.with.slot[steps[0].store] = o.before_gelu;
-  f.with.slot[steps[2].slot] = o.residual;
-  f.with.slot[steps[2].store] = o.sum;
+  f.with.operand[steps[0].operand] = o.bias;
+  f.with.operand[steps[0].store] = o.before_gelu;
+  f.with.operand[steps[2].operand] = o.residual;
+  f.with.operand[steps[2].store] = o.sum;
   f.run(isa);
   backward<Samples> b;
   b.in(0) = o.dy;
@@ -66,8 +66,8 @@ void run(Isa isa, operands_of_rows const& o) {
   b.in(2) = o.gamma;
   b.in(3) = o.statistics;
   b.out(0) = o.residual_gradient;
-  b.with.slot[b.g.epilogue[0].slot] = o.before_gelu;
-  b.with.slot[b.g.epilogue[0].store] = o.before_gelu_gradient;
+  b.with.operand[b.g.epilogue[0].operand] = o.before_gelu;
+  b.with.operand[b.g.epilogue[0].store] = o.before_gelu_gradient;
   b.run(isa);
 }
 

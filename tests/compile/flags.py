@@ -29,7 +29,7 @@ struct body {
   struct shared {};
   struct state {};
   template <class Block>
-  static __device__ void run(Block&, pp::cuda::arguments const& a) { *static_cast<float*>(a.slot[0]) = 1; }
+  static __device__ void run(Block&, pp::cuda::arguments const& a) { *static_cast<float*>(a.operand[0]) = 1; }
 };
 void launch(pp::cuda::arguments const& a) { pp::cuda::launch_body<body>(a, nullptr); }
 """

@@ -57,7 +57,7 @@ struct attention_alone {
     g.rows = s.queries, g.columns = s.heads * s.head_size;
     g.attributes = detail::attention_attributes{s.heads, s.key_heads, s.apart ? s.keys : 0,
                                                 s.causal, s.scores};
-    // slots: 0 q or qkv, 1 kv, 2 table, 3 ids, 4 y, 5 lse, 6 dy, 7 dq or dqkv, 8 dkv
+    // operands: 0 q or qkv, 1 kv, 2 table, 3 ids, 4 y, 5 lse, 6 dy, 7 dq or dqkv, 8 dkv
     signed char const kv = s.apart ? 1 : -1, table = s.turned ? 2 : -1,
                       ids = s.padding > 0 ? 3 : -1;
     if (i == 0) {
@@ -69,7 +69,7 @@ struct attention_alone {
       std::copy(in, in + 6, g.in);
       g.out[0] = i == 3 ? -1 : 7, g.out[1] = s.apart && i != 2 ? 8 : -1;
     }
-    g.slots = 9;
+    g.operands = 9;
     return g;
   }
 };
@@ -138,10 +138,10 @@ struct run {
   template <class... Body>
   void launch(cuda::kernel_list<Body...> kernels) {
     cuda::arguments a;
-    void* const slots[9] = {q.items.data(),  kv.items.data(), table.items.data(),
-                            ids.data(),      y.items.data(),  lse.items.data(),
-                            dy.items.data(), dq.items.data(), dkv.items.data()};
-    std::copy(slots, slots + 9, a.slot);
+    void* const operands[9] = {q.items.data(),  kv.items.data(), table.items.data(),
+                               ids.data(),      y.items.data(),  lse.items.data(),
+                               dy.items.data(), dq.items.data(), dkv.items.data()};
+    std::copy(operands, operands + 9, a.operand);
     numbers<double> space(cuda::workspace_of(kernels) / 8);
     a.workspace = space.items.data();
     on_host::run_bodies(kernels, a);

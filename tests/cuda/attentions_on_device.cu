@@ -50,7 +50,7 @@ struct one_attention {
     g.in[0] = 0, g.out[0] = 2, g.out[1] = 3;
     if (Keys > 0) g.in[1] = 1;
     if (IsPadded) g.in[3] = 4;
-    g.slots = 5;
+    g.operands = 5;
     return g;
   }
 };
@@ -69,22 +69,22 @@ std::vector<double> results_of(Launch const& launch) {
     return memory.back().data();
   };
   int const rows = shape::samples * shape::queries;
-  void* const slots[] = {give(rows, shape::is_fused ? shape::fused : shape::width, sizeof(T)),
-                         give(shape::samples * shape::keys, 2 * shape::key_width, sizeof(T)),
-                         give(rows, shape::width, sizeof(T)),
-                         give(rows, shape::heads, sizeof(float)),
-                         give(shape::samples, shape::keys, sizeof(int))};
+  void* const operands[] = {give(rows, shape::is_fused ? shape::fused : shape::width, sizeof(T)),
+                            give(shape::samples * shape::keys, 2 * shape::key_width, sizeof(T)),
+                            give(rows, shape::width, sizeof(T)),
+                            give(rows, shape::heads, sizeof(float)),
+                            give(shape::samples, shape::keys, sizeof(int))};
   // One sample has all keys but five, another has none.
   std::vector<int> ids(std::size_t(shape::samples * shape::keys), -1);
   for (int i = 0; i + 5 < shape::keys; ++i) ids[std::size_t(i)] = i % 3 == 0 ? -1 : i;
-  cuda::check(cudaMemcpy(slots[4], ids.data(), ids.size() * sizeof(int), cudaMemcpyHostToDevice),
+  cuda::check(cudaMemcpy(operands[4], ids.data(), ids.size() * sizeof(int), cudaMemcpyHostToDevice),
               "upload");
   for (int i = 0; i < 2; ++i) {
     std::vector<T> numbers(std::size_t(memory[std::size_t(i)].bytes()) / sizeof(T));
     for (std::size_t k = 0; k < numbers.size(); ++k)
       numbers[k] = T(float(int((k * 7 + k / 5 + std::size_t(i)) % 29) - 14) / 8);
     cuda::check(
-        cudaMemcpy(slots[i], numbers.data(), numbers.size() * sizeof(T), cudaMemcpyHostToDevice),
+        cudaMemcpy(operands[i], numbers.data(), numbers.size() * sizeof(T), cudaMemcpyHostToDevice),
         "upload");
   }
   cuda::device_buffer const workspace(
@@ -94,12 +94,12 @@ std::vector<double> results_of(Launch const& launch) {
   a.workspace = workspace.data();
   cuda::stream const on;
   cuda::check(cudaDeviceSynchronize(), "upload");
-  launch(a, slots, on);
+  launch(a, operands, on);
   cuda::check(cudaStreamSynchronize(on), "an attention");
   std::vector<double> all;
-  auto const take = [&]<class Result>(Result, std::size_t slot) {
-    std::vector<Result> found(std::size_t(memory[slot].bytes()) / sizeof(Result));
-    cuda::check(cudaMemcpy(found.data(), slots[slot], found.size() * sizeof(Result),
+  auto const take = [&]<class Result>(Result, std::size_t index) {
+    std::vector<Result> found(std::size_t(memory[index].bytes()) / sizeof(Result));
+    cuda::check(cudaMemcpy(found.data(), operands[index], found.size() * sizeof(Result),
                            cudaMemcpyDeviceToHost),
                 "download");
     for (Result const v : found) all.push_back(double(float(v)));

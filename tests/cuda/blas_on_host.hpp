@@ -29,7 +29,7 @@ void execute_as(pp::cuda::blas_product const& p, pp::cuda::arguments const& a) {
       if (p.accumulates && a.accumulate) sum += float(to);
       if (p.c >= 0) sum += float(a.at<Result const>(p.c)[i + j * p.ldd]);
       if (p.bias >= 0) sum += float(a.at<Result const>(p.bias)[i]);
-      auto* const aux = static_cast<Result*>(p.aux >= 0 ? a.slot[p.aux] : a.workspace);
+      auto* const aux = static_cast<Result*>(p.aux >= 0 ? a.operand[p.aux] : a.workspace);
       switch (p.activation) {
         case pp::cuda::blas_activation::none: break;
         case pp::cuda::blas_activation::gelu:

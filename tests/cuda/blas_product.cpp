@@ -15,7 +15,7 @@ namespace {
 constexpr int samples = 2;
 using DropQuarter = Dropout<1, 4>;
 
-/// c[samples * Rows, Columns] of a product over Inner; slots are given out in the order of what
+/// c[samples * Rows, Columns] of a product over Inner; operands are given out in the order of what
 /// follows.
 template <int Rows, int Columns, int Inner>
 struct builder {
@@ -27,7 +27,7 @@ struct builder {
     g.in[0] = take(), g.in[1] = take();
     if (weight) g.out[0] = take();
   }
-  constexpr signed char take() { return static_cast<signed char>(g.slots++); }
+  constexpr signed char take() { return static_cast<signed char>(g.operands++); }
   constexpr builder& before(op_kind kind, int leaf = 0, bool stored = false) {
     g.prologue.push_back(make(kind, leaf, stored));
     return *this;
@@ -56,7 +56,7 @@ struct builder {
   }
   constexpr detail::pointwise_op make(op_kind kind, int leaf, bool stored) {
     detail::pointwise_op s{kind, short(leaf), -1, -1, false};
-    if (kind != op_kind::map) s.slot = take();
+    if (kind != op_kind::map) s.operand = take();
     if (stored) s.store = take();
     return s;
   }
@@ -159,31 +159,31 @@ class operands {
 
   explicit operands(float before) {
     constexpr auto bytes = cuda::operand_bytes<P, 0>();
-    for (int i = 0; i < g.slots; ++i) {
+    for (int i = 0; i < g.operands; ++i) {
       std::size_t const size = std::size_t(bytes[i]);
       memory_.emplace_back(size);
       auto const numbers = buffer<T>::random(size / sizeof(T), i + 1);
       std::memcpy(memory_.back().data(), &numbers[0], size);
-      a.slot[i] = memory_.back().data();
+      a.operand[i] = memory_.back().data();
     }
-    detail::for_each_written(g, [&](int slot) {
-      for (std::size_t k = 0; slot >= 0 && k < count(slot); ++k)
-        a.at<result_type>(slot)[k] = result_type(before);
+    detail::for_each_written(g, [&](int index) {
+      for (std::size_t k = 0; index >= 0 && k < count(index); ++k)
+        a.at<result_type>(index)[k] = result_type(before);
     });
     for (auto const* chain : {&g.prologue, &g.epilogue})
       for (detail::pointwise_op const& s : *chain)
-        if (s.kind == op_kind::dropout) *a.at<int>(s.slot) = 3;
+        if (s.kind == op_kind::dropout) *a.at<int>(s.operand) = 3;
     a.training = true;
     state_->seed = 7, state_->step = 2;
     a.run = state_.get();
   }
-  std::size_t count(int slot) const {
-    return memory_[std::size_t(slot)].size() / sizeof(result_type);
+  std::size_t count(int index) const {
+    return memory_[std::size_t(index)].size() / sizeof(result_type);
   }
-  std::vector<double> result(int slot) const {
+  std::vector<double> result(int index) const {
     std::vector<double> all;
-    for (std::size_t k = 0; k < count(slot); ++k)
-      all.push_back(double(float(a.at<result_type>(slot)[k])));
+    for (std::size_t k = 0; k < count(index); ++k)
+      all.push_back(double(float(a.at<result_type>(index)[k])));
     return all;
   }
   cuda::arguments a;
@@ -199,11 +199,11 @@ class reference {
  public:
   static constexpr detail::group g = P::group_at(0);
   static constexpr int rows = g.rows * P::samples, inner = g.attributes.contraction().inner;
-  std::vector<double> of[detail::group::max_slots];
+  std::vector<double> of[detail::group::max_operands];
 
   reference(operands<T, P> const& from, double before) : a_(from.a) {
-    detail::for_each_written(g, [&](int slot) {
-      if (slot >= 0) of[slot].resize(from.count(slot));
+    detail::for_each_written(g, [&](int index) {
+      if (index >= 0) of[index].resize(from.count(index));
     });
     if constexpr (operands<T, P>::is_weight)
       make_weight(before);
@@ -212,7 +212,7 @@ class reference {
   }
 
  private:
-  double number(int slot, long at) const { return double(float(a_.at<T const>(slot)[at])); }
+  double number(int index, long at) const { return double(float(a_.at<T const>(index)[at])); }
 
   void make_weight(double before) {
     for (int k = 0; k < inner; ++k)
@@ -253,19 +253,19 @@ class reference {
     for (detail::pointwise_op const& s : chain) {
       long const at = long(r) * width + c;
       if (s.kind == op_kind::bias) {
-        v += number(s.slot, c);
+        v += number(s.operand, c);
       } else if (s.kind == op_kind::row_bias) {
-        v += number(s.slot, long(r % g.rows) * width + c);
+        v += number(s.operand, long(r % g.rows) * width + c);
       } else if (s.kind == op_kind::add) {
-        v += number(s.slot, at);
+        v += number(s.operand, at);
       } else if (s.kind == op_kind::dropout) {
-        v *= kept(*a_.ids(s.slot), width, r, c);
+        v *= kept(*a_.ids(s.operand), width, r, c);
       } else if (s.kind == op_kind::map) {
         v = s.leaf == relu   ? ReLU::forward(v)
             : s.leaf == gelu ? GELUTanh::forward(v)
                              : Tanh::forward(v);
       } else {
-        v *= GELUTanh::derivative(number(s.slot, at));
+        v *= GELUTanh::derivative(number(s.operand, at));
       }
       if (s.store >= 0) of[s.store][std::size_t(at)] = v;
     }
@@ -307,11 +307,11 @@ void agrees_by(bool accumulate) {
     on_host::run_blas_lowering<P, 0, TakesAll>(theirs.a);
     on_host::order = cuda::thread_order::ascending;
     int written = 0;
-    detail::for_each_written(g, [&](int slot) {
-      if (slot < 0) return;
-      auto const found = theirs.result(slot);
-      CHECK(on_host::difference(expected.of[slot], found) < close_to_fp64<P>);
-      CHECK(on_host::difference(ours.result(slot), found) < close_to_fp64<P>);
+    detail::for_each_written(g, [&](int index) {
+      if (index < 0) return;
+      auto const found = theirs.result(index);
+      CHECK(on_host::difference(expected.of[index], found) < close_to_fp64<P>);
+      CHECK(on_host::difference(ours.result(index), found) < close_to_fp64<P>);
       if (order == cuda::thread_order::ascending) first.push_back(found);
       CHECK(first[std::size_t(written++)] == found);
     });
@@ -374,7 +374,7 @@ TEST_CASE("a call takes what is one with the product, if the library has it", "[
     return p.ops == ops && p.activation == what;
   };
   STATIC_REQUIRE(takes(described<joined_residual>, 2, none));
-  STATIC_REQUIRE(described<joined_residual>.c == joined_residual::make().epilogue[1].slot);
+  STATIC_REQUIRE(described<joined_residual>.c == joined_residual::make().epilogue[1].operand);
   STATIC_REQUIRE(described<joined_residual>.d == joined_residual::make().epilogue[1].store);
   STATIC_REQUIRE((takes(described<residual_alone>, 1, none) && described<residual_alone>.c == 2));
   STATIC_REQUIRE(takes(described<joined_gelu>, 2, gelu));
@@ -388,7 +388,7 @@ TEST_CASE("a call takes what is one with the product, if the library has it", "[
   STATIC_REQUIRE(takes(described<gelu_without_bias>, 1, gelu));
   STATIC_REQUIRE(described<gelu_without_bias>.aux == gelu_without_bias::make().out[0]);
   STATIC_REQUIRE(takes(described<joined_gradient>, 1, gelu_gradient));
-  STATIC_REQUIRE(described<joined_gradient>.aux == joined_gradient::make().epilogue[0].slot);
+  STATIC_REQUIRE(described<joined_gradient>.aux == joined_gradient::make().epilogue[0].operand);
   // The library has no such activation, or it may take none.
   STATIC_REQUIRE(takes(described<joined_relu>, 1, none));
   STATIC_REQUIRE(takes(described<joined_tanh>, 1, none));

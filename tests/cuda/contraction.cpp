@@ -31,7 +31,7 @@ struct one_product {
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
     if (Kind == op_kind::matmul_weight_gradient)
       g.prologue.push_back(detail::pointwise_op{op_kind::bias_gradient, 0, -1, 3, false});
-    g.slots = 4;
+    g.operands = 4;
     return g;
   }
 };
@@ -77,7 +77,8 @@ void is_exact(double tolerance, bool accumulate = false) {
     constexpr auto kernels = cuda::lower_contraction<P, 0, Plan>();
     std::vector<float> workspace(std::size_t(cuda::workspace_of(kernels)) / sizeof(float), NAN);
     cuda::arguments a;
-    a.slot[0] = x.data(), a.slot[1] = w.data(), a.slot[2] = y.data(), a.slot[3] = bias.data();
+    a.operand[0] = x.data(), a.operand[1] = w.data(), a.operand[2] = y.data(),
+    a.operand[3] = bias.data();
     a.workspace = workspace.data();
     a.accumulate = accumulate;
     on_host::order = order;
@@ -158,8 +159,8 @@ TEST_CASE("the transpose of a parameter gives the bits of a copy that is transpo
   auto const product_of = [&]<class P>(P, std::vector<bf16> const& right) {
     std::vector<bf16> y(std::size_t(R * N), bf16(NAN));
     cuda::arguments a;
-    a.slot[0] = const_cast<bf16*>(x.data()), a.slot[1] = const_cast<bf16*>(right.data());
-    a.slot[2] = y.data();
+    a.operand[0] = const_cast<bf16*>(x.data()), a.operand[1] = const_cast<bf16*>(right.data());
+    a.operand[2] = y.data();
     on_host::run_bodies(cuda::lower_contraction<P, 0, cuda::large_tiles(bf)>(), a);
     std::vector<float> found;
     for (bf16 const v : y) found.push_back(float(v));
@@ -202,7 +203,7 @@ struct chained_product {
     g.prologue.push_back(detail::pointwise_op{op_kind::add, 0, 3, Stored ? 4 : -1, false});
     g.epilogue.push_back(detail::pointwise_op{op_kind::bias, 0, 5, 6, false});
     g.epilogue.push_back(detail::pointwise_op{op_kind::add, 0, 7, 8, false});
-    g.slots = 9;
+    g.operands = 9;
     return g;
   }
 };
@@ -216,9 +217,9 @@ void chains_are_exact(double tolerance) {
   constexpr auto kernels = cuda::lower_contraction<P, 0, Plan>();
   std::vector<float> workspace(std::size_t(cuda::workspace_of(kernels)) / sizeof(float), NAN);
   cuda::arguments a;
-  int slot = 0;
+  int index = 0;
   for (std::vector<T>* v : {&x, &w, &b, &z, &made, &c, &first, &residual, &y})
-    a.slot[slot++] = v->data();
+    a.operand[index++] = v->data();
   a.workspace = workspace.data();
   on_host::run_bodies(kernels, a);
   bool stored = true;

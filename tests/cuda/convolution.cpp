@@ -19,8 +19,9 @@ constexpr detail::convolution_attributes attributes_of(window down, window acros
   return {down, across, channels, filters, groups};
 }
 
-/// A group of a convolution or of its gradients. Slots: 0 and 1 are read, 2 is written; an epilogue
-/// adds the bias 3, stores to 4, and adds 5; a weight's gradient comes with that of a bias, 3.
+/// A group of a convolution or of its gradients. Operands 0 and 1 are read, 2 is written; an
+/// epilogue adds the bias 3, stores to 4, and adds 5; a weight's gradient comes with that of a
+/// bias, 3.
 template <op_kind Kind, class Of>
 struct convolution_group {
   static constexpr detail::group make() {
@@ -39,7 +40,7 @@ struct convolution_group {
       g.epilogue.push_back({op_kind::bias, 0, 3, 4, false});
       g.epilogue.push_back({op_kind::add, 0, 5, 6, false});
     }
-    g.slots = 7;
+    g.operands = 7;
     return g;
   }
 };
@@ -95,15 +96,15 @@ void check(double tolerance, bool accumulate = false) {
                              << of.channels << " in " << of.groups);
   cuda::arguments a;
   a.accumulate = accumulate;
-  a.slot[0] = turned ? dy.data() : x.data();
-  a.slot[1] = weight ? dy.data() : w.data();
+  a.operand[0] = turned ? dy.data() : x.data();
+  a.operand[1] = weight ? dy.data() : w.data();
   if constexpr (weight) {
     buffer<float> dw(ws), sums(columns);
     float const before = 0.5f;
     for (std::size_t i = 0; accumulate && i < ws; ++i) dw[i] = before, c[i] += double(before);
     for (std::size_t i = 0; accumulate && i < columns; ++i)
       sums[i] = before, db[i] += double(before);
-    a.slot[2] = dw.data(), a.slot[3] = sums.data();
+    a.operand[2] = dw.data(), a.operand[3] = sums.data();
     on_host::run_alone<P>(a, thread_order::interleaved);
     CHECK(on_host::difference(dw, c) < 1e-5);
     CHECK(on_host::difference(sums, db) < 1e-5);
@@ -112,8 +113,8 @@ void check(double tolerance, bool accumulate = false) {
     buffer<T> y(c.size()), biased(c.size()), end(c.size());
     std::vector<double> ends(c);
     for (std::size_t i = 0; i < c.size(); ++i) ends[i] += bias.value(i % columns) + z.value(i);
-    a.slot[2] = y.data(), a.slot[3] = bias.data(), a.slot[4] = biased.data();
-    a.slot[5] = z.data(), a.slot[6] = end.data();
+    a.operand[2] = y.data(), a.operand[3] = bias.data(), a.operand[4] = biased.data();
+    a.operand[5] = z.data(), a.operand[6] = end.data();
     on_host::run_alone<P>(a, thread_order::descending);
     CHECK(on_host::difference(y, c) < tolerance);
     CHECK(on_host::difference(end, ends) < tolerance);

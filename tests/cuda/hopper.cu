@@ -100,9 +100,9 @@ template <class P, class Kernels>
 std::vector<unsigned char> results_on_device(Kernels kernels, bool accumulate) {
   using o = operands<P>;
   std::vector<std::vector<unsigned char>> host(5);
-  auto const set = [&](int slot, auto const& list) {
+  auto const set = [&](int index, auto const& list) {
     auto const* const from = reinterpret_cast<unsigned char const*>(list.data());
-    host[std::size_t(slot)].assign(from, from + list.size() * sizeof list[0]);
+    host[std::size_t(index)].assign(from, from + list.size() * sizeof list[0]);
   };
   using out = typename o::out;
   set(0, o::numbers(0)), set(1, o::numbers(1)), set(3, o::numbers(3));
@@ -111,10 +111,10 @@ std::vector<unsigned char> results_on_device(Kernels kernels, bool accumulate) {
   set(4, std::vector<out>(o::size_of(4) + 1, out(NAN)));
   cuda::arguments a;
   std::vector<std::unique_ptr<device_array<unsigned char>>> device;
-  for (std::size_t slot = 0; slot < host.size(); ++slot) {
-    device.push_back(std::make_unique<device_array<unsigned char>>(host[slot].size()));
-    a.slot[slot] = device.back()->at();
-    cuda::check(cudaMemcpy(device.back()->at(), host[slot].data(), host[slot].size(),
+  for (std::size_t index = 0; index < host.size(); ++index) {
+    device.push_back(std::make_unique<device_array<unsigned char>>(host[index].size()));
+    a.operand[index] = device.back()->at();
+    cuda::check(cudaMemcpy(device.back()->at(), host[index].data(), host[index].size(),
                            cudaMemcpyHostToDevice),
                 "upload");
   }
@@ -126,9 +126,9 @@ std::vector<unsigned char> results_on_device(Kernels kernels, bool accumulate) {
   cuda::launch_kernels(kernels, a, nullptr);
   cuda::check(cudaDeviceSynchronize(), "run of a product");
   std::vector<unsigned char> all;
-  for (std::size_t slot = 2; slot < host.size(); ++slot) {
-    std::vector<unsigned char> bytes(host[slot].size());
-    cuda::check(cudaMemcpy(bytes.data(), device[slot]->at(), bytes.size(), cudaMemcpyDeviceToHost),
+  for (std::size_t index = 2; index < host.size(); ++index) {
+    std::vector<unsigned char> bytes(host[index].size());
+    cuda::check(cudaMemcpy(bytes.data(), device[index]->at(), bytes.size(), cudaMemcpyDeviceToHost),
                 "download");
     all.insert(all.end(), bytes.begin(), bytes.end());
   }

@@ -26,7 +26,7 @@ struct one_gradient {
     detail::group g;
     g.anchor = op_kind::lookup_gradient;
     g.rows = Rows, g.columns = Columns, g.attributes = detail::lookup_attributes{Vocabulary};
-    g.in[0] = 0, g.in[1] = 1, g.out[0] = 2, g.slots = 3;
+    g.in[0] = 0, g.in[1] = 1, g.out[0] = 2, g.operands = 3;
     return g;
   }
 };
@@ -90,18 +90,18 @@ void sums_are_right(IdOf id_of, double tolerance) {
   }
   std::vector<float> found(expected.size(), NAN), again(expected.size(), NAN);
   cuda::arguments a;
-  a.slot[0] = dy.data();
-  a.slot[1] = ids.data();
-  a.slot[2] = found.data();
+  a.operand[0] = dy.data();
+  a.operand[1] = ids.data();
+  a.operand[2] = found.data();
   launch<P>(a, cuda::thread_order::ascending);
-  a.slot[2] = again.data();
+  a.operand[2] = again.data();
   launch<P>(a, cuda::thread_order::interleaved);
   CHECK(laws::same_numbers(found, again));
   std::vector<float> by_library(expected.size(), NAN);
-  a.slot[2] = by_library.data();
+  a.operand[2] = by_library.data();
   launch_by_library<P>(a);
   CHECK(laws::same_numbers(found, by_library));
-  a.slot[2] = again.data();
+  a.operand[2] = again.data();
   a.accumulate = true;
   launch<P>(a, cuda::thread_order::descending);
   double most = 0;

@@ -114,24 +114,24 @@ class memory {
   std::map<key, on_host::buffer<unsigned char>> at_;
 };
 
-/// Bytes of slot `slot` of a launch of group g.
+/// Bytes of operand `index` of a launch of group g.
 template <class P>
-std::size_t bytes_of_slot(pp::detail::group const& g, int slot) {
+std::size_t bytes_of_operand(pp::detail::group const& g, int index) {
   using pp::op_kind;
   std::size_t const T = sizeof(typename P::element), rows = std::size_t(g.rows) * P::samples,
                     columns = std::size_t(g.columns);
   if (pp::detail::is_loss(g.anchor)) {
-    if (slot != g.in[1]) return rows * columns * T;  // logits and their gradient
+    if (index != g.in[1]) return rows * columns * T;  // logits and their gradient
     return rows * (g.anchor == op_kind::cross_entropy ? sizeof(int) : columns * sizeof(float));
   }
   std::size_t const inner = std::size_t(g.attributes.contraction().inner);
   bool const weight = g.anchor == op_kind::matmul_weight_gradient;
-  if (slot == g.in[0]) return rows * inner * T;
-  if (slot == g.in[1]) return (weight ? rows : inner) * columns * T;
-  if (slot == g.out[0]) return weight ? inner * columns * sizeof(float) : rows * columns * T;
+  if (index == g.in[0]) return rows * inner * T;
+  if (index == g.in[1]) return (weight ? rows : inner) * columns * T;
+  if (index == g.out[0]) return weight ? inner * columns * sizeof(float) : rows * columns * T;
   if (weight) return columns * sizeof(float);  // of the bias
   for (pp::detail::pointwise_op const& s : g.epilogue)
-    if (slot == s.slot)
+    if (index == s.operand)
       return s.kind == op_kind::dropout    ? sizeof(int)
              : s.kind == op_kind::bias     ? columns * T
              : s.kind == op_kind::row_bias ? std::size_t(g.rows) * columns * T
@@ -151,11 +151,11 @@ void has_room_for_all() {
   };
   std::vector<piece> pieces;
   for (int i = chain.first; i < chain.first + chain.count; ++i)
-    for (int slot = 0; slot < list.shape(i).slots; ++slot) {
-      pp::detail::operand const x = list.operand_of(i, slot);
+    for (int index = 0; index < list.shape(i).operands; ++index) {
+      pp::detail::operand const x = list.operand_of(i, index);
       pp::detail::address const at = Programs::template resolve<Which>(x);
       if (x.where == pp::detail::space::value && at.where != pp::detail::region::none)
-        pieces.push_back({x, at, at.offset + long(bytes_of_slot<P>(list.shape(i), slot))});
+        pieces.push_back({x, at, at.offset + long(bytes_of_operand<P>(list.shape(i), index))});
     }
   for (piece const& a : pieces)
     for (piece const& b : pieces)
@@ -176,8 +176,8 @@ void is_its_launches(bool accumulate) {
   // what has no place
   std::vector<pp::detail::operand> dropped;
   for (int k = 0; k < chain.count; ++k)
-    for (int slot = 0; slot < list.shape(chain.first + k).slots; ++slot) {
-      pp::detail::operand const x = list.operand_of(chain.first + k, slot);
+    for (int index = 0; index < list.shape(chain.first + k).operands; ++index) {
+      pp::detail::operand const x = list.operand_of(chain.first + k, index);
       if (x.where == pp::detail::space::value &&
           Programs::template resolve<Which>(x).where == pp::detail::region::none)
         dropped.push_back(x);
@@ -194,18 +194,18 @@ void is_its_launches(bool accumulate) {
       losses(expected_losses.size());
   std::fill(expected_losses.data(), expected_losses.data() + losses.size(), -1.0);
   shared.loss = expected_losses.data();
-  std::vector<void*> slots;
+  std::vector<void*> operands;
   auto const prepare = [&](memory<typename P::element>& m) {
     for (int i = chain.first; i < chain.first + chain.count; ++i) {
       if (list.shape(i).anchor == pp::op_kind::cross_entropy) m.labels_are_ids();
-      for (int slot = 0; slot < list.shape(i).slots; ++slot)
-        m.has(list.operand_of(i, slot), bytes_of_slot<P>(list.shape(i), slot));
+      for (int index = 0; index < list.shape(i).operands; ++index)
+        m.has(list.operand_of(i, index), bytes_of_operand<P>(list.shape(i), index));
     }
     m.fill();
-    slots.clear();
+    operands.clear();
     for (int i = chain.first; i < chain.first + chain.count; ++i)
-      for (int slot = 0; slot < list.shape(i).slots; ++slot)
-        slots.push_back(m.find(list.operand_of(i, slot)));
+      for (int index = 0; index < list.shape(i).operands; ++index)
+        operands.push_back(m.find(list.operand_of(i, index)));
   };
   memory<typename P::element> expected;
   prepare(expected);
@@ -216,7 +216,8 @@ void is_its_launches(bool accumulate) {
       on_host::buffer<unsigned char> workspace(std::size_t(pp::cuda::workspace_of(kernels{})) + 1);
       pp::cuda::arguments a = shared;
       a.workspace = workspace.data();
-      for (int slot = 0; slot < P::group_at(G).slots; ++slot) a.slot[slot] = slots[next++];
+      for (int index = 0; index < P::group_at(G).operands; ++index)
+        a.operand[index] = operands[next++];
       on_host::run_bodies(kernels{}, a);
     };
     (launch(std::integral_constant<int, constant::value.groups[K]>{}), ...);
@@ -230,14 +231,14 @@ void is_its_launches(bool accumulate) {
     CHECK_FALSE(found.equals(expected, dropped));
     std::size_t n = 0;
     for (int i = chain.first; i < chain.first + chain.count; ++i)
-      for (int slot = 0; slot < list.shape(i).slots; ++slot, ++n)
+      for (int index = 0; index < list.shape(i).operands; ++index, ++n)
         for (pp::detail::operand const& x : dropped)
-          if (list.operand_of(i, slot) == x) slots[n] = nullptr;
+          if (list.operand_of(i, index) == x) operands[n] = nullptr;
     on_host::buffer<unsigned char> workspace(std::size_t(mlp::workspace_bytes) + 1);
     shared.workspace = workspace.data();
     std::fill(losses.data(), losses.data() + losses.size(), -1.0);
     shared.loss = losses.data();
-    typename mlp::arguments const a = mlp::pack(shared, slots.data());
+    typename mlp::arguments const a = mlp::pack(shared, operands.data());
     [&]<class... Body>(pp::cuda::kernel_list<Body...>) {
       (pp::cuda::run_on_host<Body>(a, order), ...);
     }(mlp::kernels());
@@ -256,10 +257,10 @@ void stores_for_training() {
   using mlp = pp::cuda::lowered_chain<P, constant>;
   std::vector<pp::detail::operand> operands, hidden;
   for (int i = chain.first; i < chain.first + chain.count; ++i)
-    for (int slot = 0; slot < list.shape(i).slots; ++slot) {
-      pp::detail::operand const x = list.operand_of(i, slot);
+    for (int index = 0; index < list.shape(i).operands; ++index) {
+      pp::detail::operand const x = list.operand_of(i, index);
       operands.push_back(x);
-      if (pp::cuda::narrow_chain_rule{}.is_optional(list.shape(i), slot) &&
+      if (pp::cuda::narrow_chain_rule{}.is_optional(list.shape(i), index) &&
           Programs::template resolve<program::forward>(x).where == pp::detail::region::record)
         hidden.push_back(x);
     }
@@ -270,18 +271,18 @@ void stores_for_training() {
   auto const filled = [&] {
     memory<typename P::element> m;
     for (int i = chain.first; i < chain.first + chain.count; ++i)
-      for (int slot = 0; slot < list.shape(i).slots; ++slot)
-        m.has(list.operand_of(i, slot), bytes_of_slot<P>(list.shape(i), slot));
+      for (int index = 0; index < list.shape(i).operands; ++index)
+        m.has(list.operand_of(i, index), bytes_of_operand<P>(list.shape(i), index));
     m.fill();
     return m;
   };
   for (bool const training : {true, false}) {
     auto const before = filled();
     auto after = filled();
-    std::vector<void*> slots;
-    for (pp::detail::operand const& x : operands) slots.push_back(after.find(x));
+    std::vector<void*> places;
+    for (pp::detail::operand const& x : operands) places.push_back(after.find(x));
     shared.training = training;
-    auto const a = mlp::pack(shared, slots.data());
+    auto const a = mlp::pack(shared, places.data());
     [&]<class... Body>(pp::cuda::kernel_list<Body...>) {
       (pp::cuda::run_on_host<Body>(a), ...);
     }(mlp::kernels());

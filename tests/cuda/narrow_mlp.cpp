@@ -97,15 +97,15 @@ double error_of_three_layers() {
     weights.push_back(on_host::buffer<T>::random(width[i] * width[i + 1], int(i) + 2, 0.3));
     values.emplace_back(rows * width[i + 1]);
   }
-  std::vector<void*> slots;
+  std::vector<void*> operands;
   for (std::size_t i = 0; i < 3; ++i) {
     detail::group const g = programs::template unplaced<detail::program::forward>.shape(int(i));
-    void** const mine = &*slots.insert(slots.end(), std::size_t(g.slots), nullptr);
+    void** const mine = &*operands.insert(operands.end(), std::size_t(g.operands), nullptr);
     mine[g.in[0]] = values[i].data(), mine[g.in[1]] = weights[i].data();
     mine[i < 2 ? g.epilogue.back().store : g.out[0]] = values[i + 1].data();
   }
   [&]<class... Body>(cuda::kernel_list<Body...>) {
-    (cuda::run_on_host<Body>(mlp::pack({}, slots.data())), ...);
+    (cuda::run_on_host<Body>(mlp::pack({}, operands.data())), ...);
   }(mlp::kernels());
   double most = 0;
   for (std::size_t r = 0; r < rows; ++r) {

@@ -31,17 +31,17 @@ struct norm_of {
       for (signed char i = 0; i < 3; ++i) g.in[i] = i;
       g.out[0] = 3;
       g.out[1] = Shifts ? 4 : -1;
-      g.slots = Shifts ? 5 : 4;
+      g.operands = Shifts ? 5 : 4;
       return g;
     }
     g.anchor = op_kind::norm_gradient;
     g.attributes = detail::norm_attributes{Shifts, 1e-5f};
     for (signed char i = 0; i < 4; ++i) g.in[i] = i;
     g.out[0] = 4;
-    g.slots = 5;
+    g.operands = 5;
     if (Adds) {
       g.epilogue.push_back(detail::pointwise_op{op_kind::add, 0, 5, 6, false});
-      g.slots = 7;
+      g.operands = 7;
     }
     return g;
   }
@@ -59,14 +59,14 @@ struct operands {
   buffer<T> dx{P::size}, sum{P::size};
 
   std::vector<void*> of_sums() {
-    std::vector<void*> slots{dy.data(), x.data(), statistics.data(), dgamma.data()};
-    if (P::shifts) slots.push_back(dbeta.data());
-    return slots;
+    std::vector<void*> operands{dy.data(), x.data(), statistics.data(), dgamma.data()};
+    if (P::shifts) operands.push_back(dbeta.data());
+    return operands;
   }
   std::vector<void*> of_input() {
-    std::vector<void*> slots{dy.data(), x.data(), gamma.data(), statistics.data(), dx.data()};
-    if (P::adds) slots.insert(slots.end(), {residual.data(), sum.data()});
-    return slots;
+    std::vector<void*> operands{dy.data(), x.data(), gamma.data(), statistics.data(), dx.data()};
+    if (P::adds) operands.insert(operands.end(), {residual.data(), sum.data()});
+    return operands;
   }
 };
 
@@ -81,12 +81,13 @@ void is_its_launches(bool accumulate) {
   cuda::arguments shared;
   shared.accumulate = accumulate;
   operands<P> apart;
-  auto const launch = [&]<int G>(std::integral_constant<int, G>, std::vector<void*> const& slots) {
+  auto const launch = [&]<int G>(std::integral_constant<int, G>,
+                                 std::vector<void*> const& operands) {
     using kernels = cuda::lowered<P, G>;
     buffer<unsigned char> workspace(std::size_t(cuda::workspace_of(kernels{})) + 1);
     cuda::arguments a = shared;
     a.workspace = workspace.data();
-    for (std::size_t i = 0; i < slots.size(); ++i) a.slot[i] = slots[i];
+    for (std::size_t i = 0; i < operands.size(); ++i) a.operand[i] = operands[i];
     on_host::run_bodies(kernels{}, a);
   };
   launch(std::integral_constant<int, 0>{}, apart.of_sums());
@@ -97,13 +98,13 @@ void is_its_launches(bool accumulate) {
     operands<P> together;
     CHECK_FALSE(equal(together.dx, apart.dx));
     CHECK_FALSE(equal(together.dgamma, apart.dgamma));
-    std::vector<void*> slots = together.of_sums();
-    for (void* const slot : together.of_input()) slots.push_back(slot);
+    std::vector<void*> operands = together.of_sums();
+    for (void* const operand : together.of_input()) operands.push_back(operand);
     buffer<unsigned char> workspace(std::size_t(pair::workspace_bytes) + 1);
     std::vector<unsigned> tickets(std::size_t(cuda::most_tickets), 0);
     shared.workspace = workspace.data();
     shared.tickets = tickets.data();
-    on_host::run_kernel<typename pair::kernel>(pair::pack(shared, slots.data()), order);
+    on_host::run_kernel<typename pair::kernel>(pair::pack(shared, operands.data()), order);
     for (unsigned const taken : tickets) REQUIRE(taken == 0);
     CHECK(equal(together.dx, apart.dx));
     CHECK(equal(together.dgamma, apart.dgamma));

@@ -12,8 +12,8 @@ using on_host::buffer;
 
 namespace {
 
-/// A group of this kind with operands in slots 0 to `Ins` - 1, results behind them, and an epilogue
-/// that adds the last slot but one and stores to the last.
+/// A group of this kind with operands 0 to `Ins` - 1, results behind them, and an epilogue
+/// that adds the last operand but one and stores to the last.
 template <op_kind Kind, int Rows, int Columns, class Attributes, int Ins, int Outs, bool Chained>
 struct one_norm {
   static constexpr detail::group make() {
@@ -24,18 +24,18 @@ struct one_norm {
     for (signed char i = 0; i < Ins; ++i) g.in[i] = i;
     for (signed char i = 0; i < Outs; ++i) g.out[i] = static_cast<signed char>(Ins + i);
     if (Chained) g.epilogue.push_back({op_kind::add, 0, Ins + Outs, Ins + Outs + 1, false});
-    g.slots = Ins + Outs + 2 * Chained;
+    g.operands = Ins + Outs + 2 * Chained;
     return g;
   }
 };
 
-/// Lists of numbers as the slots of a launch.
+/// Lists of numbers as the operands of a launch.
 struct operands {
   cuda::arguments a;
-  int slot = 0;
+  int index = 0;
   template <class... Buffers>
   explicit operands(Buffers&... all) {
-    ((a.slot[slot++] = all.data()), ...);
+    ((a.operand[index++] = all.data()), ...);
   }
 };
 

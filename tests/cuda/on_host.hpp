@@ -23,7 +23,7 @@ template <class T>
 pp::cuda::arguments translated(pp::host::arguments<T> const& a, pp::cuda::run_state& state) {
   pp::cuda::arguments b;
   b.run = &state;
-  for (int i = 0; i < pp::detail::group::max_slots; ++i) b.slot[i] = a.slot[i];
+  for (int i = 0; i < pp::detail::group::max_operands; ++i) b.operand[i] = a.operand[i];
   b.loss = a.loss;
   state.loss_scale = float(a.loss_scale);
   if (a.further != nullptr) state.further = *a.further;

@@ -24,7 +24,7 @@ struct one_product {
     g.anchor = Anchor;
     g.rows = 8192, g.columns = Columns, g.attributes = detail::contraction_attributes{Inner};
     g.in[0] = 0, g.in[1] = 1;
-    g.slots = 2;
+    g.operands = 2;
     if (Anchor == op_kind::matmul_weight_gradient) {
       g.out[0] = 2;
       return g;

@@ -53,7 +53,7 @@ struct one_product {
                              : op_kind::matmul;
     g.rows = 72, g.columns = 96, g.attributes = detail::contraction_attributes{160};
     g.in[0] = 0, g.in[1] = 1;
-    g.slots = 4;
+    g.operands = 4;
     if (is_weight) {
       g.out[0] = 2;
       g.prologue.push_back(detail::pointwise_op{op_kind::bias_gradient, 0, -1, 3, false});
@@ -70,13 +70,13 @@ struct one_product {
       g.epilogue.push_back(detail::pointwise_op{op_kind::add, 0, 4, 3, true});
     else
       g.epilogue.push_back(detail::pointwise_op{op_kind::map, short(keeps_sum), -1, 3, keeps_sum});
-    g.slots = What == what::relu ? 4 : 5;
+    g.operands = What == what::relu ? 4 : 5;
     return g;
   }
   /// Which operands a launch reads.
-  static constexpr bool reads(int slot) {
-    return slot < 2 ||
-           (What != what::weight && (slot == 2 || (What == what::residual && slot == 4)));
+  static constexpr bool reads(int index) {
+    return index < 2 ||
+           (What != what::weight && (index == 2 || (What == what::residual && index == 4)));
   }
 };
 
@@ -90,15 +90,15 @@ std::vector<double> results_of(Launch const& launch, bool accumulate) {
   using lowering = cuda::blas_lowering<P, 0>;
   std::vector<cuda::device_buffer> memory;
   cuda::arguments a;
-  for (int i = 0; i < P::group_at(0).slots; ++i) {
+  for (int i = 0; i < P::group_at(0).operands; ++i) {
     memory.emplace_back(bytes[i]);
-    a.slot[i] = memory.back().data();
+    a.operand[i] = memory.back().data();
     std::vector<T> numbers(std::size_t(bytes[i]) / sizeof(T));
     for (std::size_t k = 0; k < numbers.size(); ++k)
       numbers[k] = T(float(int((k * 7 + std::size_t(i)) % 13) - 6) / 8);
     if (P::reads(i))
       cuda::check(
-          cudaMemcpy(a.slot[i], numbers.data(), std::size_t(bytes[i]), cudaMemcpyHostToDevice),
+          cudaMemcpy(a.operand[i], numbers.data(), std::size_t(bytes[i]), cudaMemcpyHostToDevice),
           "upload");
   }
   cuda::device_buffer const workspace(cuda::workspace_of<P, 0, product_policy::cublaslt>());
@@ -108,17 +108,17 @@ std::vector<double> results_of(Launch const& launch, bool accumulate) {
   a.tickets = tickets.as<unsigned>();
   cuda::stream const on;
   cuda::check(cudaDeviceSynchronize(), "upload");
-  launch(a, a.slot, on);
+  launch(a, a.operand, on);
   a.accumulate = accumulate;
-  if (accumulate) launch(a, a.slot, on);
+  if (accumulate) launch(a, a.operand, on);
   cuda::check(cudaStreamSynchronize(on), "a product");
   std::vector<double> all;
-  for (int i = 0; i < P::group_at(0).slots; ++i) {
+  for (int i = 0; i < P::group_at(0).operands; ++i) {
     if (P::reads(i)) continue;
     auto const take = [&]<class Result>(Result) {
       std::vector<Result> found(std::size_t(bytes[i]) / sizeof(Result));
       cuda::check(
-          cudaMemcpy(found.data(), a.slot[i], std::size_t(bytes[i]), cudaMemcpyDeviceToHost),
+          cudaMemcpy(found.data(), a.operand[i], std::size_t(bytes[i]), cudaMemcpyDeviceToHost),
           "download");
       for (Result const v : found) all.push_back(double(float(v)));
     };

@@ -17,7 +17,7 @@ using on_host::buffer;
 
 namespace {
 
-/// Slots 0..2 are read, 3 and 4 written; 5 is added before and the sum stored in 6; 7 is added
+/// Operands 0..2 are read, 3 and 4 written; 5 is added before and the sum stored in 6; 7 is added
 /// after and the sum stored in 8.
 template <op_kind Kind, int Columns, bool Flag, bool Chained>
 struct along {
@@ -36,7 +36,7 @@ struct along {
     if (Chained && detail::takes_prologue(Kind))
       g.prologue.push_back({op_kind::add, 0, 5, 6, false});
     if (Chained) g.epilogue.push_back({op_kind::add, 0, 7, 8, false});
-    g.slots = 9;
+    g.operands = 9;
     return g;
   }
 };
@@ -81,16 +81,16 @@ void check_along(thread_order order) {
   auto statistics = is_gradient ? buffer<float>::random(2 * rows, 7) : buffer<float>(2 * rows);
   bool const is_norm = Kind == op_kind::norm;
   cuda::arguments a;
-  void* const slots[]{x.data(),
-                      is_norm ? gamma.data() : z.data(),
-                      is_norm ? beta.data() : gamma.data(),
-                      y.data(),
-                      statistics.data(),
-                      add.data(),
-                      sum.data(),
-                      after.data(),
-                      end.data()};
-  for (int i = 0; i < 9; ++i) a.slot[i] = slots[i];
+  void* const operands[]{x.data(),
+                         is_norm ? gamma.data() : z.data(),
+                         is_norm ? beta.data() : gamma.data(),
+                         y.data(),
+                         statistics.data(),
+                         add.data(),
+                         sum.data(),
+                         after.data(),
+                         end.data()};
+  for (int i = 0; i < 9; ++i) a.operand[i] = operands[i];
   on_host::run_alone<P>(a, order);
 
   std::vector<double> ys, sums, ends, all_statistics;
@@ -140,7 +140,7 @@ struct classes {
     g.columns = Columns;
     g.attributes = detail::cross_entropy_attributes{float(Smoothing) / 10, float(Z) / 10};
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
-    g.slots = 3;
+    g.operands = 3;
     return g;
   }
 };
@@ -171,8 +171,8 @@ void check_cross_entropy(thread_order order, bool in_place, bool wants_gradient 
                                       (int(i) == labels[r] ? 1 - s : 0));
   }
   cuda::arguments a;
-  a.slot[0] = x.data(), a.slot[1] = labels.data(),
-  a.slot[2] = in_place ? x.data() : gradient.data();
+  a.operand[0] = x.data(), a.operand[1] = labels.data(),
+  a.operand[2] = in_place ? x.data() : gradient.data();
   a.loss = loss.data();
   auto const state = std::make_unique<cuda::run_state>();
   state->loss_scale = float(scale);
@@ -209,7 +209,7 @@ struct over {
     for (signed char i = 0; i < 3; ++i) g.in[i] = i;
     g.out[0] = 3;
     g.out[1] = Kind == op_kind::norm_parameter_gradient && Columns % 2 == 0 ? 4 : -1;
-    g.slots = 5;
+    g.operands = 5;
     return g;
   }
 };
@@ -237,8 +237,8 @@ void check_over(thread_order order, bool accumulate) {
     }
   }
   cuda::arguments a;
-  void* const slots[]{dy.data(), x.data(), statistics.data(), first.data(), second.data()};
-  for (int i = 0; i < 5; ++i) a.slot[i] = slots[i];
+  void* const operands[]{dy.data(), x.data(), statistics.data(), first.data(), second.data()};
+  for (int i = 0; i < 5; ++i) a.operand[i] = operands[i];
   a.accumulate = accumulate;
   on_host::run_alone<P>(a, order);
   INFO(detail::name_of(Kind) << " " << rows << " x " << n);
@@ -271,7 +271,7 @@ struct copied {
     else
       g.attributes = detail::slice_attributes{Inner, First};
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
-    g.slots = 3;
+    g.operands = 3;
     return g;
   }
 };
@@ -282,7 +282,7 @@ void check_copies() {
   auto x = buffer<T>::random(rows * left, 1), z = buffer<T>::random(rows * right, 2);
   buffer<T> y(rows * n), u(rows * left), v(rows * right);
   cuda::arguments a;
-  a.slot[0] = x.data(), a.slot[1] = z.data(), a.slot[2] = y.data();
+  a.operand[0] = x.data(), a.operand[1] = z.data(), a.operand[2] = y.data();
   auto const concatenate = [&]<bool IsParameter>(std::bool_constant<IsParameter>) {
     using both = copied<op_kind::concat, Left + Right, Left, 0, IsParameter>;
     on_host::run_alone<on_host::one_group<T, both, 4>>(a, thread_order::descending);
@@ -293,10 +293,10 @@ void check_copies() {
   };
   concatenate(std::true_type{});
   concatenate(std::false_type{});
-  a.slot[0] = y.data(), a.slot[2] = u.data();
+  a.operand[0] = y.data(), a.operand[2] = u.data();
   on_host::run_alone<on_host::one_group<T, copied<op_kind::slice, Left, Left + Right, 0>, 4>>(
       a, thread_order::interleaved);
-  a.slot[2] = v.data();
+  a.operand[2] = v.data();
   on_host::run_alone<on_host::one_group<T, copied<op_kind::slice, Right, Left + Right, Left>, 4>>(
       a, thread_order::ascending);
   CHECK(std::memcmp(u.data(), x.data(), sizeof(T) * rows * left) == 0);

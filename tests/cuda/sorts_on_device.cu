@@ -37,7 +37,7 @@ struct one_gradient {
     group g;
     g.anchor = op_kind::lookup_gradient;
     g.rows = Rows, g.columns = Columns, g.attributes = lookup_attributes{Vocabulary};
-    g.in[0] = 0, g.in[1] = 1, g.out[0] = 2, g.slots = 3;
+    g.in[0] = 0, g.in[1] = 1, g.out[0] = 2, g.operands = 3;
     return g;
   }
 };
@@ -75,12 +75,12 @@ outcome outcome_of(Launch const& launch, IdOf id_of) {
                   "upload");
   pp::cuda::arguments a;
   a.workspace = workspace.data();
-  void* const slots[] = {given.data(), where.data(), made.data()};
+  void* const operands[] = {given.data(), where.data(), made.data()};
   pp::cuda::stream const on;
   pp::cuda::check(cudaDeviceSynchronize(), "upload");
   for (bool const again : {false, true}) {
     a.accumulate = again;
-    launch(a, slots, on);
+    launch(a, operands, on);
   }
   pp::cuda::check(cudaStreamSynchronize(on), "the gradient of a table");
   return {downloaded<float>(made.data(), table),

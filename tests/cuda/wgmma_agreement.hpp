@@ -29,31 +29,31 @@ struct one_product {
     g.anchor = Kind;
     g.rows = R, g.attributes = pp::detail::contraction_attributes{K, IsTransposed}, g.columns = N;
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
-    g.slots = 4;
+    g.operands = 4;
     if (is_weight) {
       g.prologue.push_back(pp::detail::pointwise_op{op_kind::bias_gradient, 0, -1, 3, false});
       return g;
     }
     g.epilogue.push_back(pp::detail::pointwise_op{op_kind::bias, 0, 3, -1, false});
     g.epilogue.push_back(pp::detail::pointwise_op{op_kind::map, 0, -1, 4, false});
-    g.slots = 5;
+    g.operands = 5;
     return g;
   }
 };
 
-/// Operands, and what becomes of the results, by slot.
+/// Operands, and what becomes of the results, by index.
 template <class P>
 struct operands {
   using T = typename P::element;
   using out = std::conditional_t<P::is_weight, float, T>;
-  static constexpr std::size_t size_of(int slot) {
+  static constexpr std::size_t size_of(int index) {
     std::size_t const r = P::rows, k = P::inner, n = P::columns, w = P::is_weight;
     std::size_t const sizes[] = {r * k, (w ? r : k) * n, (w ? k : r) * n, n, w ? 0 : r * n};
-    return sizes[slot];
+    return sizes[index];
   }
-  static std::vector<T> numbers(int slot) {
+  static std::vector<T> numbers(int index) {
     std::vector<T> x;
-    for (std::size_t i = 0; i < size_of(slot); ++i)
+    for (std::size_t i = 0; i < size_of(index); ++i)
       x.push_back(T(float(int(i * 7 % 11 + i / 5 % 3) - 6)));
     return x;
   }

@@ -46,9 +46,9 @@ std::vector<unsigned char> results_of(Kernels kernels, bool accumulate) {
   std::vector<float> workspace(std::size_t(cuda::workspace_of(kernels)) / sizeof(float) + 1, NAN);
   std::vector<unsigned> tickets(std::size_t(cuda::most_tickets), 0);
   cuda::arguments a;
-  a.slot[0] = x.data(), a.slot[1] = w.data(), a.slot[2] = y.data();
-  a.slot[3] = P::is_weight ? static_cast<void*>(sums.data()) : bias.data();
-  a.slot[4] = z.data();
+  a.operand[0] = x.data(), a.operand[1] = w.data(), a.operand[2] = y.data();
+  a.operand[3] = P::is_weight ? static_cast<void*>(sums.data()) : bias.data();
+  a.operand[4] = z.data();
   a.workspace = workspace.data(), a.tickets = tickets.data(), a.accumulate = accumulate;
   run_all(kernels, a);
   std::vector<unsigned char> bytes;

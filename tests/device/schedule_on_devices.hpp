@@ -166,7 +166,7 @@ struct pipeline_of_hashes {
   }
 
   template <pp::detail::program P>
-  static void launch(void const* of, pp::cuda::arguments const& a, void* const* slots,
+  static void launch(void const* of, pp::cuda::arguments const& a, void* const* places,
                      cudaStream_t on) {
     using pp::detail::program;
     if (fake_gpu::gpu.answer_current(on->device) != cudaSuccess)
@@ -177,7 +177,7 @@ struct pipeline_of_hashes {
         reinterpret_cast<void**>(&o.gradient_in), reinterpret_cast<void**>(&o.gradient_out),
         reinterpret_cast<void**>(&o.record),      reinterpret_cast<void**>(&o.pending),
         reinterpret_cast<void**>(&o.gradient)};
-    for (int i = 0; i < int(std::size(each)); ++i) *each[i] = slots[i];
+    for (int i = 0; i < int(std::size(each)); ++i) *each[i] = places[i];
     auto const& c = *static_cast<chunk_of_hashes const*>(of);
     on->put([=] {
       if (P == program::forward) c.forward(o, a.first_sample, a.run->seed, a.loss);

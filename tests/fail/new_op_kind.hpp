@@ -24,7 +24,7 @@ struct lone_group {
     g.columns = 16;
     g.in[0] = 0;
     g.out[0] = 1;
-    g.slots = 2;
+    g.operands = 2;
     return g;
   }
 };

@@ -33,8 +33,8 @@ void multiply(char const* name) {
   std::vector<out> c(o::size_of(2));
   std::vector<typename P::element> z(o::size_of(4) + 1);
   cuda::arguments a;
-  a.slot[0] = on_device(o::numbers(0)), a.slot[1] = on_device(o::numbers(1));
-  a.slot[2] = on_device(c), a.slot[3] = on_device(o::numbers(3)), a.slot[4] = on_device(z);
+  a.operand[0] = on_device(o::numbers(0)), a.operand[1] = on_device(o::numbers(1));
+  a.operand[2] = on_device(c), a.operand[3] = on_device(o::numbers(3)), a.operand[4] = on_device(z);
   cuda::prepare_kernels(kernels{});
   cuda::launch_kernels(kernels{}, a, nullptr);
   cuda::check(cudaDeviceSynchronize(), "run of a product");
@@ -46,7 +46,7 @@ void multiply(char const* name) {
     for (std::size_t i = 0; i < list.size() * sizeof list[0]; ++i)
       hash = (hash ^ bytes[i]) * 1099511628211u;
   };
-  add(c, a.slot[2]), add(z, a.slot[4]);
+  add(c, a.operand[2]), add(z, a.operand[4]);
   std::printf("%s %016llx\n", name, hash);
 }
 

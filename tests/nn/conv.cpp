@@ -109,13 +109,13 @@ void check_kernel(Isa isa, void* left, void* right, numbers const& expected) {
   kernel k;
   k.in(0) = left;
   k.in(1) = right;
-  for (detail::pointwise_op const& s : kernel::g.epilogue) k.with.slot[s.slot] = bias.data();
-  for (detail::pointwise_op const& s : kernel::g.prologue) k.with.slot[s.store] = sums.data();
+  for (detail::pointwise_op const& s : kernel::g.epilogue) k.with.operand[s.operand] = bias.data();
+  for (detail::pointwise_op const& s : kernel::g.prologue) k.with.operand[s.store] = sums.data();
   int to = kernel::g.out[0];
   for (detail::pointwise_op const& s : kernel::g.epilogue) to = s.store;
-  k.with.slot[to] = out.data();
+  k.with.operand[to] = out.data();
   k.run(isa);
-  k.with.slot[to] = again.data();
+  k.with.operand[to] = again.data();
   k.with.parts = 3;
   for (k.with.part = 0; k.with.part < 3; ++k.with.part) k.run(isa);
   double apart = 0, size = 0;

@@ -50,9 +50,9 @@ void check() {
   on_every_isa([&](auto isa) {
     INFO(isa.name << ", width " << Width);
     host::arguments<T> a;
-    a.slot[g.in[0]] = x.data();
-    a.slot[g.epilogue[0].slot] = const_cast<int*>(&stream);
-    a.slot[g.epilogue[0].store] = y.data();
+    a.operand[g.in[0]] = x.data();
+    a.operand[g.epilogue[0].operand] = const_cast<int*>(&stream);
+    a.operand[g.epilogue[0].store] = y.data();
     a.seed = 0x123456789abcdefu;
     a.step = 77;
     a.first_sample = 40;

@@ -22,7 +22,9 @@ struct in_a_row {
     constexpr int handed(detail::group const& g) const {
       return g.epilogue.empty() ? g.out[0] : g.epilogue.back().store;
     }
-    constexpr bool is_optional(detail::group const& g, int slot) const { return slot == handed(g); }
+    constexpr bool is_optional(detail::group const& g, int index) const {
+      return index == handed(g);
+    }
     constexpr detail::recomputed_launches recomputed(detail::unplaced_program const&,
                                                      detail::view<detail::launch_chain>,
                                                      detail::unplaced_program const&,
@@ -118,11 +120,11 @@ void holds() {
     int const handed = is_joined ? Chains::rule.handed(p.shape(i)) : -1,
               taken = is_joined && i > walk.chains[walk.next].first ? Chains::rule.taken(p.shape(i))
                                                                     : -1;
-    for (int slot = 0; slot < p.shape(i).slots; ++slot) {
-      detail::operand const x = p.operand_of(i, slot);
+    for (int index = 0; index < p.shape(i).operands; ++index) {
+      detail::operand const x = p.operand_of(i, index);
       if (x.where == detail::space::value &&
           with::template resolve<Which>(x).where == detail::region::none)
-        CHECK((slot == handed || slot == taken));
+        CHECK((index == handed || index == taken));
     }
   }
   std::vector<detail::range> live(std::size_t(with::range.local_values()), detail::range{-1, -1});
@@ -132,8 +134,8 @@ void holds() {
     detail::launch_chain const c =
         again.meets(i) ? again.chains[again.next] : detail::launch_chain{i, 1, 0};
     int const first = c.first, last = c.first + c.count;
-    for (int slot = 0; slot < p.shape(i).slots; ++slot) {
-      detail::operand const x = p.operand_of(i, slot);
+    for (int k = 0; k < p.shape(i).operands; ++k) {
+      detail::operand const x = p.operand_of(i, k);
       if (x.where != detail::space::value || with::range.local(x.index) < 0) continue;
       auto const v = std::size_t(with::range.local(x.index));
       index[v] = x.index;

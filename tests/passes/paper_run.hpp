@@ -18,13 +18,13 @@ namespace paper {
 using namespace pp;
 using namespace pp::detail;
 
-/// Which of a group's slots a launch writes.
-inline bool writes(detail::group const& g, int slot) {
+/// Which of a group's operands a launch writes.
+inline bool writes(detail::group const& g, int index) {
   for (signed char const out : g.out)
-    if (out == slot) return true;
+    if (out == index) return true;
   for (auto const* chain : {&g.prologue, &g.epilogue})
     for (detail::pointwise_op const& s : *chain)
-      if (s.store == slot) return true;
+      if (s.store == index) return true;
   return false;
 }
 
@@ -78,7 +78,7 @@ struct call {
   detail::group g;
   detail::operands with;
   detail::placed_operand const* resolved;
-  long bytes[detail::group::max_slots], room[detail::group::max_slots];
+  long bytes[detail::group::max_operands], room[detail::group::max_operands];
   detail::address at(int k) const { return resolved[k].at; }
 };
 
@@ -125,7 +125,7 @@ inline void execute(findings& f, contents& memory, int stage, call const& c) {
     return region_outside(c.with[std::size_t(k)]) != detail::region::none;
   };
   int const count = int(c.with.size());
-  f.must(count == c.g.slots, "operands do not fit the group", stage, detail::operand{},
+  f.must(count == c.g.operands, "operands do not fit the group", stage, detail::operand{},
          detail::address{});
   for (int k = 0; k < count; ++k) {
     detail::operand const x = c.with[std::size_t(k)];
@@ -261,7 +261,7 @@ class run : public findings {
       auto const [g, with] = C::kernels.describe(order[i].list, order[i].index);
       launch const& l = resolved.items[i];
       call c{g, with, resolved.operands.items + l.first, {}, {}};
-      must(C::group_at(l.group) == g && l.count == g.slots, "is launched as another group", S,
+      must(C::group_at(l.group) == g && l.count == g.operands, "is launched as another group", S,
            detail::operand{}, detail::address{});
       for (int k = 0; k < l.count; ++k) {
         c.bytes[k] = bytes_of(with[std::size_t(k)]);

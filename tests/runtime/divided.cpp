@@ -20,18 +20,18 @@ std::string run(replica& r, program p) {
       r.of.d, 0, 0, [&](int) { return r.start(); },
       [](pp::transports::transfer const&) -> char* { return nullptr; });
   for (int i = 0; i < view.count; ++i) {
-    void* slot[group::max_slots];
-    if (r.sums.place(0, set, p, i, at, slot) != waited::done)
+    void* operand[group::max_operands];
+    if (r.sums.place(0, set, p, i, at, operand) != waited::done)
       return "a launch did not get its operands";
     int const layer = p == program::forward ? i : view.count - 1 - i;
     parameter_place const& of = r.of.place(layer);
-    float const* const read = static_cast<float const*>(slot[p == program::forward]);
+    float const* const read = static_cast<float const*>(operand[p == program::forward]);
     for (long k = 0; k < of.elements(); ++k) {
       long const row = k / of.columns, column = k % of.columns;
       float const found = p == program::forward ? read[k] : read[column * of.rows + row];
       if (r.of.d.zero > 2 && found != number(layer, k)) return "a launch reads something else";
       if (p == program::backward)
-        static_cast<float*>(slot[1])[k] = number(layer, k) + float(r.place.replica);
+        static_cast<float*>(operand[1])[k] = number(layer, k) + float(r.place.replica);
     }
     r.sums.after_launch(0, set, view, i);
   }
@@ -140,7 +140,7 @@ TEST_CASE("operands of divided parameters are found by launch") {
             backward = divided_operands::program_number(model.d, 0, set, program::backward);
   auto const first = all.of_launch(forward, 1);
   REQUIRE(first.size() == 1);
-  CHECK((first[0].slot == 1 && first[0].parameter == 1 && first[0].offset == 0));
+  CHECK((first[0].operand == 1 && first[0].parameter == 1 && first[0].offset == 0));
   CHECK(all.after_launch(forward, 0).size() == 2);
   CHECK(all.after_launch(forward, 2).size() == 0);
   // The transposed copy and the gradient; not the gradient of the vector.
@@ -148,7 +148,7 @@ TEST_CASE("operands of divided parameters are found by launch") {
   REQUIRE(last.size() == 2);
   CHECK((!last[0].is_gradient && last[0].parameter == 0));
   CHECK(last[0].offset == all.parameters()[0].bytes);
-  CHECK((last[1].is_gradient && last[1].slot == 1 && last[1].offset == 0));
+  CHECK((last[1].is_gradient && last[1].operand == 1 && last[1].offset == 0));
   // Each matrix has a bucket of its own here.
   for (int b = 0; b < 3; ++b) CHECK(all.parameter_of(0, b) == b);
   CHECK(all.parameter_of(0, 3) == -1);

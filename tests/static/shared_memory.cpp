@@ -29,7 +29,7 @@ struct attention_alone {
     g.in[0] = g.in[1] = g.in[2] = 0, g.in[3] = 1, g.in[4] = g.in[5] = -1, g.in[2] = i == 0 ? -1 : 0;
     if (i == 0) g.in[1] = g.in[3] = -1;
     g.out[0] = 2, g.out[1] = i == 0 ? 3 : -1;
-    g.slots = 4;
+    g.operands = 4;
     return g;
   }
 };
@@ -60,7 +60,7 @@ struct product_alone {
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
     if (Kind == op_kind::matmul_weight_gradient)
       g.prologue.push_back(detail::pointwise_op{op_kind::bias_gradient, 0, -1, 3, false});
-    g.slots = 4;
+    g.operands = 4;
     return g;
   }
 };

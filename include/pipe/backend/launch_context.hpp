@@ -13,9 +13,9 @@ namespace pp::detail {
 /// One launch on one micro-batch; equal in every run with the same number of samples. Pointers are
 /// to the memory of the backend.
 struct launch_context {
-  void* slot[group::max_slots]{};  ///< operands, as the group numbers them
-  void* workspace = nullptr;       ///< at least as many bytes as the group needs
-  double* loss = nullptr;          ///< a loss kernel writes each row's loss here
+  void* operand[group::max_operands]{};  ///< by index in the group's list
+  void* workspace = nullptr;             ///< at least as many bytes as the group needs
+  double* loss = nullptr;                ///< a loss kernel writes each row's loss here
   /// The number of samples that are present: a loss kernel gives the others loss 0 and gradient 0.
   int valid_samples = 1 << 30;
   bool accumulate = false;  ///< weight gradients: add to the memory's contents, or overwrite them

@@ -61,12 +61,12 @@ struct names_in_files {
   ///
   /// cost: linear: a hash table with open addressing, at most a quarter full
   constexpr int repeated() const {
-    constexpr unsigned slots = 4u * (Parameters + 1);
-    std::uint64_t seen[slots]{};
+    constexpr unsigned size = 4u * (Parameters + 1);
+    std::uint64_t seen[size]{};
     for (int i = 0; i < Parameters; ++i) {
       if (hashes[i] == 0) continue;
-      unsigned at = unsigned(hashes[i] % slots);
-      for (; seen[at] != 0; at = at + 1 == slots ? 0 : at + 1)
+      unsigned at = unsigned(hashes[i] % size);
+      for (; seen[at] != 0; at = at + 1 == size ? 0 : at + 1)
         if (seen[at] == hashes[i]) return i;
       seen[at] = hashes[i];
     }

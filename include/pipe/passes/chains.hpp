@@ -39,7 +39,7 @@ struct chain_kernel {
   friend constexpr bool operator==(chain_kernel const&, chain_kernel const&) = default;
 };
 /// The maximum number of operands of a launch, of one group or of a chain.
-inline constexpr int most_operands = chain_kernel::most * group::max_slots;
+inline constexpr int most_operands = chain_kernel::most * group::max_operands;
 
 /// A program before its operands have addresses.
 struct unplaced_program {
@@ -56,9 +56,9 @@ struct unplaced_program {
   }
   constexpr int group_of(int i) const { return numbers.number(order[i].list, segment_of(i).group); }
   constexpr group const& shape(int i) const { return shapes[group_of(i)]; }
-  /// The operand in a slot of launch i; none for slot -1.
-  constexpr operand operand_of(int i, int slot) const {
-    return slot < 0 ? operand{} : fused[order[i].list].operands[segment_of(i).first + slot];
+  /// An operand of launch i; none for index -1.
+  constexpr operand operand_of(int i, int index) const {
+    return index < 0 ? operand{} : fused[order[i].list].operands[segment_of(i).first + index];
   }
 };
 
@@ -68,10 +68,10 @@ struct unplaced_program {
 ///     static constexpr Rule rule;  // a value with
 ///       bool may_join(group const&, int samples) const;  // in some program
 ///       launch_chain longest(unplaced_program const&, int first) const;  // count 1: no chain
-///       int taken(group const&) const;   // the slot that reads the result of the launch before
-///       int handed(group const&) const;  // the slot whose value the next launch reads, or -1
-///       // Whether the chain's kernel stores a slot only if the slot has an address.
-///       bool is_optional(group const&, int slot) const;
+///       int taken(group const&) const;   // the operand that is the result of the launch before
+///       int handed(group const&) const;  // the operand that the next launch reads, or -1
+///       // Whether the chain's kernel stores an operand only if it has an address.
+///       bool is_optional(group const&, int index) const;
 ///       // The launches of forward that a chain of backward recomputes; count 0: none.
 ///       // may_take_loss: behind the chain's layers, it may recompute the loss.
 ///       recomputed_launches recomputed(unplaced_program const& forward,
@@ -150,8 +150,8 @@ template <class Rule>
 constexpr bool recomputes(Rule const& rule, unplaced_program const& p, launch_chain const& c,
                           operand const& x) {
   for (int i = c.first; i < c.first + c.recomputed; ++i)
-    for (int slot = 0; slot < p.segment_of(i).operands; ++slot)
-      if (p.operand_of(i, slot) == x && rule.is_optional(p.shape(i), slot)) return true;
+    for (int index = 0; index < p.segment_of(i).operands; ++index)
+      if (p.operand_of(i, index) == x && rule.is_optional(p.shape(i), index)) return true;
   return false;
 }
 
@@ -171,10 +171,10 @@ constexpr void note_in_memory(Rule const& rule, unplaced_program const& p,
     int const own = c.first + c.recomputed;
     int const taken = joined && i > c.first && i != own ? rule.taken(p.shape(i)) : -1;
     int const count = p.segment_of(i).operands;
-    for (int slot = 0; slot < count; ++slot) {
-      operand const x = p.operand_of(i, slot);
-      if (x.where != space::value || slot == taken) continue;
-      if (joined && rule.is_optional(p.shape(i), slot)) continue;
+    for (int index = 0; index < count; ++index) {
+      operand const x = p.operand_of(i, index);
+      if (x.where != space::value || index == taken) continue;
+      if (joined && rule.is_optional(p.shape(i), index)) continue;
       if (joined && i >= own && recomputes(rule, p, c, x)) continue;
       if (int const v = r.local(x.index); v >= 0) in_memory[v] = true;
     }
@@ -198,10 +198,10 @@ constexpr chain_kernel kernel_of(Rule const& rule, unplaced_program const& p, la
     if (handed >= 0 && !has_place(p.operand_of(at, handed))) k.dropped |= 1u << i;
     if (handed >= 0 && is_for_backward(p.operand_of(at, handed))) k.for_backward |= 1u << i;
     bool some = false, all = true;
-    for (int slot = 0; slot < p.segment_of(at).operands; ++slot) {
-      if (slot == handed || !rule.is_optional(p.shape(at), slot)) continue;
+    for (int index = 0; index < p.segment_of(at).operands; ++index) {
+      if (index == handed || !rule.is_optional(p.shape(at), index)) continue;
       some = true;
-      all = all && is_for_backward(p.operand_of(at, slot));
+      all = all && is_for_backward(p.operand_of(at, index));
     }
     if (some && all) k.for_backward |= 1u << (chain_kernel::most + i);
   }

@@ -59,16 +59,16 @@ constexpr bool joins(op const* ops, int begin, int at, int count, op const& last
   return next.rows == last.rows && width == last.columns;
 }
 
-/// Describes the group of ops [begin, end). Its operands, one for each slot, are written to
-/// `slots`.
+/// Describes the group of ops [begin, end). Its operands, by index, are written to `operands`.
 ///
 /// The compiler spends much of its time here, so ops are copied and calls are written out.
 ///
-/// law: slot 0 is the main operand of the first op if that op is pointwise, else of the anchor; the
+/// law: operand 0 is the main operand of the first op if that op is pointwise, else of the anchor;
+/// the
 ///      other operands follow in the order of the ops; pointwise ops without an anchor are all in
 ///      the epilogue
 constexpr group describe_group(op const* ops, int begin, int end, int const* uses,
-                               bool const* read_once, operand* slots) {
+                               bool const* read_once, operand* operands) {
   group g;
   int anchor = begin;
   op a = ops[begin];
@@ -88,7 +88,7 @@ constexpr group describe_group(op const* ops, int begin, int end, int const* use
     g.attributes = a.attributes;
   }
   int n = 0, present = 1;
-  slots[n++] = starts_pointwise ? ops[begin].in[0] : a.in[0];
+  operands[n++] = starts_pointwise ? ops[begin].in[0] : a.in[0];
   g.in[0] = 0;
   for (int i = begin; i < end; ++i) {
     op const o = ops[i];
@@ -99,12 +99,12 @@ constexpr group describe_group(op const* ops, int begin, int end, int const* use
       pointwise_op s{o.kind, 0, -1, -1, i > anchor && joins_product(ops, i, read_once)};
       if (is_by_leaf(o.kind)) s.leaf = o.leaf;
       if (o.ins > 1 && o.kind != op_kind::bias_gradient) {
-        s.slot = static_cast<signed char>(n);
-        slots[n++] = o.in[1];
+        s.operand = static_cast<signed char>(n);
+        operands[n++] = o.in[1];
       }
       if (!inside) {
         s.store = static_cast<signed char>(n);
-        slots[n++] = o.out[0];
+        operands[n++] = o.out[0];
       }
       if (i < anchor)
         g.prologue.items[g.prologue.count++] = s;
@@ -116,16 +116,16 @@ constexpr group describe_group(op const* ops, int begin, int end, int const* use
       if (o.in[k].where != space::none) {
         present |= 1 << k;
         g.in[k] = static_cast<signed char>(n);
-        slots[n++] = o.in[k];
+        operands[n++] = o.in[k];
       }
     for (int k = 0; k < op::max_out; ++k)
       if (o.out[k].where != space::none && !(k == 0 && inside)) {
         present |= 1 << (op::max_in + k);
         g.out[k] = static_cast<signed char>(n);
-        slots[n++] = o.out[k];
+        operands[n++] = o.out[k];
       }
   }
-  g.slots = n;
+  g.operands = n;
   g.present = present;
   return g;
 }
@@ -146,7 +146,7 @@ constexpr void fuse(view<op> list, view<repetition> repetitions, int const* uses
   auto const describe = [&](int id) {
     // Groups beyond those that known_groups keeps are described again from their first segment.
     segment const& s = f.segments.items[f.distinct.items[id]];
-    operand ignored[group::max_slots]{};
+    operand ignored[group::max_operands]{};
     return describe_group(ops, s.begin, s.end, uses, read_once, ignored);
   };
   for (int begin = 0; begin < count;) {
@@ -164,11 +164,11 @@ constexpr void fuse(view<op> list, view<repetition> repetitions, int const* uses
     }
     int const first = f.operands.count;
     group const g = describe_group(ops, begin, end, uses, read_once, f.operands.items + first);
-    f.operands.count += g.slots;
+    f.operands.count += g.operands;
     int const id = known.number(g, describe);
     if (id == f.distinct.count) f.distinct.push_back(f.segments.count);
     f.segments.push_back(
-        segment{begin, end, id, first, g.slots, ops[begin].origin, ops[end - 1].origin, unit});
+        segment{begin, end, id, first, g.operands, ops[begin].origin, ops[end - 1].origin, unit});
     begin = end;
   }
 }

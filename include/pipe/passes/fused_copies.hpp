@@ -98,30 +98,30 @@ class fused_copies {
       list_sources(known.first.items[one.group], one, sources);
     }
   }
-  /// Lists the sources of the operands of a segment, by slot: 16 times the number of the op in the
+  /// Lists the sources of the operands of a segment, by index: 16 times the number of the op in the
   /// copy, plus k for in[k], or plus 8 + k for out[k].
   constexpr void list_sources(group const& g, segment const& s, sink<int>& sources) const {
     int const first = 16 * (s.begin - model_.op);
     bool const has_anchor = g.anchor != op_kind::pointwise;
     int const anchor = first + 16 * int(g.prologue.size());
-    int* const slot = sources.items + sources.count;
-    slot[0] = is_pointwise(ops_.items[s.begin].kind) ? first : anchor;
+    int* const index = sources.items + sources.count;
+    index[0] = is_pointwise(ops_.items[s.begin].kind) ? first : anchor;
     if (has_anchor) {
       for (int k = 1; k < op::max_in; ++k)
-        if (g.in[k] >= 0) slot[g.in[k]] = anchor + k;
+        if (g.in[k] >= 0) index[g.in[k]] = anchor + k;
       for (int k = 0; k < op::max_out; ++k)
-        if (g.out[k] >= 0) slot[g.out[k]] = anchor + 8 + k;
+        if (g.out[k] >= 0) index[g.out[k]] = anchor + 8 + k;
     }
-    list_ops(g.prologue, first, slot);
-    list_ops(g.epilogue, has_anchor ? anchor + 16 : first, slot);
+    list_ops(g.prologue, first, index);
+    list_ops(g.epilogue, has_anchor ? anchor + 16 : first, index);
     sources.count += s.operands;
   }
   /// `first`: the source of the first op; the ops of a list are consecutive.
   static constexpr void list_ops(static_vector<pointwise_op, group::max_ops> const& ops, int first,
-                                 int* slot) {
+                                 int* index) {
     for (pointwise_op const& s : ops) {
-      if (s.slot >= 0) slot[s.slot] = first + 1;
-      if (s.store >= 0) slot[s.store] = first + 8;
+      if (s.operand >= 0) index[s.operand] = first + 1;
+      if (s.store >= 0) index[s.store] = first + 8;
       first += 16;
     }
   }

@@ -12,14 +12,14 @@
 
 namespace pp::detail {
 
-/// One pointwise op of a group: v = op(v, operand), optionally stored. Slots are indices into a
-/// launch's operand list.
+/// One pointwise op of a group: v = op(v, operand), optionally stored. Operands are given as
+/// indices into a launch's operand list.
 struct pointwise_op {
   op_kind kind;
-  short leaf;         // of a map: the layer type that has its formula
-  signed char slot;   // second operand, or -1
-  signed char store;  // the slot to which v is stored after this op, or -1
-  bool is_joined;     // indivisible from the product before it: see joined_ops.hpp
+  short leaf;           // of a map: the layer type that has its formula
+  signed char operand;  // the second operand, or -1
+  signed char store;    // the operand to which v is stored after this op, or -1
+  bool is_joined;       // indivisible from the product before it: see joined_ops.hpp
   // No default initialisers: with them nvcc's front end takes elements of an array for
   // uninitialised.
   friend constexpr bool operator==(pointwise_op const&, pointwise_op const&) = default;
@@ -28,39 +28,39 @@ struct pointwise_op {
 /// A kernel: anchor in -> [prologue on the anchor's main operand] -> anchor -> [epilogue on the
 /// anchor's result] -> out.
 struct group {
-  /// A group has at most max_ops ops, its anchor included (see joins), and max_slots operands.
-  static constexpr int max_ops = 8, max_slots = 20;
+  /// A group has at most max_ops ops, its anchor included (see joins), and max_operands operands.
+  static constexpr int max_ops = 8, max_operands = 20;
 
   op_kind anchor = op_kind::none;
   short leaf = 0;                   // of an anchor with a formula: the layer type that has it
   int rows = 0, columns = 0;        // per sample, as in op
   detail::attributes attributes{};  // of the anchor
-  /// Slots of the anchor's operands and results, -1 for absent ones.
+  /// Indices of the anchor's operands and results, -1 for absent ones.
   signed char in[op::max_in]{-1, -1, -1, -1, -1, -1};
   signed char out[op::max_out]{-1, -1, -1};
   static_vector<pointwise_op, max_ops> prologue, epilogue;
-  /// Operands of a launch.
-  int slots = 0;
+  /// The number of operands of a launch.
+  int operands = 0;
   int present = 0;  // bit k: in[k] is present; bit max_in + k: out[k] is
 
-  /// in and out need no comparison: slots are numbered in order, so they follow from `present`.
+  /// in and out need no comparison: operands are numbered in order, so they follow from `present`.
   friend constexpr bool operator==(group const& a, group const& b) {
     return a.anchor == b.anchor && a.columns == b.columns && a.rows == b.rows &&
-           a.present == b.present && a.slots == b.slots && a.leaf == b.leaf &&
+           a.present == b.present && a.operands == b.operands && a.leaf == b.leaf &&
            a.attributes == b.attributes && a.prologue == b.prologue && a.epilogue == b.epilogue;
   }
 };
 
-/// Calls written(slot) for every result of the group, with -1 for a result that is not stored.
+/// Calls written(index) for every result of the group, with -1 for a result that is not stored.
 template <class Written>
 constexpr void for_each_written(group const& g, Written written) {
-  for (signed char const slot : g.out) written(slot);
+  for (signed char const index : g.out) written(index);
   for (pointwise_op const& s : g.prologue) written(s.store);
   for (pointwise_op const& s : g.epilogue) written(s.store);
 }
 
-/// The operands of one launch, by slot.
-using operands = static_vector<operand, group::max_slots>;
+/// The operands of one launch, by index.
+using operands = static_vector<operand, group::max_operands>;
 
 /// A group and the operands of one of its launches.
 struct described_group {

@@ -25,7 +25,7 @@ struct kernel_lists {
     segment const& s = fused[l].segments.items[i];
     described_group d;
     d.shape = describe_group(ops[l].items, s.begin, s.end, uses[l], read_once, d.operands.items);
-    d.operands.count = std::size_t(d.shape.slots);
+    d.operands.count = std::size_t(d.shape.operands);
     return d;
   }
 };
@@ -83,15 +83,15 @@ constexpr void describe_groups(kernel_lists const& k, group_numbers const& numbe
   }
 }
 
-/// The slots that a group writes, as a bit mask.
+/// The operands that a group writes, as a bit mask.
 ///
-/// law: bit k is slot k; max_slots is below the 32 bits of the mask
-constexpr unsigned slots_written(group const& g) {
-  unsigned slots = 0;
-  for_each_written(g, [&](int slot) {
-    if (slot >= 0) slots |= 1u << slot;
+/// law: bit k is operand k; max_operands is below the 32 bits of the mask
+constexpr unsigned operands_written(group const& g) {
+  unsigned operands = 0;
+  for_each_written(g, [&](int index) {
+    if (index >= 0) operands |= 1u << index;
   });
-  return slots;
+  return operands;
 }
 
 }  // namespace pp::detail

@@ -17,7 +17,7 @@ namespace pp::detail {
 ///
 /// law: the segments cover the ops in order; segments with the same group number have equal
 ///      descriptions; `distinct[g]` is the first segment of group g; the operands of segment s, by
-///      slot, are operands[s.first], operands[s.first + 1] ...
+///      index, are operands[s.first], operands[s.first + 1] ...
 struct fused_view {
   view<segment> segments;
   view<operand> operands;
@@ -42,14 +42,14 @@ struct fused_sinks {
 constexpr std::uint64_t hash_of(group const& g) {
   fnv_hash hash;
   auto const add = [&](long number) { hash.add(std::uint64_t(number)); };
-  add(long(g.anchor) + 64L * g.slots);
+  add(long(g.anchor) + 64L * g.operands);
   add(g.rows + (long(g.columns) << 24));
   add(g.attributes.hash());
   for (pointwise_op const& s : g.prologue)
-    add(long(s.kind) + 64L * (s.slot + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
+    add(long(s.kind) + 64L * (s.operand + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
   add(-1);
   for (pointwise_op const& s : g.epilogue)
-    add(long(s.kind) + 64L * (s.slot + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
+    add(long(s.kind) + 64L * (s.operand + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
   return hash.value;
 }
 

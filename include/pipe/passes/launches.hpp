@@ -60,7 +60,7 @@ struct operand_places {
 struct launch_source {
   per_op_list<fused_view> fused;
   group_numbers numbers;
-  unsigned const* written = nullptr;  // by group, see slots_written
+  unsigned const* written = nullptr;  // by group, see operands_written
   value_table values;
   view<long> parameter_elements;  // by parameter
 };

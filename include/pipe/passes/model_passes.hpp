@@ -272,12 +272,12 @@ constexpr auto number_groups(kernel_lists const& kernels, Recomputed again, Grou
   return n;
 }
 
-/// The slots that a group writes, as a bit mask, by number of the group.
+/// The operands that a group writes, as a bit mask, by number of the group.
 template <class Groups>
 constexpr auto find_written(group const* shapes, Groups groups) {
-  auto slots = array_of<unsigned>(groups);
-  for (int g = 0; g < slots.size(); ++g) slots[g] = slots_written(shapes[g]);
-  return slots;
+  auto operands = array_of<unsigned>(groups);
+  for (int g = 0; g < operands.size(); ++g) operands[g] = operands_written(shapes[g]);
+  return operands;
 }
 
 /// The ranges of a stage in the lists of the model, by stage.

@@ -44,7 +44,7 @@ struct compiled_model {
   per_op_list<fused_view> fused;
   per_op_list<int> logits_read;  // the number of reads of the logits in kernel_lists::uses
   group_numbers numbers;
-  unsigned const* written = nullptr;  // by group, see slots_written
+  unsigned const* written = nullptr;  // by group, see operands_written
   bool splits_backward = false;       // B and W run apart: values that B makes for W outlive B
   bool recomputes_ahead = false;      // R runs apart: values that R makes for backward outlive R
 

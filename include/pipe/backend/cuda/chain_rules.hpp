@@ -38,8 +38,8 @@ struct chain_rules {
     return is_narrow(g) ? narrow.handed(g) : -1;
   }
   /// Narrow layers alone have optional and recomputed values: the gradients of a norm are stored.
-  constexpr bool is_optional(detail::group const& g, int slot) const {
-    return is_narrow(g) && narrow.is_optional(g, slot);
+  constexpr bool is_optional(detail::group const& g, int index) const {
+    return is_narrow(g) && narrow.is_optional(g, index);
   }
   constexpr detail::recomputed_launches recomputed(detail::unplaced_program const& forward,
                                                    detail::view<detail::launch_chain> of_forward,

@@ -18,10 +18,10 @@ struct arguments : detail::launch_context, detail::random_context {
   detail::further_losses const* further = nullptr;  ///< the losses of the run; null in inference
   int part = 0, parts = 1;                          ///< part number `part` of `parts`
 
-  T* at(int i) const { return static_cast<T*>(slot[i]); }
+  T* at(int i) const { return static_cast<T*>(operand[i]); }
   /// Operand i; null for an absent operand, i < 0.
   T* maybe(int i) const { return i < 0 ? nullptr : at(i); }
-  int const* ids(int i) const { return static_cast<int const*>(slot[i]); }
+  int const* ids(int i) const { return static_cast<int const*>(operand[i]); }
 };
 
 /// A compiled kernel group: one entry of a backend's table of launches.

@@ -61,10 +61,10 @@ class attention_calls {
 
  private:
   template <class P, int G>
-  static void enqueue(void const* made, cuda::arguments const& shared, void* const* slots,
+  static void enqueue(void const* made, cuda::arguments const& shared, void* const* operands,
                       cudaStream_t stream) {
     cuda::arguments a = shared;
-    for (int k = 0; k < cuda::group_of<P, G>::value.slots; ++k) a.slot[k] = slots[k];
+    for (int k = 0; k < cuda::group_of<P, G>::value.operands; ++k) a.operand[k] = operands[k];
     cuda::launch_kernels(cuda::before_attention<P, G>(), a, stream);
     static_cast<Library const*>(made)->enqueue(a, stream);
     cuda::launch_kernels(cuda::after_attention<P, G>(), a, stream);

@@ -15,10 +15,10 @@ namespace pp::cuda {
 /// number in every floating-point format: denormals and NaN could distort the times.
 class autotuner {
  public:
-  /// bytes: size of each operand by slot, 0 for none
+  /// bytes: size of each operand by index, 0 for none
   ///
   /// throws: pp::error if the device has no memory for the operands
-  autotuner(detail::list<long, detail::group::max_slots> const& bytes, long workspace_bytes) {
+  autotuner(detail::list<long, detail::group::max_operands> const& bytes, long workspace_bytes) {
     auto const give = [&](long size, int filling = 0x3c) -> void* {
       if (size == 0) return nullptr;
       device_buffer& made = memory_[count_++];
@@ -26,7 +26,7 @@ class autotuner {
       check(cudaMemset(made.data(), filling, std::size_t(size)), "filling of operands");
       return made.data();
     };
-    for (int i = 0; i < detail::group::max_slots; ++i) a_.slot[i] = give(bytes[i]);
+    for (int i = 0; i < detail::group::max_operands; ++i) a_.operand[i] = give(bytes[i]);
     a_.workspace = give(workspace_bytes);
     a_.run = static_cast<run_state const*>(give(long(sizeof(run_state))));
     a_.tickets = static_cast<unsigned*>(give(most_tickets * long(sizeof(unsigned)), 0));
@@ -55,7 +55,7 @@ class autotuner {
   float milliseconds(Launch const& launch) {
     constexpr int launches = 8;
     check(cudaEventRecord(begin_, on_), "record of an event");
-    for (int i = 0; i < launches; ++i) launch(a_, a_.slot, on_);
+    for (int i = 0; i < launches; ++i) launch(a_, a_.operand, on_);
     check(cudaEventRecord(end_, on_), "record of an event");
     check(cudaStreamSynchronize(on_), "timing of a kernel");
     float ms = 0;
@@ -64,7 +64,7 @@ class autotuner {
   }
 
   /// The operands and the workspace, freed with this object.
-  device_buffer memory_[detail::group::max_slots + 3];
+  device_buffer memory_[detail::group::max_operands + 3];
   int count_ = 0;
   arguments a_;
   stream on_;

@@ -381,19 +381,19 @@ class cuda_executor {
     int const count = job_.what == job::kind::train
                           ? view.trained
                           : view.count - (job_.what == job::kind::infer && is_last);
-    void* slots[most_operands];
+    void* operands[most_operands];
     cuda_group const* const groups = groups_[std::size_t(streams_.local().number(r))];
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
       placed_operand const* const from = view.operands + l.first;
-      for (int k = 0; k < l.count; ++k) slots[k] = at.at(from[k].at);
+      for (int k = 0; k < l.count; ++k) operands[k] = at.at(from[k].at);
       if (job_.watch.see != nullptr)
         cuda::check(cudaEventRecord(part_of(r).watched_from, stream_of(r)), "record of an event");
-      groups[l.group](a, slots, stream_of(r));
+      groups[l.group](a, operands, stream_of(r));
       if (is_added_up_ && &view == &set.weight_program())
         add_up_.call(add_up_.use, int(&chunk - d_.chunk), &set == &chunk.dropping, i);
       if (job_.watch.see != nullptr)
-        show(slots,
+        show(operands,
              {r, int(&chunk - d_.chunk), job_.part.first_micro_batch + mb, p, i, 0, &l, from},
              stream_of(r));
     }
@@ -408,7 +408,7 @@ class cuda_executor {
                                                                             : program::forward;
   }
   /// Waits for the launch and calls the watcher. No work of other ranks is enqueued meanwhile.
-  [[gnu::cold]] void show(void* const* slots, launch_seen seen, cudaStream_t on) {
+  [[gnu::cold]] void show(void* const* operands, launch_seen seen, cudaStream_t on) {
     cuda::device_part const& part = part_of(seen.rank);
     cuda::check(cudaEventRecord(part.watched_until, on), "record of an event");
     streams_.wait_for(on, "run of a kernel");
@@ -416,7 +416,7 @@ class cuda_executor {
     cuda::check(cudaEventElapsedTime(&ms, part.watched_from, part.watched_until),
                 "time between events");
     seen.nanoseconds = long(double(ms) * 1e6);
-    watched_launch w{slots, seen, d_.value_type, on, reinterpret_cast<int*>(part.found)};
+    watched_launch w{operands, seen, d_.value_type, on, reinterpret_cast<int*>(part.found)};
     seen.reader = w.reader();
     job_.watch.see(job_.watch.of, seen);
   }

@@ -18,14 +18,14 @@ namespace pp::detail {
 /// Launches the kernels of a group or a chain. `made`: state created at construction, such as a
 /// cuBLASLt product; the owner keeps it alive.
 struct cuda_group {
-  /// Enqueues on the stream and returns. slots: the operands by slot of the group; for a chain the
-  /// operands of its groups, one group after the other
-  void (*launch)(void const* made, cuda::arguments const&, void* const* slots,
+  /// Enqueues on the stream and returns. operands: by index in the group; for a chain
+  /// those of its groups, one group after the other
+  void (*launch)(void const* made, cuda::arguments const&, void* const* operands,
                  cudaStream_t) = nullptr;
   void const* made = nullptr;
   int kernels = 0;  ///< launched by a call; 1 for a user-defined layer
-  void operator()(cuda::arguments const& a, void* const* slots, cudaStream_t on) const {
-    launch(made, a, slots, on);
+  void operator()(cuda::arguments const& a, void* const* operands, cudaStream_t on) const {
+    launch(made, a, operands, on);
   }
 };
 

@@ -26,29 +26,29 @@ namespace cuda {
 
 /// Launch arguments with a group's operands. Not inlined, as the loop would be unrolled for each
 /// group.
-[[gnu::noinline]] inline arguments with_slots(arguments a, void* const* slots, int count) {
-  for (int k = 0; k < count; ++k) a.slot[k] = slots[k];
+[[gnu::noinline]] inline arguments with_operands(arguments a, void* const* operands, int count) {
+  for (int k = 0; k < count; ++k) a.operand[k] = operands[k];
   return a;
 }
 /// cuda_group::launch by this library's kernels.
 template <class P, int G, class Kernels = lowered<P, G>>
-void launch_group(void const*, arguments const& a, void* const* slots, cudaStream_t stream) {
-  launch_kernels(Kernels{}, with_slots(a, slots, group_of<P, G>::value.slots), stream);
+void launch_group(void const*, arguments const& a, void* const* operands, cudaStream_t stream) {
+  launch_kernels(Kernels{}, with_operands(a, operands, group_of<P, G>::value.operands), stream);
 }
 /// cuda_group::launch of a chain. Kernels: a narrow_mlp.
 template <class Kernels>
-void launch_chain_of(void const*, arguments const& a, void* const* slots, cudaStream_t stream) {
+void launch_chain_of(void const*, arguments const& a, void* const* operands, cudaStream_t stream) {
   auto const launch = [&]<class... Body>(kernel_list<Body...>, auto const& packed) {
     (launch_body<Body>(packed, stream), ...);
   };
-  launch(Kernels::kernels(), Kernels::pack(a, slots));
+  launch(Kernels::kernels(), Kernels::pack(a, operands));
 }
 /// cuda_group::launch by cuBLASLt. made: a cublaslt_product.
 template <class P, int G, bool TakesAll = true>
-void launch_group_by_cublaslt(void const* made, arguments const& shared, void* const* slots,
+void launch_group_by_cublaslt(void const* made, arguments const& shared, void* const* operands,
                               cudaStream_t stream) {
   using lowering = blas_lowering<P, G, TakesAll>;
-  arguments const a = with_slots(shared, slots, group_of<P, G>::value.slots);
+  arguments const a = with_operands(shared, operands, group_of<P, G>::value.operands);
   launch_kernels(typename lowering::before{}, a, stream);
   static_cast<cublaslt_product const*>(made)->enqueue(a, stream);
   launch_kernels(typename lowering::after{}, a, stream);
@@ -57,10 +57,10 @@ void launch_group_by_cublaslt(void const* made, arguments const& shared, void* c
 /// cuda_group::launch of a table's gradient whose rows another library sorts. Sort: an option's
 /// row_sort.
 template <class P, int G, class Sort>
-void launch_group_by_sort(void const*, arguments const& shared, void* const* slots,
+void launch_group_by_sort(void const*, arguments const& shared, void* const* operands,
                           cudaStream_t stream) {
   using lowering = sort_lowering<P, G>;
-  arguments const a = with_slots(shared, slots, group_of<P, G>::value.slots);
+  arguments const a = with_operands(shared, operands, group_of<P, G>::value.operands);
   launch_kernels(typename lowering::before{}, a, stream);
   Sort::enqueue(lowering::call(a), stream);
   launch_kernels(typename lowering::after{}, a, stream);

@@ -396,9 +396,9 @@ class cuda_parameter_operations {
       chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
       float* added = executor_.at<float>(place.rank, place.gradients + t.place.offset);
       if (!d_.devices.share(place.rank, owner.rank)) {
-        float* const slot = executor_.at<float>(owner.rank, d_.rank[owner.rank].received_tie);
-        move(place.rank, added, owner.rank, slot, t.place.elements(), owner.rank);
-        added = slot;
+        float* const received = executor_.at<float>(owner.rank, d_.rank[owner.rank].received_tie);
+        move(place.rank, added, owner.rank, received, t.place.elements(), owner.rank);
+        added = received;
       }
       if (!executor_.is_local(t.owner_chunk)) continue;
       cuda::add_elements<float> const add{

@@ -13,10 +13,10 @@
 
 namespace pp::detail {
 
-/// A launch that has just run on stream `on`. Operands are in `slots`, in `value_type` unless they
-/// are wide.
+/// A launch that has just run on stream `on`. Its operands are in `value_type` unless they are
+/// wide.
 struct watched_launch {
-  void* const* slots;
+  void* const* operands;
   launch_seen const& by;
   dtype value_type;
   cudaStream_t on;
@@ -38,7 +38,7 @@ struct watched_launch {
     long const count = by.operands[k].elements;
     if (count == 0 || !to.empty()) return to.data();
     std::vector<char> copy(std::size_t(count * size_of(type_of(k))));
-    cuda::check(cudaMemcpy(copy.data(), slots[k], copy.size(), cudaMemcpyDeviceToHost),
+    cuda::check(cudaMemcpy(copy.data(), operands[k], copy.size(), cudaMemcpyDeviceToHost),
                 "download for a watcher");
     to.resize(std::size_t(count));
     convert_to_float(type_of(k), to.data(), copy.data(), count);
@@ -55,7 +55,7 @@ struct watched_launch {
     cuda::find_not_finite_kernel::arguments search;
     for (int k = first; k < end; ++k)
       if (by.operands[k].elements > 0)
-        search.of[search.operands++] = {slots[k], by.operands[k].elements, type_of(k)};
+        search.of[search.operands++] = {operands[k], by.operands[k].elements, type_of(k)};
     search.found = found;
     cuda::launch_body<cuda::find_not_finite_kernel>(search, on);
     int flags[search_blocks];

@@ -17,7 +17,7 @@ namespace pp::cuda {
 /// Heads in memory: element c of head h at position t of sample b is at (b * positions + t) *
 /// stride + first + h * head_size + c.
 struct attention_operand {
-  int slot = -1;
+  int index = -1;
   extent first = 0, stride = 0;
 };
 
@@ -29,7 +29,7 @@ struct attention_call {
   dtype format = dtype::bf16;
   float scale = 1;
   attention_operand query, key, value, result;
-  /// Slot of the natural logarithm of each softmax's denominator, (B * T, H) in fp32.
+  /// Index of the natural logarithm of each softmax's denominator, (B * T, H) in fp32.
   int logarithms = -1;
   /// Whether samples have lengths: as ints at the start of the workspace, the number of queries of
   /// each sample (all), then the number of keys of each, at least 1.
@@ -68,13 +68,13 @@ constexpr attention_call describe_attention_call() {
   c.scale = shape::scale;
   extent const rows = shape::is_fused ? shape::fused : 2 * shape::key_width;
   extent const first = shape::is_fused ? shape::width : 0;
-  int const slot = shape::is_fused ? g.in[0] : g.in[1];
+  int const index = shape::is_fused ? g.in[0] : g.in[1];
   c.query = {g.in[0], 0, shape::is_fused ? shape::fused : shape::width};
-  c.key = {slot, first, rows};
-  c.value = {slot, first + shape::key_width, rows};
+  c.key = {index, first, rows};
+  c.value = {index, first + shape::key_width, rows};
   c.result = {g.out[0], 0, shape::width};
   c.logarithms = g.out[1];
-  c.has_lengths = shape::ids_slot >= 0;
+  c.has_lengths = shape::ids_index >= 0;
   return c;
 }
 
@@ -83,7 +83,7 @@ template <class P, int G>
 struct attention_lengths {
   using shape = attention_geometry<P, G>;
   static constexpr int samples = shape::samples;
-  static constexpr long bytes = shape::ids_slot < 0 ? 0 : 3l * samples * long(sizeof(int));
+  static constexpr long bytes = shape::ids_index < 0 ? 0 : 3l * samples * long(sizeof(int));
   PIPE_HD static int* queries(arguments const& a) { return static_cast<int*>(a.workspace); }
   PIPE_HD static int* keys(arguments const& a) { return queries(a) + samples; }
   /// The number of keys of each sample, which may be 0.
@@ -151,14 +151,14 @@ struct clear_unseen_kernel {
 /// The kernels of group G before and after a call.
 template <class P, int G>
 constexpr auto before_attention() {
-  if constexpr (attention_geometry<P, G>::ids_slot >= 0)
+  if constexpr (attention_geometry<P, G>::ids_index >= 0)
     return kernel_list<count_keys_kernel<P, G>>{};
   else
     return kernel_list<>{};
 }
 template <class P, int G>
 constexpr auto after_attention() {
-  if constexpr (attention_geometry<P, G>::ids_slot >= 0)
+  if constexpr (attention_geometry<P, G>::ids_index >= 0)
     return kernel_list<clear_unseen_kernel<P, G>>{};
   else
     return kernel_list<>{};

@@ -181,13 +181,14 @@ class cudnn_attention {
     // Each id has its operand's address in `where`. The library reads `scale` and `nothing` on the
     // host.
     auto const at = [&](attention_operand const& o) {
-      return static_cast<void*>(static_cast<char*>(a.slot[o.slot]) + 2 * o.first);
+      return static_cast<void*>(static_cast<char*>(a.operand[o.index]) + 2 * o.first);
     };
     float scale = call_.scale, nothing = -__builtin_huge_valf();
     std::vector<std::int64_t> ids{query, key, value, result, factor};
     std::vector<void*> where{at(call_.query), at(call_.key), at(call_.value), at(call_.result),
                              &scale};
-    if (call_.logarithms >= 0) ids.push_back(logarithms), where.push_back(a.slot[call_.logarithms]);
+    if (call_.logarithms >= 0)
+      ids.push_back(logarithms), where.push_back(a.operand[call_.logarithms]);
     if (call_.is_causal) ids.push_back(unseen), where.push_back(&nothing);
     long first = 0;
     // The lengths of samples, which a kernel has counted before the call, come first in the

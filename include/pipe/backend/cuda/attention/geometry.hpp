@@ -57,12 +57,12 @@ struct attention_geometry : score_rule<P, G> {
   static constexpr bool some_see_none = is_causal && ahead < 0;  // the first queries
   static_assert(head_size <= detail::most_of_a_cuda_head);
 
-  static constexpr int rotation_slot = !is_gradient ? group_of<P, G>::value.in[2]
-                                       : is_fused   ? group_of<P, G>::value.in[4]
-                                                    : -1;
-  static constexpr int ids_slot =
+  static constexpr int rotation_index = !is_gradient ? group_of<P, G>::value.in[2]
+                                        : is_fused   ? group_of<P, G>::value.in[4]
+                                                     : -1;
+  static constexpr int ids_index =
       is_gradient ? group_of<P, G>::value.in[5] : group_of<P, G>::value.in[3];
-  static constexpr bool is_rotary = rotation_slot >= 0;
+  static constexpr bool is_rotary = rotation_index >= 0;
   static_assert(!is_rotary || (is_fused && head_size % 2 == 0));
 
   /// Columns of a head in shared memory, filled up with zeros.
@@ -155,10 +155,10 @@ struct attention_geometry : score_rule<P, G> {
   /// each warp.
   template <int Threads, class Block>
   PIPE_HD PIPE_INLINE static int present(Block& block, arguments const& a, int sample) {
-    if constexpr (ids_slot < 0) return keys;
+    if constexpr (ids_index < 0) return keys;
     using state = typename Block::state;
     block.part([&](int thread, state& mine) {
-      int const* const ids = a.ids(ids_slot) + extent(sample) * keys;
+      int const* const ids = a.ids(ids_index) + extent(sample) * keys;
       mine.count = 0;
       for (int s = thread; s < keys; s += Threads)
         if (ids[s] >= 0) mine.count = s + 1;
@@ -259,7 +259,7 @@ struct attention_geometry : score_rule<P, G> {
       int const t = first + row_of_sums<Tall>(thread, r);
       if (t >= keys) continue;
       float const* const table =
-          a.at<float const>(rotation_slot) + extent(t) * head_size + thread % 4 * 2;
+          a.at<float const>(rotation_index) + extent(t) * head_size + thread % 4 * 2;
       PIPE_UNROLL
       for (int j = 0; j < half / 8; ++j) {
         float cosine[2], sine[2];

@@ -35,7 +35,7 @@ struct attention_rope
     constexpr detail::group g = group_of<P, G>::value;
     attention_rope::for_access(block, [&](extent row, int at) {
       int const column = at % half, head = at / half;
-      float const* const table = a.at<float const>(shape::rotation_slot) +
+      float const* const table = a.at<float const>(shape::rotation_index) +
                                  row % shape::queries * shape::head_size + column;
       T const* from = nullptr;
       T* to = nullptr;

@@ -27,14 +27,14 @@ struct arguments : detail::launch_context {
 
   template <class T>
   PIPE_HD T* at(int i) const {
-    return static_cast<T*>(slot[i]);
+    return static_cast<T*>(operand[i]);
   }
-  /// The operand of slot i; null for slot -1.
+  /// Operand i; null for index -1.
   template <class T>
   PIPE_HD T* maybe(int i) const {
-    return i < 0 ? nullptr : static_cast<T*>(slot[i]);
+    return i < 0 ? nullptr : static_cast<T*>(operand[i]);
   }
-  PIPE_HD int const* ids(int i) const { return static_cast<int const*>(slot[i]); }
+  PIPE_HD int const* ids(int i) const { return static_cast<int const*>(operand[i]); }
 
   /// The workspace of a library's call: from byte `first` of the workspace on, rounded up to a
   /// multiple of `alignment`.

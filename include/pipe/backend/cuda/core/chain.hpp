@@ -34,10 +34,10 @@ PIPE_HD PIPE_INLINE float seal(float v, unsigned zero) {
 
 /// The destination of results that are read outside their group: memory, for all of them.
 struct all_stores {
-  /// Writes v to elements [at, at + Count) of slot Slot.
-  template <int Slot, class T, int Count>
+  /// Writes v to elements [at, at + Count) of operand Index.
+  template <int Index, class T, int Count>
   PIPE_HD PIPE_INLINE void take(arguments const& a, extent at, float const (&v)[Count]) const {
-    save<Count>(a.at<T>(Slot) + at, v);
+    save<Count>(a.at<T>(Index) + at, v);
   }
 };
 
@@ -159,7 +159,7 @@ struct chain {
       extent const at = s.kind == op_kind::bias       ? extent(column)
                         : s.kind == op_kind::row_bias ? row % rows * width + column
                                                       : row * width + column;
-      z.load(a.at<T const>(s.slot) + at);
+      z.load(a.at<T const>(s.operand) + at);
     }
   }
 
@@ -205,7 +205,7 @@ struct chain {
       for (int i = 0; i < Count; ++i) v[i] = detail::leaf_at<s.leaf, leaves>::forward(v[i]);
     } else if constexpr (s.kind == op_kind::dropout) {
       float factor[Count];
-      keep<Count, detail::leaf_at<s.leaf, leaves>>(a, *a.ids(s.slot), row, column, factor);
+      keep<Count, detail::leaf_at<s.leaf, leaves>>(a, *a.ids(s.operand), row, column, factor);
       PIPE_UNROLL
       for (int i = 0; i < Count; ++i) v[i] = v[i] * factor[i];
     } else {

@@ -49,16 +49,16 @@ struct blas_product {
   product_format format = product_format::fp32;
   bool makes_fp32 = false;   ///< D is fp32 for every format of A and B
   bool accumulates = false;  ///< beta is 1 if a launch accumulates; else 0, and D is not read
-  int a = -1, d = -1;        ///< slots of the group
-  int b = -1;     ///< slot; -1: the rows that a prologue has left at the start of the workspace
-  int bias = -1;  ///< slot of m numbers of the type of D; -1: none
-  int c = -1;     ///< slot of a residual; -1: none
+  int a = -1, d = -1;        ///< indices of operands, as are b, bias, c and aux
+  int b = -1;     ///< -1: the rows that a prologue has left at the start of the workspace
+  int bias = -1;  ///< m numbers of the type of D; -1: none
+  int c = -1;     ///< a residual; -1: none
   blas_activation activation = blas_activation::none;
-  int aux = -1;  ///< slot; -1: at the start of the workspace, if the activation is `gelu`
+  int aux = -1;  ///< -1: at the start of the workspace, if the activation is `gelu`
   int ops = 0;   ///< ops of the group's epilogue that the call takes
 };
 
-/// The call for group g. left: slot of the rows of a, or -1; takes_all: whether the call may
+/// The call for group g. left: index of the rows of a, or -1; takes_all: whether the call may
 /// compute an activation; is_gelu(op): whether the op's formula is GELU by the tanh formula.
 ///
 /// law: D is stored for readers outside the group, if there are any; else in the memory of the next
@@ -84,18 +84,18 @@ constexpr blas_product blas_product_of(detail::group const& g, product_shape con
     return int(i == 0 ? g.out[0] : g.epilogue.items[i - 1].store);
   };
   if (length > 0 && stored_before(0) < 0 && g.epilogue.items[0].kind == op_kind::bias) {
-    p.bias = g.epilogue.items[0].slot;
+    p.bias = g.epilogue.items[0].operand;
     p.ops = 1;
   }
   if (p.ops < length && g.epilogue.items[p.ops].is_joined) {
     detail::pointwise_op const& joined = g.epilogue.items[p.ops];
     if (joined.kind == op_kind::add) {
-      p.c = joined.slot;
+      p.c = joined.operand;
       ++p.ops;
     } else if (takes_all && is_gelu(joined)) {
       bool const gradient = joined.kind == op_kind::map_gradient;
       p.activation = gradient ? blas_activation::gelu_gradient : blas_activation::gelu;
-      p.aux = gradient ? int(joined.slot) : stored_before(p.ops);
+      p.aux = gradient ? int(joined.operand) : stored_before(p.ops);
       ++p.ops;
     }
   }
@@ -130,16 +130,16 @@ constexpr blas_product describe_blas_product() {
                          product::makes_left ? product::stored : int(g.in[0]), TakesAll, is_gelu);
 }
 
-/// Bytes of each operand of a product's group, by slot.
+/// Bytes of each operand of a product's group, by index.
 template <class P, int G>
-constexpr detail::list<long, detail::group::max_slots> operand_bytes() {
+constexpr detail::list<long, detail::group::max_operands> operand_bytes() {
   constexpr detail::group g = group_of<P, G>::value;
   constexpr bool weight = contraction<P, G>::makes_weight;
   constexpr long number = long(sizeof(typename P::element)), fp32 = long(sizeof(float)),
                  rows = long(g.rows) * P::samples;
-  detail::list<long, detail::group::max_slots> bytes;
-  auto const set = [&](int slot, long n) {
-    if (slot >= 0) bytes[slot] = n;
+  detail::list<long, detail::group::max_operands> bytes;
+  auto const set = [&](int index, long n) {
+    if (index >= 0) bytes[index] = n;
   };
   auto const set_chain = [&](auto const& chain, long width) {
     for (detail::pointwise_op const& s : chain) {
@@ -147,10 +147,10 @@ constexpr detail::list<long, detail::group::max_slots> operand_bytes() {
         set(s.store, width * fp32);
         continue;
       }
-      set(s.slot, s.kind == op_kind::bias       ? width * number
-                  : s.kind == op_kind::row_bias ? g.rows * width * number
-                  : s.kind == op_kind::dropout  ? long(sizeof(int))
-                                                : rows * width * number);
+      set(s.operand, s.kind == op_kind::bias       ? width * number
+                     : s.kind == op_kind::row_bias ? g.rows * width * number
+                     : s.kind == op_kind::dropout  ? long(sizeof(int))
+                                                   : rows * width * number);
       set(s.store, rows * width * number);
     }
   };

@@ -24,7 +24,7 @@ struct product_end {
   static constexpr bool has_prologue = group_of<P, G>::value.prologue.size() > 0;
   /// Whether c has one more row, the gradient of a bias: the row of an x that is always 1.
   static constexpr bool sums_bias = makes_weight && has_prologue;
-  /// The slot to which the last op of a prologue is stored, or -1.
+  /// The index of the operand to which the last op of a prologue is stored, or -1.
   static constexpr int stored =
       has_prologue ? group_of<P, G>::value.prologue
                          .items[has_prologue ? group_of<P, G>::value.prologue.size() - 1 : 0]
@@ -101,7 +101,7 @@ struct product_end {
     constexpr detail::pointwise_op s = chain<P, G, true>::template pointwise_at<Index>::value;
     if constexpr (s.kind == op_kind::add || s.kind == op_kind::multiply ||
                   s.kind == op_kind::map_gradient)
-      read(a.at<T const>(s.slot));
+      read(a.at<T const>(s.operand));
   }
 };
 

@@ -107,17 +107,17 @@ class cublaslt_product {
   /// Enqueues the product on a stream. needs: one host thread at a time, since the bias is a part
   /// of the descriptor
   void enqueue(arguments const& a, cudaStream_t stream) const {
-    if (p_.bias >= 0) set(field::bias, static_cast<void const*>(a.slot[p_.bias]), "a bias");
+    if (p_.bias >= 0) set(field::bias, static_cast<void const*>(a.operand[p_.bias]), "a bias");
     bool const adds = p_.c >= 0 || (p_.accumulates && a.accumulate);
     if (p_.activation != blas_activation::none)
-      set(field::aux, p_.aux >= 0 ? a.slot[p_.aux] : static_cast<void*>(a.workspace),
+      set(field::aux, p_.aux >= 0 ? a.operand[p_.aux] : static_cast<void*>(a.workspace),
           "an activation");
     float const one = 1, beta = adds ? 1.0f : 0.0f;
-    void const* const c = a.slot[p_.c >= 0 ? p_.c : p_.d];
-    void const* const b = p_.b >= 0 ? a.slot[p_.b] : a.workspace;
+    void const* const c = a.operand[p_.c >= 0 ? p_.c : p_.d];
+    void const* const b = p_.b >= 0 ? a.operand[p_.b] : a.workspace;
     lt_.check(
-        lt_.multiply(handle_, operation_.get(), &one, a.slot[p_.a], layout_a_.get(), b,
-                     layout_b_.get(), &beta, c, layout_d_.get(), a.slot[p_.d], layout_d_.get(),
+        lt_.multiply(handle_, operation_.get(), &one, a.operand[p_.a], layout_a_.get(), b,
+                     layout_b_.get(), &beta, c, layout_d_.get(), a.operand[p_.d], layout_d_.get(),
                      &algorithm_, workspace_of(a), std::size_t(blas_bytes), stream),
         "a matrix product");
   }

@@ -19,7 +19,7 @@ struct narrow_access {
   bool by_rows = false, writes = false,
        on_the_way = false;  ///< read before the earlier launches have ended
 };
-using narrow_accesses = detail::static_vector<narrow_access, detail::group::max_slots>;
+using narrow_accesses = detail::static_vector<narrow_access, detail::group::max_operands>;
 
 /// The rule of passes/chains.hpp for narrow layers whose products are computed in `format`; the
 /// form of a chain is the number of rows of a tile.
@@ -73,18 +73,19 @@ struct narrow_chain_rule {
     }
     return good;
   }
-  /// The slot of a launch's main operand: a matmul's rows, or a gradient's dy.
+  /// The index of a launch's main operand: a matmul's rows, or a gradient's dy.
   constexpr int taken(detail::group const& g) const { return g.in[is_weight(g) ? 1 : 0]; }
-  /// The slot of a launch's finished rows, which the next launch reads; -1: none.
+  /// The index of a launch's finished rows, which the next launch reads; -1: none.
   constexpr int handed(detail::group const& g) const {
     if (is_weight(g)) return -1;
     return g.epilogue.empty() ? g.out[0] : g.epilogue.back().store;
   }
-  /// Whether a slot is stored only if it has a place in memory: rows, which the chain may pass on.
-  constexpr bool is_optional(detail::group const& g, int slot) const {
+  /// Whether an operand is stored only if it has a place in memory: rows, which the chain may pass
+  /// on.
+  constexpr bool is_optional(detail::group const& g, int index) const {
     if (is_weight(g)) return false;
-    bool stores = slot == g.out[0];
-    for (detail::pointwise_op const& s : g.epilogue) stores = stores || slot == s.store;
+    bool stores = index == g.out[0];
+    for (detail::pointwise_op const& s : g.epilogue) stores = stores || index == s.store;
     return stores;
   }
 
@@ -156,8 +157,8 @@ struct narrow_chain_rule {
                                detail::operand& derived, bool& is_kept) const {
     detail::group const g = forward.shape(i);
     int stored = handed(g), others = 0;
-    auto const other = [&](int slot) {
-      if (slot >= 0 && slot != handed(g)) stored = slot, ++others;
+    auto const other = [&](int index) {
+      if (index >= 0 && index != handed(g)) stored = index, ++others;
     };
     other(g.out[0]);
     for (detail::pointwise_op const& s : g.epilogue) {
@@ -174,7 +175,7 @@ struct narrow_chain_rule {
     int derivatives = 0;
     for (detail::pointwise_op const& s : backward.shape(i).epilogue)
       if (s.kind == op_kind::map_gradient) {
-        if (backward.operand_of(i, s.slot) != derived) return false;
+        if (backward.operand_of(i, s.operand) != derived) return false;
         ++derivatives;
       }
     return derivatives < 2;
@@ -204,11 +205,11 @@ struct narrow_chain_rule {
       return false;
     for (int i = 0; i < backward.size(); ++i) {
       if (i >= b.first && i < b.first + b.count) continue;
-      for (int slot = 0; slot < backward.segment_of(i).operands; ++slot)
+      for (int index = 0; index < backward.segment_of(i).operands; ++index)
         for (int k = first; k <= loss; ++k)
           for (int of = 0; of < forward.segment_of(k).operands; ++of)
             if (is_optional(forward.shape(k), of) &&
-                forward.operand_of(k, of) == backward.operand_of(i, slot))
+                forward.operand_of(k, of) == backward.operand_of(i, index))
               return false;
     }
     return true;
@@ -233,11 +234,11 @@ struct narrow_chain_rule {
                                             bool is_first) {
     detail::group const g = p.shape(i);
     narrow_accesses all;
-    auto const by_rows = [&](int slot, bool writes, bool on_the_way = false) {
-      if (slot >= 0) all.push_back({p.operand_of(i, slot), true, writes, on_the_way});
+    auto const by_rows = [&](int index, bool writes, bool on_the_way = false) {
+      if (index >= 0) all.push_back({p.operand_of(i, index), true, writes, on_the_way});
     };
-    auto const whole = [&](int slot, bool writes) {
-      if (slot >= 0) all.push_back({p.operand_of(i, slot), false, writes, !writes});
+    auto const whole = [&](int index, bool writes) {
+      if (index >= 0) all.push_back({p.operand_of(i, index), false, writes, !writes});
     };
     if (is_weight(g)) {
       by_rows(g.in[0], false, true);
@@ -251,9 +252,9 @@ struct narrow_chain_rule {
     by_rows(g.out[0], true);
     for (detail::pointwise_op const& s : g.epilogue) {
       if (s.kind == op_kind::bias || s.kind == op_kind::row_bias)
-        whole(s.slot, false);
+        whole(s.operand, false);
       else if (s.kind != op_kind::dropout)
-        by_rows(s.slot, false);
+        by_rows(s.operand, false);
       by_rows(s.store, true);
     }
     return all;

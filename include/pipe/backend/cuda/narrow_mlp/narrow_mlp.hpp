@@ -53,16 +53,16 @@ struct narrow_mlp {
   /// The arguments of the kernels: `each` with the operands of all launches one after the other,
   /// and a workspace of `workspace_bytes`. Results that only backward reads have a place in
   /// training alone.
-  static arguments pack(cuda::arguments const& each, void* const* slot) {
+  static arguments pack(cuda::arguments const& each, void* const* operand) {
     constexpr long bytes[] = {workspace_of_group<G>()...};
-    constexpr int counts[] = {group_of<P, G>::value.slots...};
+    constexpr int counts[] = {group_of<P, G>::value.operands...};
     arguments a;
     char* at = static_cast<char*>(each.workspace);
     for (int i = 0; i < launches; ++i) {
       a.of[i] = each;
       a.of[i].workspace = at;
       if (at != nullptr) at += bytes[i];
-      for (int k = 0; k < counts[i]; ++k) a.of[i].slot[k] = *slot++;
+      for (int k = 0; k < counts[i]; ++k) a.of[i].operand[k] = *operand++;
     }
     if constexpr (ForBackward != 0)
       if (!each.training) forget(a, std::make_integer_sequence<int, launches>{});
@@ -78,11 +78,10 @@ struct narrow_mlp {
   static void forget_of(cuda::arguments& a) {
     constexpr narrow_chain_rule rule{};
     constexpr detail::group g = group_of<P, launch_at<Index, G...>>::value;
-    for (int slot = 0; slot < g.slots; ++slot)
-      if (rule.is_optional(g, slot) &&
-          (ForBackward >> (slot == rule.handed(g) ? Index : Index + detail::chain_kernel::most) &
-           1))
-        a.slot[slot] = nullptr;
+    for (int k = 0; k < g.operands; ++k)
+      if (rule.is_optional(g, k) &&
+          (ForBackward >> (k == rule.handed(g) ? Index : Index + detail::chain_kernel::most) & 1))
+        a.operand[k] = nullptr;
   }
   template <int... F, int... B>
   static constexpr auto gradients_of(std::integer_sequence<int, F...>,

@@ -13,16 +13,16 @@
 
 namespace pp::cuda {
 
-/// The slot of the result that a forward group keeps for the derivative beside its finished rows;
+/// The index of the result that a forward group keeps for the derivative beside its finished rows;
 /// -1: none. Each layer but the last has at most one such result.
 template <class P, int G>
-inline constexpr int kept_slot = [] {
+inline constexpr int kept_index = [] {
   constexpr detail::group g = group_of<P, G>::value;
-  constexpr int handed = handed_slot<P, G>;
-  int slot = g.out[0] == handed ? -1 : g.out[0];
+  constexpr int handed = handed_index<P, G>;
+  int index = g.out[0] == handed ? -1 : g.out[0];
   for (detail::pointwise_op const& s : g.epilogue)
-    if (s.store >= 0 && s.store != handed) slot = s.store;
-  return slot;
+    if (s.store >= 0 && s.store != handed) index = s.store;
+  return index;
 }();
 /// The op of an epilogue that multiplies by a derivative; -1: none.
 template <class P, int G>
@@ -34,13 +34,13 @@ inline constexpr int derivative_op = [] {
   return found;
 }();
 
-/// Stores the kept result of a layer, slot Kept, in shared memory.
+/// Stores the kept result of a layer, operand Kept, in shared memory.
 template <int Kept, class T>
 struct recomputed_stores {
   T* to;
-  template <int Slot, class, int Count>
+  template <int Index, class, int Count>
   PIPE_HD PIPE_INLINE void take(arguments const&, extent, float const (&v)[Count]) const {
-    if constexpr (Slot == Kept) save<Count, memory_space::shared>(to, v);
+    if constexpr (Index == Kept) save<Count, memory_space::shared>(to, v);
   }
 };
 
@@ -114,7 +114,7 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
   template <int K>
   PIPE_HD static constexpr int kept_before() {
     return []<int... Is>(std::integer_sequence<int, Is...>) {
-      return (0 + ... + (kept_slot<P, launch_at<Is, F...>> >= 0));
+      return (0 + ... + (kept_index<P, launch_at<Is, F...>> >= 0));
     }(std::make_integer_sequence<int, K>{});
   }
 
@@ -204,7 +204,7 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
                                            int parity, Next next) {
     using layer = forward<K>;
     using seconds = typename layer::seconds;
-    constexpr int g = launch_at<K, F...>, kept = kept_slot<P, g>;
+    constexpr int g = launch_at<K, F...>, kept = kept_index<P, g>;
     layer::multiply(block, x_of(block, K, parity), slab_of<K>(block.shared().weights));
     block.phase([&](int thread, state& mine) {
       layer::template finish_each<true, gradients::is_whole>(
@@ -275,7 +275,7 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
       });
     } else {
       using seconds = typename layer::seconds;
-      constexpr int derived = derivative_op<P, g>, kept = kept_slot<P, launch_at<K - 1, F...>>;
+      constexpr int derived = derivative_op<P, g>, kept = kept_index<P, launch_at<K - 1, F...>>;
       block.phase([](int, state&) {});  // all threads have read the layer's input
       block.part([&](int thread, state& mine) {
         tile& x = x_of(block, K, parity);
@@ -289,7 +289,7 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
             },
             [&](int r, int column, float(&some)[layer::together], seconds const& z) {
               finish<P, g>(of, row + r, column, some, z,
-                           narrow_stores<handed_slot<P, g>, dropped>{});
+                           narrow_stores<handed_index<P, g>, dropped>{});
             });
       });
     }

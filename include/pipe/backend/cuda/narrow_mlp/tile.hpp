@@ -147,18 +147,18 @@ PIPE_HD PIPE_INLINE void copy_rows(Block& block, Slab& to, T const* from, extent
 }
 
 /// Stores the results of a group in a chain, if they have a place in memory. Dropped: the finished
-/// rows, slot Handed, have no place.
+/// rows, operand Handed, have no place.
 template <int Handed, bool Dropped>
 struct narrow_stores {
-  template <int Slot, class T, int Count>
+  template <int Index, class T, int Count>
   PIPE_HD PIPE_INLINE void take(arguments const& a, extent at, float const (&v)[Count]) const {
-    if constexpr (!(Dropped && Slot == Handed))
-      if (a.slot[Slot] != nullptr) save<Count>(a.at<T>(Slot) + at, v);
+    if constexpr (!(Dropped && Index == Handed))
+      if (a.operand[Index] != nullptr) save<Count>(a.at<T>(Index) + at, v);
   }
 };
-/// The slot whose value the next launch of a chain reads.
+/// The index of the operand that the next launch of a chain reads.
 template <class P, int G>
-inline constexpr int handed_slot = narrow_chain_rule{}.handed(group_of<P, G>::value);
+inline constexpr int handed_index = narrow_chain_rule{}.handed(group_of<P, G>::value);
 
 /// The product of a tile's rows with the weights of group G, a matmul or the gradient of one's
 /// input. Each: the number of elements that a thread finishes together.
@@ -303,7 +303,7 @@ struct narrow_layer {
         thread, mine, row, end, next,
         [&](int r, int column, seconds& z) { ops::fetch(a, row + r, column, z); },
         [&](int r, int column, float(&some)[together], seconds const& z) {
-          finish<P, G>(a, row + r, column, some, z, narrow_stores<handed_slot<P, G>, Dropped>{});
+          finish<P, G>(a, row + r, column, some, z, narrow_stores<handed_index<P, G>, Dropped>{});
         });
   }
 };

@@ -59,8 +59,8 @@ struct near_mean {
   }
 };
 
-/// x = (x - mean) * rstd (* gamma) (+ beta) for columns from `column` on. Gamma, Beta: the slots of
-/// these parameters, or -1.
+/// x = (x - mean) * rstd (* gamma) (+ beta) for columns from `column` on. Gamma, Beta: the indices
+/// of these parameters, or -1.
 template <class T, int Gamma, int Beta, int Count>
 PIPE_HD PIPE_INLINE void normalize_columns(arguments const& a, extent column,
                                            float const (&mean)[Count], float const (&rstd)[Count],

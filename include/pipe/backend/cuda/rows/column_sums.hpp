@@ -318,7 +318,7 @@ struct column_sums_kernel {
   }
 };
 
-/// A source of one matrix: elements (Rows, Columns) of slot In, summed into slot Out.
+/// A source of one matrix: elements (Rows, Columns) of operand In, summed into operand Out.
 template <class Element, extent Rows, extent Columns, int In, int Out>
 struct element_source {
   using T = Element;

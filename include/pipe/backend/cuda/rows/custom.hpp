@@ -97,8 +97,9 @@ struct custom_call {
 /// shape: -> gradient or sum Index (elements); nothing if it is absent or sums are accumulated
 template <class P, int G, int Index>
 struct clear_sum_kernel {
-  static constexpr int slot = group_of<P, G>::value.out[Index];
-  static constexpr extent elements = slot < 0 ? 0 : custom_layer<P, G>::template elements<Index>();
+  static constexpr int operand_index = group_of<P, G>::value.out[Index];
+  static constexpr extent elements =
+      operand_index < 0 ? 0 : custom_layer<P, G>::template elements<Index>();
   static constexpr int threads = 256;
   static constexpr extent blocks = (elements + threads - 1) / threads;
   using state = nothing;
@@ -107,7 +108,7 @@ struct clear_sum_kernel {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     if (a.accumulate) return;
-    constexpr int to = slot;
+    constexpr int to = operand_index;
     block.part([&](int thread, state&) {
       extent const at = block.position() * threads + thread;
       if (at < elements) a.at<float>(to)[at] = 0;

@@ -30,11 +30,11 @@ struct half_rows : row_accesses<P, G, Half> {
   using base::each;
 
   /// Calls f(row, column, activated piece, plain piece) for the thread's pieces of x, which is in
-  /// slot `slot`.
+  /// operand `index`.
   template <class Block, class F>
-  PIPE_HD PIPE_INLINE static void for_piece(Block& block, arguments const& a, int slot, F f) {
+  PIPE_HD PIPE_INLINE static void for_piece(Block& block, arguments const& a, int index, F f) {
     base::for_access(block, [&](extent row, int column) {
-      T const* const x = a.at<T const>(slot) + row * 2 * half + column;
+      T const* const x = a.at<T const>(index) + row * 2 * half + column;
       float u[each], z[each];
       load<each>(x + activated, u);
       load<each>(x + plain, z);

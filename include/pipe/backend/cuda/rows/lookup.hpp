@@ -50,7 +50,7 @@ struct lookup_gradient {
   static constexpr int rows = group_of<P, G>::value.rows * P::samples,
                        bound = group_of<P, G>::value.attributes.lookup().vocabulary;
   static constexpr int columns = group_of<P, G>::value.columns, each = access_width<T>(columns);
-  static constexpr int vectors = columns / each, slot = group_of<P, G>::value.in[1];
+  static constexpr int vectors = columns / each, ids_index = group_of<P, G>::value.in[1];
   using order = radix_sort_rows<rows, bound>;
   static constexpr int order_kernels = 2 * order::passes;
 
@@ -92,8 +92,8 @@ struct lookup_gradient {
 template <class P, int G, int Index, class Of = lookup_gradient<P, G>>
 using order_rows_kernel =
     std::conditional_t<Index % 2 == 0,
-                       count_digits_kernel<Of::rows, Of::bound, Of::slot, Index / 2>,
-                       place_rows_kernel<Of::rows, Of::bound, Of::slot, Index / 2>>;
+                       count_digits_kernel<Of::rows, Of::bound, Of::ids_index, Index / 2>,
+                       place_rows_kernel<Of::rows, Of::bound, Of::ids_index, Index / 2>>;
 
 /// Zeros for the gradients of ids that no row has, unless gradients are accumulated.
 ///

@@ -80,7 +80,7 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
   static constexpr int kept_sums = smoothing != 0 || terms::is_formula ? 2 : 1;
 
   struct state {
-    piece x[team::slots];
+    piece x[team::most_held];
     int label;       // -1: the row is no part of the loss, or does not exist
     float at_label;  // in the thread that has the label
     float top, least_top;
@@ -97,11 +97,11 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
   PIPE_HD PIPE_INLINE static void for_logits(Logits const& x, extent row, int thread, state& mine,
                                              F f) {
     team::for_pieces(
-        thread, [&](int slot, int column) { mine.x[slot].load(x.at(row, column)); },
-        [&](int slot, int column) {
+        thread, [&](int held, int column) { mine.x[held].load(x.at(row, column)); },
+        [&](int held, int column) {
           float v[each];
           PIPE_UNROLL
-          for (int i = 0; i < each; ++i) v[i] = mine.x[slot][i];
+          for (int i = 0; i < each; ++i) v[i] = mine.x[held][i];
           f(column, v);
         });
   }
@@ -121,7 +121,7 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
       mine.top = -0x1.fffffep127f;  // finite, so that elements of negative infinity add nothing
       mine.sum[0] = mine.sum[1] = 0;
       if (mine.label < 0) return;
-      team::for_kept(thread, [&](int slot, int column) { mine.x[slot].load(x.at(row, column)); });
+      team::for_kept(thread, [&](int held, int column) { mine.x[held].load(x.at(row, column)); });
       if (has_label(thread, mine)) {
         mine.at_label = float(*x.at(row, mine.label));
         if constexpr (terms::is_formula) mine.sum[1] = mine.at_label;
@@ -213,7 +213,7 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
   template <class Logits>
   PIPE_HD PIPE_INLINE static void write_gradient(arguments const& a, Logits const& x, extent row,
                                                  int thread, state& mine) {
-    team::for_kept(thread, [&](int slot, int) { forget(mine.x[slot]); });
+    team::for_kept(thread, [&](int held, int) { forget(mine.x[held]); });
     factors const by = factors_of(a, row, mine);
     [[maybe_unused]] float const everywhere = base::scale(a, row) * smoothing / float(columns);
     float const factor = by.whole / mine.sum[0];

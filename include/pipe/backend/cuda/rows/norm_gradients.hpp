@@ -55,7 +55,7 @@ struct norm_input_gradient {
   using kernel = norm_gradient_kernel<P, G>;
   using seconds = typename chain<P, G, true>::template seconds<kernel::each>;
   struct state : kernel::state {
-    seconds z[kernel::team::slots];
+    seconds z[kernel::team::most_held];
   };
 };
 template <class P>
@@ -84,7 +84,7 @@ struct norm_rows {
   static constexpr extent rows = extent(of_sums.rows) * P::samples;
   static constexpr bool makes_input = Input >= 0;
   using team = row_team<T, columns, 2 * int(sizeof(float)), 256>;
-  static constexpr int threads = team::threads, each = team::each, slots = team::slots;
+  static constexpr int threads = team::threads, each = team::each, most_held = team::most_held;
   /// In small blocks a thread may have the registers that two resident blocks allow: for a row, its
   /// sums and the parts that the last block adds.
   static constexpr int resident = threads <= 256 ? 2 : 0;
@@ -97,7 +97,7 @@ struct norm_rows {
 
   using input = norm_input_gradient<P, Input>;
   struct state : input::state {
-    float total[sums][slots][each];
+    float total[sums][most_held][each];
   };
   struct shared {
     float rooms[2][2][makes_input ? team::warps : 1];  // of reductions, used in trip
@@ -113,9 +113,9 @@ struct norm_rows {
       PIPE_UNROLL
       for (int k = 0; k < sums; ++k) {
         PIPE_UNROLL
-        for (int slot = 0; slot < slots; ++slot) {
+        for (int held = 0; held < most_held; ++held) {
           PIPE_UNROLL
-          for (int i = 0; i < each; ++i) mine.total[k][slot][i] = 0;
+          for (int i = 0; i < each; ++i) mine.total[k][held][i] = 0;
         }
       }
     });
@@ -131,14 +131,14 @@ struct norm_rows {
         block.part([&](int thread, state& mine) {
           extent const row = first + thread / team::size;
           if (row < rows)
-            team::for_kept(thread, [&](int slot, int column) {
+            team::for_kept(thread, [&](int held, int column) {
               float dy[each], x[each], xhat[each];
               load<each>(s.at<T const>(of_sums.in[0]) + row * columns + column, dy);
               if constexpr (gamma >= 0) {
                 load<each>(s.at<T const>(of_sums.in[1]) + row * columns + column, x);
                 normalise(s, row, x, xhat);
               }
-              add(mine, slot, dy, xhat);
+              add(mine, held, dy, xhat);
             });
         });
     }
@@ -155,13 +155,13 @@ struct norm_rows {
     for (int i = 0; i < each; ++i) xhat[i] = (x[i] - statistics[0]) * statistics[1];
   }
   /// Adds a piece of a row to the thread's sums.
-  PIPE_HD PIPE_INLINE static void add(state& mine, int slot, float const (&dy)[each],
+  PIPE_HD PIPE_INLINE static void add(state& mine, int held, float const (&dy)[each],
                                       float const (&xhat)[each]) {
     PIPE_UNROLL
     for (int i = 0; i < each; ++i) {
       if constexpr (gamma >= 0)
-        mine.total[0][slot][i] = math::multiply_add(dy[i], xhat[i], mine.total[0][slot][i]);
-      if constexpr (beta >= 0) mine.total[sums - 1][slot][i] += dy[i];
+        mine.total[0][held][i] = math::multiply_add(dy[i], xhat[i], mine.total[0][held][i]);
+      if constexpr (beta >= 0) mine.total[sums - 1][held][i] += dy[i];
     }
   }
 
@@ -174,17 +174,17 @@ struct norm_rows {
       extent const row = first + thread / team::size;
       mine.sum[0] = mine.sum[1] = 0;
       if (row >= rows) return;
-      team::for_kept(thread, [&](int slot, int column) {
-        kernel::read(g, row, column, mine, slot);
-        after::template fetch<each>(g, row, column, mine.z[slot]);
+      team::for_kept(thread, [&](int held, int column) {
+        kernel::read(g, row, column, mine, held);
+        after::template fetch<each>(g, row, column, mine.z[held]);
       });
-      team::for_kept(thread, [&](int slot, int column) {
+      team::for_kept(thread, [&](int held, int column) {
         float dy[each];
         PIPE_UNROLL
-        for (int i = 0; i < each; ++i) dy[i] = mine.g[slot][i];
-        kernel::scale(g, row, column, mine, slot);
-        add(mine, slot, dy, mine.xhat[slot]);
-        kernel::add(mine, slot);
+        for (int i = 0; i < each; ++i) dy[i] = mine.g[held][i];
+        kernel::scale(g, row, column, mine, held);
+        add(mine, held, dy, mine.xhat[held]);
+        kernel::add(mine, held);
       });
     });
     team::reduce(
@@ -193,10 +193,10 @@ struct norm_rows {
     block.part([&](int thread, state& mine) {
       extent const row = first + thread / team::size;
       if (row >= rows) return;
-      team::for_kept(thread, [&](int slot, int column) {
+      team::for_kept(thread, [&](int held, int column) {
         float dx[each];
-        kernel::finish_piece(mine, slot, dx);
-        finish<P, Input, each>(g, row, column, dx, mine.z[slot]);
+        kernel::finish_piece(mine, held, dx);
+        finish<P, Input, each>(g, row, column, dx, mine.z[held]);
       });
     });
   }
@@ -220,15 +220,15 @@ struct norm_rows {
     if constexpr (team::teams == 1) {
       block.part([&](int thread, state& mine) {
         for_totals(thread,
-                   [&](int k, int slot, int column) { take(k, column, mine.total[k][slot]); });
+                   [&](int k, int held, int column) { take(k, column, mine.total[k][held]); });
       });
     } else {
       block.phase([&](int thread, state& mine) {
-        for_totals(thread, [&](int k, int slot, int column) {
+        for_totals(thread, [&](int k, int held, int column) {
           for_quads([&](int quad) {
             float v[in_quad];
             PIPE_UNROLL
-            for (int i = 0; i < in_quad; ++i) v[i] = mine.total[k][slot][quad * in_quad + i];
+            for (int i = 0; i < in_quad; ++i) v[i] = mine.total[k][held][quad * in_quad + i];
             save<in_quad, memory_space::shared>(
                 &block.shared().total[thread / team::size][place(k * columns + column, quad)], v);
           });
@@ -285,12 +285,12 @@ struct norm_rows {
     PIPE_UNROLL
     for (int quad = 0; quad < each / in_quad; ++quad) f(quad);
   }
-  /// Calls f(sum, slot, column) for each of the thread's pieces of each sum.
+  /// Calls f(sum, held, column) for each of the thread's pieces of each sum.
   template <class F>
   PIPE_HD PIPE_INLINE static void for_totals(int thread, F f) {
-    team::for_kept(thread, [&](int slot, int column) {
+    team::for_kept(thread, [&](int held, int column) {
       PIPE_UNROLL
-      for (int k = 0; k < sums; ++k) f(k, slot, column);
+      for (int k = 0; k < sums; ++k) f(k, held, column);
     });
   }
   /// Adds the next Count parts, whose loads are in flight at once.
@@ -351,7 +351,7 @@ struct norm_sums_kernel : norm_rows<P, G, -1> {
 
 /// The operands of both groups of a norm's gradients.
 ///
-/// units: both are the arguments of the joint launch, but with the slots of their group
+/// units: both are the arguments of the joint launch, but with the indices of their group
 struct norm_arguments {
   arguments sums, input;
 };
@@ -396,12 +396,13 @@ struct norm_gradients {
   static constexpr auto kernels() { return kernel_list<kernel>{}; }
   static constexpr long workspace_bytes = kernel::workspace_bytes;
 
-  /// The arguments of the kernel: `each`, with the operands of both launches, which are in `slot`
+  /// The arguments of the kernel: `each`, with the operands of both launches, which are in
+  /// `operand`
   /// one after the other.
-  static arguments pack(cuda::arguments const& each, void* const* slot) {
+  static arguments pack(cuda::arguments const& each, void* const* operand) {
     arguments a{each, each};
-    for (int i = 0; i < group_of<P, Sums>::value.slots; ++i) a.sums.slot[i] = *slot++;
-    for (int i = 0; i < group_of<P, Input>::value.slots; ++i) a.input.slot[i] = *slot++;
+    for (int i = 0; i < group_of<P, Sums>::value.operands; ++i) a.sums.operand[i] = *operand++;
+    for (int i = 0; i < group_of<P, Input>::value.operands; ++i) a.input.operand[i] = *operand++;
     return a;
   }
 };

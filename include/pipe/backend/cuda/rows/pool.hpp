@@ -36,9 +36,9 @@ struct pooled_columns : accesses<P::samples, group_of<P, G>::value.columns,
     }
   };
   PIPE_HD PIPE_INLINE static rows rows_of(arguments const& a, extent sample) {
-    constexpr int slot = group_of<P, G>::value.in[1];
+    constexpr int index = group_of<P, G>::value.in[1];
     rows r;
-    if constexpr (slot >= 0) r.ids = a.ids(slot) + sample * positions;
+    if constexpr (index >= 0) r.ids = a.ids(index) + sample * positions;
     for (int t = 0; t < positions; ++t) {
       if (!r.is_real(t)) continue;
       if (which == detail::pool_kind::last || (which == detail::pool_kind::first && r.count == 0))

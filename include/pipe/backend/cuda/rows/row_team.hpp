@@ -31,10 +31,10 @@ struct row_team {
   /// Threads of a team.
   static constexpr int size = division.size;
   /// Whether the threads of a team can keep a row. If not, a thread keeps its first `kept` pieces,
-  /// and has `spare` of the others at a time.
+  /// and has `spare` of the others at a time: it holds `most_held` pieces at once.
   static constexpr bool keeps = division.keeps();
-  static constexpr int slots = keeps ? trips_of(size) : (most_bytes - 16) / piece_bytes;
-  static constexpr int spare = keeps ? 0 : slots >= 4 ? 2 : 1, kept = slots - spare;
+  static constexpr int most_held = keeps ? trips_of(size) : (most_bytes - 16) / piece_bytes;
+  static constexpr int spare = keeps ? 0 : most_held >= 4 ? 2 : 1, kept = most_held - spare;
 
   /// Threads, warps and teams of a block.
   static constexpr int threads = size > Least ? size : Least, warps = threads / warp_size;
@@ -49,9 +49,10 @@ struct row_team {
     return block.position() * teams + thread / size;
   }
 
-  /// Calls f(slot, column) for each of the thread's pieces. For pieces that the thread does not
-  /// keep, whose slots are `kept` and above, read(slot, column) is called first: for `spare`
-  /// pieces, so that their loads are in flight together.
+  /// Calls f(held, column) for each of the thread's pieces; `held` is the piece's index among those
+  /// that the thread holds. For pieces that the thread does not keep, from index `kept` on,
+  /// read(held, column) is called first: for `spare` pieces, so that their loads are in flight
+  /// together.
   template <class Read, class F>
   PIPE_HD PIPE_INLINE static void for_pieces(int thread, Read read, F f) {
     for_kept(thread, f);
@@ -66,7 +67,7 @@ struct row_team {
   PIPE_HD PIPE_INLINE static void for_pieces(int thread, F f) {
     for_pieces(thread, [](int, int) {}, f);
   }
-  /// Calls f(slot, column) for each piece that the thread keeps.
+  /// Calls f(held, column) for each piece that the thread keeps.
   template <class F>
   PIPE_HD PIPE_INLINE static void for_kept(int thread, F f) {
     for_trips<kept>(thread, 0, 0, f);
@@ -108,13 +109,13 @@ struct row_team {
   }
 
  private:
-  /// Calls f for Count pieces of a thread, from piece `trip` on, in slots from `slot` on.
+  /// Calls f for Count pieces of a thread, from piece `trip` on, held from index `held` on.
   template <int Count, class F>
-  PIPE_HD PIPE_INLINE static void for_trips(int thread, int trip, int slot, F f) {
+  PIPE_HD PIPE_INLINE static void for_trips(int thread, int trip, int held, F f) {
     PIPE_UNROLL
     for (int i = 0; i < Count; ++i) {
       int const column = ((trip + i) * size + thread % size) * each;
-      if ((trip + i + 1) * size <= pieces || column < Columns) f(slot + i, column);
+      if ((trip + i + 1) * size <= pieces || column < Columns) f(held + i, column);
     }
   }
 

@@ -26,7 +26,7 @@ struct row_kernel {
   using team = row_team<T, columns, Kept* int(sizeof(float))>;
   static constexpr int threads = team::threads, each = team::each;
   static constexpr extent blocks = team::blocks(rows);
-  using pieces = float[team::slots][each];
+  using pieces = float[team::most_held][each];
   template <int Index>
   static constexpr int in = group_of<P, G>::value.in[Index];
   template <int Index>
@@ -43,10 +43,10 @@ struct row_kernel {
   /// prologue: all loads are started before the thread waits for one of them.
   PIPE_HD PIPE_INLINE static void read_row(arguments const& a, extent row, int thread, pieces& x) {
     using before = chain<P, G, false>;
-    team::for_kept(thread, [&](int slot, int column) { read<0>(a, row, column, x[slot]); });
+    team::for_kept(thread, [&](int held, int column) { read<0>(a, row, column, x[held]); });
     if constexpr (before::length > 0)
-      team::for_kept(thread, [&](int slot, int column) {
-        before::template run<each>(a, row, column, x[slot]);
+      team::for_kept(thread, [&](int held, int column) {
+        before::template run<each>(a, row, column, x[held]);
       });
   }
 
@@ -56,11 +56,11 @@ struct row_kernel {
   PIPE_HD PIPE_INLINE static void for_row(arguments const& a, extent row, int thread, pieces& x,
                                           F f) {
     team::for_pieces(
-        thread, [&](int slot, int column) { read<0>(a, row, column, x[slot]); },
-        [&](int slot, int column) {
-          bool const kept = slot < team::kept;
-          if (!kept) chain<P, G, false>::template run<each>(a, row, column, x[slot]);
-          f(column, x[slot], kept);
+        thread, [&](int held, int column) { read<0>(a, row, column, x[held]); },
+        [&](int held, int column) {
+          bool const kept = held < team::kept;
+          if (!kept) chain<P, G, false>::template run<each>(a, row, column, x[held]);
+          f(column, x[held], kept);
         });
   }
 };
@@ -164,38 +164,38 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
 
   /// Reads dy and x of a piece.
   PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, int column, state& mine,
-                                       int slot) {
-    base::template read<0>(a, row, column, mine.g[slot]);
-    base::template read<1>(a, row, column, mine.xhat[slot]);
+                                       int held) {
+    base::template read<0>(a, row, column, mine.g[held]);
+    base::template read<1>(a, row, column, mine.xhat[held]);
   }
   /// Overwrites dy and x of a piece by g and xhat.
   PIPE_HD PIPE_INLINE static void scale(arguments const& a, extent row, int column, state& mine,
-                                        int slot) {
+                                        int held) {
     float gamma[each], statistics[2];
     load<each>(a.at<T const>(base::template in<2>) + column, gamma);
     load<2>(a.at<float const>(base::template in<3>) + 2 * row, statistics);
     mine.rstd = statistics[1];
     PIPE_UNROLL
     for (int i = 0; i < each; ++i) {
-      mine.g[slot][i] *= gamma[i];
-      mine.xhat[slot][i] = (mine.xhat[slot][i] - statistics[0]) * statistics[1];
+      mine.g[held][i] *= gamma[i];
+      mine.xhat[held][i] = (mine.xhat[held][i] - statistics[0]) * statistics[1];
     }
   }
 
   /// Adds a piece, g and xhat, to the sums.
-  PIPE_HD PIPE_INLINE static void add(state& mine, int slot) {
+  PIPE_HD PIPE_INLINE static void add(state& mine, int held) {
     PIPE_UNROLL
     for (int i = 0; i < each; ++i) {
-      if constexpr (has_mean) mine.sum[0] += mine.g[slot][i];
-      mine.sum[1] += mine.g[slot][i] * mine.xhat[slot][i];
+      if constexpr (has_mean) mine.sum[0] += mine.g[held][i];
+      mine.sum[1] += mine.g[held][i] * mine.xhat[held][i];
     }
   }
   /// Computes dx of a piece from g, xhat and the sums of the row.
-  PIPE_HD PIPE_INLINE static void finish_piece(state const& mine, int slot, float (&dx)[each]) {
+  PIPE_HD PIPE_INLINE static void finish_piece(state const& mine, int held, float (&dx)[each]) {
     float const mean_g = mine.sum[0] / float(columns), mean_gx = mine.sum[1] / float(columns);
     PIPE_UNROLL
     for (int i = 0; i < each; ++i)
-      dx[i] = (mine.g[slot][i] - mean_g - mine.xhat[slot][i] * mean_gx) * mine.rstd;
+      dx[i] = (mine.g[held][i] - mean_g - mine.xhat[held][i] * mean_gx) * mine.rstd;
   }
 
   template <class Block>
@@ -204,12 +204,12 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
       extent const row = team::row(block, thread);
       mine.sum[0] = mine.sum[1] = 0;
       if (row >= rows) return;
-      team::for_kept(thread, [&](int slot, int column) { read(a, row, column, mine, slot); });
+      team::for_kept(thread, [&](int held, int column) { read(a, row, column, mine, held); });
       team::for_pieces(
-          thread, [&](int slot, int column) { read(a, row, column, mine, slot); },
-          [&](int slot, int column) {
-            scale(a, row, column, mine, slot);
-            add(mine, slot);
+          thread, [&](int held, int column) { read(a, row, column, mine, held); },
+          [&](int held, int column) {
+            scale(a, row, column, mine, held);
+            add(mine, held);
           });
     });
     team::reduce(
@@ -219,11 +219,11 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
       extent const row = team::row(block, thread);
       if (row >= rows) return;
       team::for_pieces(
-          thread, [&](int slot, int column) { read(a, row, column, mine, slot); },
-          [&](int slot, int column) {
-            if (slot >= team::kept) scale(a, row, column, mine, slot);
+          thread, [&](int held, int column) { read(a, row, column, mine, held); },
+          [&](int held, int column) {
+            if (held >= team::kept) scale(a, row, column, mine, held);
             float dx[each];
-            finish_piece(mine, slot, dx);
+            finish_piece(mine, held, dx);
             finish<P, G, each>(a, row, column, dx);
           });
     });
@@ -306,19 +306,19 @@ struct softmax_gradient_kernel : row_kernel<P, G, 2> {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    auto const read = [&](extent row, int column, state& mine, int slot) {
-      base::template read<0>(a, row, column, mine.dy[slot]);
-      base::template read<1>(a, row, column, mine.y[slot]);
+    auto const read = [&](extent row, int column, state& mine, int held) {
+      base::template read<0>(a, row, column, mine.dy[held]);
+      base::template read<1>(a, row, column, mine.y[held]);
     };
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
       mine.sum = 0;
       if (row >= rows) return;
-      auto const read_slot = [&](int slot, int column) { read(row, column, mine, slot); };
-      team::for_kept(thread, read_slot);
-      team::for_pieces(thread, read_slot, [&](int slot, int) {
+      auto const read_held = [&](int held, int column) { read(row, column, mine, held); };
+      team::for_kept(thread, read_held);
+      team::for_pieces(thread, read_held, [&](int held, int) {
         PIPE_UNROLL
-        for (int i = 0; i < each; ++i) mine.sum += mine.dy[slot][i] * mine.y[slot][i];
+        for (int i = 0; i < each; ++i) mine.sum += mine.dy[held][i] * mine.y[held][i];
       });
     });
     team::reduce(
@@ -327,11 +327,11 @@ struct softmax_gradient_kernel : row_kernel<P, G, 2> {
       extent const row = team::row(block, thread);
       if (row >= rows) return;
       team::for_pieces(
-          thread, [&](int slot, int column) { read(row, column, mine, slot); },
-          [&](int slot, int column) {
+          thread, [&](int held, int column) { read(row, column, mine, held); },
+          [&](int held, int column) {
             float dx[each];
             PIPE_UNROLL
-            for (int i = 0; i < each; ++i) dx[i] = mine.y[slot][i] * (mine.dy[slot][i] - mine.sum);
+            for (int i = 0; i < each; ++i) dx[i] = mine.y[held][i] * (mine.dy[held][i] - mine.sum);
             finish<P, G, each>(a, row, column, dx);
           });
     });

@@ -50,7 +50,7 @@ struct list_rows_kernel {
     block.part([&](int thread, state&) {
       extent const i = block.position() * threads + thread;
       if (i >= common::rows) return;
-      int const id = a.ids(common::slot)[i];
+      int const id = a.ids(common::ids_index)[i];
       order::keys(a.workspace, order::passes)[i] = id < 0 ? common::bound : id;
       order::rows(a.workspace, order::passes)[i] = int(i);
     });

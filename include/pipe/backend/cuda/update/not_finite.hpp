@@ -28,7 +28,7 @@ struct find_not_finite_kernel {
   /// The maximum number of operands that one launch writes: for each group of a chain, its result
   /// and the result of every step.
   static constexpr int most = detail::chain_kernel::most * (detail::group::max_ops + 1);
-  static_assert(most >= detail::group::max_slots);
+  static_assert(most >= detail::group::max_operands);
   struct arguments {
     flat_numbers of[most];
     int operands = 0;

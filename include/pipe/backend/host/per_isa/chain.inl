@@ -68,30 +68,30 @@ struct chain {
   static T const* operand(arguments<T> const& a, extent row, extent column,
                           [[maybe_unused]] mask& room) {
     constexpr detail::pointwise_op s = at(Index);
-    if constexpr (s.slot < 0)
+    if constexpr (s.operand < 0)
       return nullptr;
     else if constexpr (s.kind == op_kind::dropout)
       return dropout_mask<detail::leaf_at<s.leaf, typename P::leaves>,
                           (Columns > 0 ? Columns : lanes<T>), T>(
-          random_bits<detail::leaf_at<s.leaf, typename P::leaves>>(a, s.slot, row), column,
+          random_bits<detail::leaf_at<s.leaf, typename P::leaves>>(a, s.operand, row), column,
           a.training, room);
     else if constexpr (s.kind == op_kind::bias)
-      return a.at(s.slot) + column;
+      return a.at(s.operand) + column;
     else if constexpr (s.kind == op_kind::row_bias)
-      return a.at(s.slot) + row % g.rows * width + column;
+      return a.at(s.operand) + row % g.rows * width + column;
     else
-      return a.at(s.slot) + row * width + column;
+      return a.at(s.operand) + row * width + column;
   }
   /// Counters of the Philox blocks of a row. The counters have the sample's number in the
   /// mini-batch and the position, not the micro-batch or the thread, so a mask does not depend on
   /// how a mini-batch is cut. Where whole columns or samples are dropped, all rows of a sample have
   /// the counters of its first row.
   template <class Layer>
-  static random_row random_bits(arguments<T> const& a, int slot, extent row) {
+  static random_row random_bits(arguments<T> const& a, int index, extent row) {
     constexpr extent blocks = (width + 3) / 4;  // of a row
     return {a.seed, static_cast<std::uint32_t>(a.step),
             static_cast<std::uint32_t>(a.first_sample + row / g.rows),
-            static_cast<std::uint32_t>(*a.ids(slot)),
+            static_cast<std::uint32_t>(*a.ids(index)),
             Layer::all_rows ? 0u : static_cast<std::uint32_t>(row % g.rows * blocks)};
   }
   template <int Index>

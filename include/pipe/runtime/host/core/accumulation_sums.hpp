@@ -62,13 +62,14 @@ class accumulation_sums {
   /// Sets the operands of launch i of a chunk's program. Values of divided parameters are in the
   /// windows, their gradients in the ring.
   waited place([[maybe_unused]] int chunk, program_set const& set, program p, int i,
-               region_bases const& at, void** slot) {
+               region_bases const& at, void** operand) {
     program_view const& view = set.programs[int(p)];
     launch const& l = view.launches[i];
     placed_operand const* const from = view.operands + l.first;
-    for (int k = 0; k < l.count; ++k) slot[k] = at.at(from[k].at);
+    for (int k = 0; k < l.count; ++k) operand[k] = at.at(from[k].at);
     if constexpr (may_divide)
-      if (d_->zero > 1) return place_divided(divided_.program_number(*d_, chunk, set, p), i, slot);
+      if (d_->zero > 1)
+        return place_divided(divided_.program_number(*d_, chunk, set, p), i, operand);
     return waited::done;
   }
   /// Takes part in the exchanges of an action for which only other replicas have samples, launch by
@@ -200,7 +201,7 @@ class accumulation_sums {
   /// Waits for values that other replicas have, and until there is room for gradients.
   ///
   /// throws: error if a launch needs more than a ring holds: see arena_facts::ring_bytes
-  waited place_divided(int program, int i, void** slot)
+  waited place_divided(int program, int i, void** operand)
     requires may_divide
   {
     if (d_->zero > 2)
@@ -208,7 +209,7 @@ class accumulation_sums {
     for (auto const& o : divided_.of_launch(program, i)) {
       char* const begin = o.is_gradient ? take(o.parameter) : windows_.find(o.parameter);
       if (begin == nullptr) return waited::failed;
-      slot[o.slot] = begin + o.offset;
+      operand[o.operand] = begin + o.offset;
     }
     return waited::done;
   }

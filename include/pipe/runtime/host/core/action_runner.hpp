@@ -208,7 +208,7 @@ class action_runner {
     require(r, order.begin());
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
-      require(r, me.sums.place(c, set, p, i, at, a.slot));
+      require(r, me.sums.place(c, set, p, i, at, a.operand));
       require(r, order.await(i, me.doing, me.waited, [this] { return now(); }));
       me.doing.run_layer(l.layer);
       if (j.watch.see == nullptr)

@@ -29,8 +29,8 @@ arguments<T> arguments_of(detail::pipeline_description const& d, detail::job con
   return a;
 }
 
-/// Runs a launch whose operands are in a.slot: on the calling thread if the kernel is not divided
-/// (d.parts is 1), else one part on each thread of the team, each with its own workspace.
+/// Runs a launch whose operands are in a.operand: on the calling thread if the kernel is not
+/// divided (d.parts is 1), else one part on each thread of the team, each with its own workspace.
 template <class T>
 void run_launch(detail::pipeline_description const& d, detail::backend_calls<T> const& calls,
                 detail::launch const& l, arguments<T> const& a, detail::team& threads) {
@@ -51,21 +51,21 @@ template <class T>
 [[gnu::cold]] void show(arguments<T> const& a, launch_seen seen, detail::job const& run) {
   // Lives on this stack, which is why values are valid during the call only.
   struct written {
-    void* const* slots;
+    void* const* operands;
     launch_seen const& by;
-  } w{a.slot, seen};
-  seen.reader = {&w,
-                 [](void* of, int k) -> void const* { return static_cast<written*>(of)->slots[k]; },
-                 [](void* of) {
-                   written const& all = *static_cast<written*>(of);
-                   // Operands that the launch only reads have 0 elements.
-                   for (int k = 0; k < all.by.what->count; ++k)
-                     for (T const *x = static_cast<T const*>(all.slots[k]),
-                                  *end = x + all.by.operands[k].elements;
-                          x != end; ++x)
-                       if (!libm::isfinite(*x)) return k;
-                   return -1;
-                 }};
+  } w{a.operand, seen};
+  seen.reader = {
+      &w, [](void* of, int k) -> void const* { return static_cast<written*>(of)->operands[k]; },
+      [](void* of) {
+        written const& all = *static_cast<written*>(of);
+        // Operands that the launch only reads have 0 elements.
+        for (int k = 0; k < all.by.what->count; ++k)
+          for (T const *x = static_cast<T const*>(all.operands[k]),
+                       *end = x + all.by.operands[k].elements;
+               x != end; ++x)
+            if (!libm::isfinite(*x)) return k;
+        return -1;
+      }};
   run.watch.see(run.watch.of, seen);
 }
 

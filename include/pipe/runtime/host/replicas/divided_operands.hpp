@@ -27,11 +27,11 @@ struct divided_parameter {
 };
 
 /// An operand of a launch of a program that is a divided parameter, its transposed copy or its
-/// gradient. slot: the number of the operand in the launch. parameter: the number of the parameter
+/// gradient. operand: its index in the launch. parameter: the number of the parameter
 /// in divided_operands. offset: bytes from the start of the memory that has the parameter, or its
 /// gradient, as a whole.
 struct divided_operand {
-  int launch = 0, slot = 0, parameter = 0;
+  int launch = 0, operand = 0, parameter = 0;
   bool is_gradient = false;
   long offset = 0;
 };
@@ -124,7 +124,7 @@ class divided_operands {
       long const begin = is_copy ? p.of->transposed : p.of->offset;
       if (p.chunk == c && begin >= 0 && a.offset >= begin && a.offset < begin + p.bytes)
         to.push_back(
-            {o.launch, o.slot, i, is_gradient, a.offset - begin + (is_copy ? p.bytes : 0)});
+            {o.launch, o.operand, i, is_gradient, a.offset - begin + (is_copy ? p.bytes : 0)});
     }
   }
 
