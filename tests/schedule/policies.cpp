@@ -23,9 +23,9 @@ struct OneMore {
 
   static constexpr void fill(auto const& problem, auto& table) {
     for (int rank = 0, m = problem.micro_batches; rank < problem.ranks; ++rank)
-      for (int slot = 0, ahead = problem.ranks - rank; slot < m + ahead; ++slot) {
-        if (slot < m) table.push(rank, {action_kind::forward, rank, slot});
-        if (slot >= ahead) table.push(rank, {action_kind::backward, rank, slot - ahead});
+      for (int tick = 0, ahead = problem.ranks - rank; tick < m + ahead; ++tick) {
+        if (tick < m) table.push(rank, {action_kind::forward, rank, tick});
+        if (tick >= ahead) table.push(rank, {action_kind::backward, rank, tick - ahead});
       }
   }
 };

@@ -87,18 +87,18 @@ TEST_CASE("the trade-off of the V placement between memory and idle time", "[sea
     return simulate(problem, table).stage_local_span() - 6 * m;
   };
   for (int m : {8, 16, 32, 64})
-    for (auto const& [chunks, slots] : {std::pair{4, 11}, {5, 8}, {6, 5}, {7, 3}, {8, 0}}) {
+    for (auto const& [chunks, ticks] : {std::pair{4, 11}, {5, 8}, {6, 5}, {7, 3}, {8, 0}}) {
       INFO("m " << m << ", peak " << chunks);
-      REQUIRE(idle(4, m, chunks) <= slots);
+      REQUIRE(idle(4, m, chunks) <= ticks);
     }
-  for (auto const& [chunks, slots] : {std::pair{8, 25}, {10, 17}, {12, 11}, {14, 6}, {16, 0}}) {
+  for (auto const& [chunks, ticks] : {std::pair{8, 25}, {10, 17}, {12, 11}, {14, 6}, {16, 0}}) {
     INFO("peak " << chunks);
-    REQUIRE(idle(8, 16, chunks) <= slots);
+    REQUIRE(idle(8, 16, chunks) <= ticks);
   }
   for (int m : {8, 32, 64})
-    for (auto const& [chunks, slots] : {std::pair{8, 26}, {10, 17}, {13, 10}}) {
+    for (auto const& [chunks, ticks] : {std::pair{8, 26}, {10, 17}, {13, 10}}) {
       INFO("m " << m << ", peak " << chunks);
-      REQUIRE(idle(8, m, chunks) <= slots);
+      REQUIRE(idle(8, m, chunks) <= ticks);
     }
 }
 

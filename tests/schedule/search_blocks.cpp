@@ -14,7 +14,7 @@ using namespace pp;
 using namespace pp::schedules;
 using namespace pp::detail;
 
-/// Idle slots of the slowest rank at equal times, with `chunks` chunks in memory, P to 2P.
+/// Idle ticks of the slowest rank at equal times, with `chunks` chunks in memory, P to 2P.
 ///
 /// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024, and the expectation of
 ///         its authors' program

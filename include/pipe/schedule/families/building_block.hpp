@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Schedules as building blocks. The four F and B of a micro-batch on a rank (two chunks each) have
-// fixed slots in time, and each further micro-batch comes six slots later. The lifetime of
-// activations, and so the peak memory, can be read off the block; slots that are left free are for
-// Ws. Every action then starts as early as it can, which turns the order into a schedule.
+// fixed ticks, and each further micro-batch comes six ticks later. The lifetime of activations, and
+// so the peak memory, can be read off the block; ticks that are left free are for Ws. Every action
+// then starts as early as it can, which turns the order into a schedule.
 #pragma once
 
 #include <pipe/schedule/families/weave.hpp>
@@ -12,39 +12,39 @@ namespace pp {
 
 namespace detail {
 
-/// The slots of F and B of micro-batch 0 on the two chunks of a rank (placement::vee).
+/// The ticks of F and B of micro-batch 0 on the two chunks of a rank (placement::vee).
 ///
 /// law: all differ modulo 6
 struct building_block {
   int forward_down, forward_up, backward_up, backward_down;
 };
 
-/// The Fs and Bs of all ranks in slots, for `micro_batches` repetitions of a block. Ws are not
-/// placed: a free slot counts as a W if one could run there.
-class block_slots {
+/// The Fs and Bs of all ranks in ticks, for `micro_batches` repetitions of a block. Ws are not
+/// placed: a free tick counts as a W if one could run there.
+class block_ticks {
  public:
   static constexpr int period = 6, kinds = 4;  ///< F down, F up, B up, B down
 
   template <class Block>
-  constexpr block_slots(int ranks, int micro_batches, int most_live, Block block)
+  constexpr block_ticks(int ranks, int micro_batches, int most_live, Block block)
       : p_(ranks), m_(micro_batches), most_live_(most_live),
-        slots_(period * (m_ - 1) + last_of(ranks, block) + 1), cell_(p_ * slots_, none),
-        slot_(p_ * kinds * m_), state_(p_ * slots_) {
+        ticks_(period * (m_ - 1) + last_of(ranks, block) + 1), cell_(p_ * ticks_, none),
+        tick_(p_ * kinds * m_), state_(p_ * ticks_) {
     for (int rank = 0; rank < p_; ++rank) {
       building_block const b = block(rank);
       int const due[kinds] = {b.forward_down, b.forward_up, b.backward_up, b.backward_down};
       for (int kind = 0; kind < kinds; ++kind)
         for (int mb = 0; mb < m_; ++mb) put(rank, kind + kinds * mb, due[kind] + period * mb);
-      walk(rank, 0, slots_, slots_, any_number);
+      walk(rank, 0, ticks_, ticks_, any_number);
     }
   }
 
-  constexpr int slots() const { return slots_; }
+  constexpr int ticks() const { return ticks_; }
   /// kind + kinds * micro-batch, or none
-  constexpr int at(int rank, int slot) const { return cell_.item[rank * slots_ + slot]; }
+  constexpr int at(int rank, int tick) const { return cell_.item[rank * ticks_ + tick]; }
   static constexpr int none = -1;
 
-  /// Moves the actions of the slots [first, last) to earlier free slots where memory allows it.
+  /// Moves the actions of the ticks [first, last) to earlier free ticks where memory allows it.
   ///
   /// law: no F or B runs later than before, and where a rank has more than `most_live` chunks in
   ///      memory, it had as many before
@@ -60,7 +60,7 @@ class block_slots {
   }
 
  private:
-  /// The largest move of an action, in slots: bounds the cost for a thousand ranks.
+  /// The largest move of an action, in ticks: bounds the cost for a thousand ranks.
   static constexpr int reach = 256;
   /// The unit of waiting Ws in a state: live chunks + w * Ws that could run.
   static constexpr int w = 1 << 16;
@@ -72,34 +72,34 @@ class block_slots {
       if (int const down = block(rank).backward_down; down > last) last = down;
     return last;
   }
-  constexpr void put(int rank, int what, int slot) {
-    cell_.item[rank * slots_ + slot] = what;
-    slot_.item[rank * kinds * m_ + what] = slot;
+  constexpr void put(int rank, int what, int tick) {
+    cell_.item[rank * ticks_ + tick] = what;
+    tick_.item[rank * kinds * m_ + what] = tick;
   }
 
-  /// The first slot in which an action can run: after its input, and after the same action of the
+  /// The first tick in which an action can run: after its input, and after the same action of the
   /// previous micro-batch.
   constexpr int ready(int rank, int what) const {
     int const kind = what % kinds, before = kind % 2 == 0 ? rank - 1 : rank + 1;
-    int slot = -1;
+    int tick = -1;
     if (before >= 0 && before < p_)
-      slot = slot_.item[before * kinds * m_ + what];
+      tick = tick_.item[before * kinds * m_ + what];
     else if (kind > 0)
-      slot = slot_.item[rank * kinds * m_ + what - 1];
+      tick = tick_.item[rank * kinds * m_ + what - 1];
     if (what >= kinds)
-      if (int const earlier = slot_.item[rank * kinds * m_ + what - kinds]; earlier > slot)
-        slot = earlier;
-    return slot + 1;
+      if (int const earlier = tick_.item[rank * kinds * m_ + what - kinds]; earlier > tick)
+        tick = earlier;
+    return tick + 1;
   }
 
   static constexpr int any_number = w - 1;
 
-  /// Recomputes the states of the slots [first, last), up to the first state behind slot `changed`
-  /// that stays as it was. Returns the first slot with more than `most` chunks in memory, and more
+  /// Recomputes the states of the ticks [first, last), up to the first state behind tick `changed`
+  /// that stays as it was. Returns the first tick with more than `most` chunks in memory, and more
   /// than before, or none.
   constexpr int walk(int rank, int first, int changed, int last, int most) {
-    int const* const cells = cell_.item + rank * slots_;
-    int* const states = state_.item + rank * slots_;
+    int const* const cells = cell_.item + rank * ticks_;
+    int* const states = state_.item + rank * ticks_;
     int now = first > 0 ? states[first - 1] : 0;
     for (int s = first; s < last; ++s) {
       now += cells[s] == none ? (now < w ? 0 : -1 - w) : cells[s] % kinds < 2 ? 1 : w;
@@ -110,36 +110,36 @@ class block_slots {
     return none;
   }
 
-  /// Moves an action to an earlier slot. Returns false, with nothing changed, if it would exceed
+  /// Moves an action to an earlier tick. Returns false, with nothing changed, if it would exceed
   /// the memory.
   constexpr bool move(int rank, int from, int to) {
-    int* const cells = cell_.item + rank * slots_;
+    int* const cells = cell_.item + rank * ticks_;
     int const what = cells[from];
     cells[from] = none;
     cells[to] = what;
-    int const full = walk(rank, to, from, slots_, most_live_);
+    int const full = walk(rank, to, from, ticks_, most_live_);
     if (full != none) {
       cells[from] = what;
       cells[to] = none;
       walk(rank, to, full, full, any_number);
       return false;
     }
-    slot_.item[rank * kinds * m_ + what] = to;
+    tick_.item[rank * kinds * m_ + what] = to;
     return true;
   }
 
-  int p_, m_, most_live_, slots_;
-  scratch<int> cell_;   // by rank and slot: the action, or none
-  scratch<int> slot_;   // by rank, micro-batch and kind: its slot
-  scratch<int> state_;  // by rank and slot: the state after the slot
+  int p_, m_, most_live_, ticks_;
+  scratch<int> cell_;   // by rank and tick: the action, or none
+  scratch<int> tick_;   // by rank, micro-batch and kind: its tick
+  scratch<int> state_;  // by rank and tick: the state after the tick
 };
 
-/// Fills `table` with the Fs and Bs of `slots` in their order, and with Ws where they fit; before
-/// the slots from `middle` on come `more` further repetitions of a block. limit(rank): as weave's
+/// Fills `table` with the Fs and Bs of `ticks` in their order, and with Ws where they fit; before
+/// the ticks from `middle` on come `more` further repetitions of a block. limit(rank): as weave's
 template <pipeline_problem Problem, action_table Table, class Limit>
-constexpr void fill_with_slots(Problem const& problem, Table& table, block_slots const& slots,
-                               int middle, int more, Limit limit) {
-  constexpr int period = block_slots::period, kinds = block_slots::kinds;
+constexpr void fill_by_ticks(Problem const& problem, Table& table, block_ticks const& ticks,
+                             int middle, int more, Limit limit) {
+  constexpr int period = block_ticks::period, kinds = block_ticks::kinds;
   int const p = problem.ranks;
   auto fixed = table.template like<action>();
   for (int rank = 0; rank < p; ++rank) {
@@ -147,16 +147,16 @@ constexpr void fill_with_slots(Problem const& problem, Table& table, block_slots
     int const chunk[kinds] = {down, up, up, down};
     auto const push = [&](int first, int last, int later) {
       for (int s = first; s < last; ++s) {
-        int const what = slots.at(rank, s);
-        if (what == block_slots::none) continue;
+        int const what = ticks.at(rank, s);
+        if (what == block_ticks::none) continue;
         int const kind = what % kinds;
         fixed.push(rank, {kind < 2 ? action_kind::forward : action_kind::backward_input,
                           chunk[kind], what / kinds + later});
       }
     };
-    push(0, middle < slots.slots() ? middle : slots.slots(), 0);
+    push(0, middle < ticks.ticks() ? middle : ticks.ticks(), 0);
     for (int later = 0; later < more; ++later) push(middle, middle + period, later);
-    push(middle, slots.slots(), more);
+    push(middle, ticks.ticks(), more);
   }
   weave(problem, fixed, table, limit, gap_rule::any);
 }
@@ -165,18 +165,18 @@ constexpr void fill_with_slots(Problem const& problem, Table& table, block_slots
 /// where they fit. Each rank uses at most the memory of `stages` stages.
 ///
 /// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024: repeating, squeezing,
-///         reordering. Here reordering comes first, in slots, and only before the first rank's
+///         reordering. Here reordering comes first, in ticks, and only before the first rank's
 ///         first B and after its last F
 template <pipeline_problem Problem, action_table Table, class Block>
 constexpr void fill_with_blocks(Problem const& problem, Table& table, int stages, Block block) {
-  constexpr int period = block_slots::period;
+  constexpr int period = block_ticks::period;
   int const p = problem.ranks, m = problem.micro_batches, begun = block(0).backward_down;
   // Few micro-batches suffice for both ends; every period between them is like the next.
   int const both_ends = begun / period + 5, few = m < both_ends ? m : both_ends;
-  auto slots = block_slots(p, few, 2 * stages, block);
-  slots.advance(0, begun);
-  slots.advance(period * (few - 1) + 1 > begun ? period * (few - 1) + 1 : begun, slots.slots());
-  fill_with_slots(problem, table, slots, begun + period, m - few, [&](int rank) {
+  auto ticks = block_ticks(p, few, 2 * stages, block);
+  ticks.advance(0, begun);
+  ticks.advance(period * (few - 1) + 1 > begun ? period * (few - 1) + 1 : begun, ticks.ticks());
+  fill_by_ticks(problem, table, ticks, begun + period, m - few, [&](int rank) {
     return stages *
            (problem.cost(rank).memory.forward + problem.cost(2 * p - 1 - rank).memory.forward);
   });

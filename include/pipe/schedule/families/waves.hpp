@@ -70,7 +70,7 @@ struct in_twos {
 
 }  // namespace detail
 
-/// Chimera with two micro-batches, one after the other, in each of its slots: half as many groups,
+/// Chimera with two micro-batches, one after the other, in each of its ticks: half as many groups,
 /// whose gaps are a smaller share of the time. With the micro-batches of Chimera this is the
 /// paper's forward doubling, with twice the activations, for which the paper recomputes. With twice
 /// as many micro-batches of half the size this is the paper's backward halving, with the

@@ -240,7 +240,7 @@ class schedule_search {
     };
     (try_one(std::type_identity<Policies>{}), ...);
   }
-  /// (e) The building blocks of a V that fit into the memory, brought forward in slots.
+  /// (e) The building blocks of a V that fit into the memory, brought forward in ticks.
   constexpr void try_blocks() {
     int const p = problem_.ranks;
     if (where_ != placement::vee || problem_.chunks != 2 * p) return;
@@ -252,12 +252,11 @@ class schedule_search {
         chunks = static_cast<int>(2 * options_.limit / both);
     long const kept = effort_ - effort_ / blocks_share;
     for_each_sloped_block(p, chunks, [&](sloped_block const& block) {
-      auto slots = block_slots(p, problem_.micro_batches, chunks, block.slots());
+      auto ticks = block_ticks(p, problem_.micro_batches, chunks, block.ticks());
       // Some actions have room only when others have moved.
-      for (int pass = 0; pass < 2; ++pass) slots.advance(0, slots.slots());
+      for (int pass = 0; pass < 2; ++pass) ticks.advance(0, ticks.ticks());
       order_.clear();
-      fill_with_slots(problem_, order_, slots, slots.slots(), 0,
-                      [&](int) { return options_.limit; });
+      fill_by_ticks(problem_, order_, ticks, ticks.ticks(), 0, [&](int) { return options_.limit; });
       effort_ -= block_price * actions_;
       try_order();
       return effort_ > kept && !at_floor();

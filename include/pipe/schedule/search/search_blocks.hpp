@@ -11,36 +11,36 @@
 namespace pp::detail {
 
 /// A block in which micro-batches come down the ranks slowly and go up at once: from a rank to the
-/// next, F on the way down is `steep` slots later on the first `bend` ranks and `flat` slots on the
-/// others, and so is B on the way up; an action on the way back is one slot after that of the next
+/// next, F on the way down is `steep` ticks later on the first `bend` ranks and `flat` ticks on the
+/// others, and so is B on the way up; an action on the way back is one tick after that of the next
 /// rank.
 ///
 /// needs: 0 < bend <= ranks
 struct sloped_block {
   int ranks, steep, flat, bend;
-  /// The slots on rank 0 of F up, B up and B down, modulo 6; the slot of F down is 0.
+  /// The ticks on rank 0 of F up, B up and B down, modulo 6; the tick of F down is 0.
   int due[3];
 
-  /// The slot of F down on a rank.
+  /// The tick of F down on a rank.
   constexpr int down(int rank) const {
     return rank < bend ? steep * rank : steep * (bend - 1) + flat * (rank - bend + 1);
   }
   /// The time of a micro-batch of rank 0 in both of its chunks, but for the waits at both bends.
   constexpr int lifetime() const { return 2 * (down(ranks - 1) + ranks - 1); }
-  /// Whether no two actions of a rank have the same slot modulo 6.
+  /// Whether no two actions of a rank have the same tick modulo 6.
   constexpr bool is_possible() const {
     for (int rank = 0; rank < ranks; ++rank) {
       int taken = 0;
-      for (int slot : {down(rank), due[0] + 5 * rank, due[1] + down(rank), due[2] + 5 * rank})
-        taken |= 1 << slot % block_slots::period;
-      if (std::popcount(static_cast<unsigned>(taken)) < block_slots::kinds) return false;
+      for (int tick : {down(rank), due[0] + 5 * rank, due[1] + down(rank), due[2] + 5 * rank})
+        taken |= 1 << tick % block_ticks::period;
+      if (std::popcount(static_cast<unsigned>(taken)) < block_ticks::kinds) return false;
     }
     return true;
   }
-  /// The slots of every rank: each action as early as its residue allows.
-  constexpr auto slots() const {
+  /// The ticks of every rank: each action as early as its residue allows.
+  constexpr auto ticks() const {
     constexpr auto from = [](int earliest, int residue) {
-      constexpr int n = block_slots::period;
+      constexpr int n = block_ticks::period;
       return earliest + ((residue - earliest) % n + n) % n;
     };
     int const up = ranks - 1, forward_up = from(down(up) + 1 + up, due[0]),
@@ -60,7 +60,7 @@ struct sloped_block {
 ///         authors' program tries
 template <class Use>
 constexpr void for_each_sloped_block(int ranks, int chunks, Use use) {
-  constexpr int period = block_slots::period;
+  constexpr int period = block_ticks::period;
   // Waits at the bends, and W, take two to five chunks more than the lifetime says.
   for (int lifetime = period * (chunks - 2); lifetime >= period * (chunks - 5); lifetime -= 2)
     for (int steep = 1; steep < period; ++steep)
