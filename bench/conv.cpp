@@ -122,11 +122,11 @@ std::function<void()> ours(op_kind kind, pp::detail::convolution_attributes cons
         return pp::host::multiply_transposed<float>(tiles, a, product, rows, nullptr);            \
       return pp::host::multiply<float>(tiles, a, product, rows, {});                              \
     }                                                                                             \
-    pp::host::convolution_steps<float> steps;                                                     \
-    steps.add_products = &set::add_products<float>;                                               \
+    pp::host::convolution_calls<float> calls;                                                     \
+    calls.add_products = &set::add_products<float>;                                               \
     if (g.anchor == op_kind::convolution_weight_gradient)                                         \
-      return pp::host::convolve_weights<float>(tiles, a, g, samples, steps, nullptr);             \
-    pp::host::convolve<float>(tiles, a, g, samples, steps);                                       \
+      return pp::host::convolve_weights<float>(tiles, a, g, samples, calls, nullptr);             \
+    pp::host::convolve<float>(tiles, a, g, samples, calls);                                       \
   }
 std::function<void()> ours(op_kind kind, pp::detail::convolution_attributes const& of,
                            matrix const& left, matrix const& right, matrix const& to) {

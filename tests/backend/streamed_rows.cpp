@@ -54,11 +54,11 @@ void run(Isa isa, operands_of_rows const& o) {
   f.in(2) = o.beta;
   f.out(0) = o.y;
   f.out(1) = o.statistics;
-  auto const& steps = f.g.prologue;
-  f.with.operand[steps[0].operand] = o.bias;
-  f.with.operand[steps[0].store] = o.before_gelu;
-  f.with.operand[steps[2].operand] = o.residual;
-  f.with.operand[steps[2].store] = o.sum;
+  auto const& ops = f.g.prologue;
+  f.with.operand[ops[0].operand] = o.bias;
+  f.with.operand[ops[0].store] = o.before_gelu;
+  f.with.operand[ops[2].operand] = o.residual;
+  f.with.operand[ops[2].store] = o.sum;
   f.run(isa);
   backward<Samples> b;
   b.in(0) = o.dy;

@@ -122,8 +122,8 @@ struct ring_product {
       for (int k = 0; k < 4; ++k)
         pp::cuda::multiply_async<operands, A, B, N / 2>(
             consumer, [](state& mine) -> auto& { return mine.sums; },
-            pp::cuda::advance(left, k * left_slab::step_bytes),
-            pp::cuda::advance(right, k * right_slab::step_bytes), slab > 0 || k > 0);
+            pp::cuda::advance(left, k * left_slab::k_stride_bytes),
+            pp::cuda::advance(right, k * right_slab::k_stride_bytes), slab > 0 || k > 0);
       if (a.broken != rule_broken::no_commit) pp::cuda::commit_multiplications(consumer);
       if (a.broken == rule_broken::touched_sums)
         consumer.part([&](int, state& mine) { mine.sums[1] = 3; });

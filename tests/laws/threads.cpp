@@ -41,19 +41,19 @@ void check(std::uint64_t seed) {
 
 TEST_CASE("shares cover everything once", "[laws]") {
   for (host::extent n = 0; n < 70; ++n)
-    for (host::extent const step : {1, 8, 16})
+    for (host::extent const alignment : {1, 8, 16})
       for (int parts = 1; parts < 9; ++parts) {
         host::extent at = 0, most = 0;
         for (int part = 0; part < parts; ++part) {
-          host::share const s = host::share_of(n, step, part, parts);
+          host::share const s = host::share_of(n, alignment, part, parts);
           CHECK(s.begin == (at == n ? s.begin : at));
-          CHECK(s.begin % step == 0);
+          CHECK(s.begin % alignment == 0);
           CHECK(s.size() >= 0);
           at = s.end;
           if (s.size() > most) most = s.size();
         }
         CHECK(at == n);
-        CHECK(most <= host::largest_share(n, step, parts));
+        CHECK(most <= host::largest_share(n, alignment, parts));
       }
 }
 TEST_CASE("threads give the bits of one", "[laws]") {

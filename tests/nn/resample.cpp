@@ -221,7 +221,7 @@ TEST_CASE("a cell is read by those that it finds as its readers", "[nn]") {
           axis_cells const cells = m.cells_of(by.rule, o);
           bool reads = false;
           for (int k = 0; k < cells.count; ++k) {
-            int const cell = cells.first + k * cells.step;
+            int const cell = cells.first + k * cells.stride;
             all = all && cell >= 0 && cell < m.in && cells.number_of(cell) == k;
             reads = reads || cell == i;
           }

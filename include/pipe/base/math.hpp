@@ -303,7 +303,8 @@ PIPE_HD PIPE_INLINE double with_sign(double size, double x) {
   return x == 0 ? 0 : __builtin_copysign(size, x);
 }
 
-/// 1 / sqrt(x) to five digits: two Newton steps from an estimate that halves the exponent.
+/// 1 / sqrt(x) to five digits: two of Newton's iterations from an estimate that halves the
+/// exponent.
 template <product P>
 PIPE_HD PIPE_INLINE float coarse_rsqrt(float x) {
   float const half = 0.5f * x;

@@ -53,9 +53,9 @@ struct image_change {
 PIPE_HD constexpr image_change change_at(augmentation const& a, long place) {
   philox_block const moves = augmentation_bits(a.seed, place, 0),
                      cuts = augmentation_bits(a.seed, place, 1);
-  std::uint32_t const steps = 2 * std::uint32_t(a.padding) + 1;
-  return image_change{int(moves.word[0] % steps) - a.padding,
-                      int(moves.word[1] % steps) - a.padding,
+  std::uint32_t const shifts = 2 * std::uint32_t(a.padding) + 1;
+  return image_change{int(moves.word[0] % shifts) - a.padding,
+                      int(moves.word[1] % shifts) - a.padding,
                       int(cuts.word[0] % std::uint32_t(a.height)) - a.cutout / 2,
                       int(cuts.word[1] % std::uint32_t(a.width)) - a.cutout / 2,
                       a.flip && moves.word[2] >> 31 != 0};

@@ -173,7 +173,8 @@ inline void transpose_to_rows(number_array& a) {
   std::size_t const width = std::size_t(size_of(a.type)), n = a.size();
   std::vector<std::byte> rows(a.bytes.size());
   std::vector<std::size_t> place(a.shape.size()), stride(a.shape.size());  // strides of rows
-  for (std::size_t k = a.shape.size(), step = 1; k-- > 0; step *= a.shape[k]) stride[k] = step;
+  for (std::size_t k = a.shape.size(), elements = 1; k-- > 0; elements *= a.shape[k])
+    stride[k] = elements;
   for (std::size_t i = 0, to = 0; i < n; ++i) {
     for (std::size_t b = 0; b < width; ++b) rows[to * width + b] = a.bytes[i * width + b];
     for (std::size_t k = 0; k < place.size(); ++k) {  // the first index is the fastest

@@ -25,9 +25,9 @@ enum class axis_rule : unsigned char {
   replicate,       // o - before, or else the nearest cell
 };
 
-/// `count` cells along an axis, first, first + step, ..., and their weights in a sum.
+/// `count` cells along an axis, first, first + stride, ..., and their weights in a sum.
 struct axis_cells {
-  int first = 0, count = 0, step = 1;
+  int first = 0, count = 0, stride = 1;
   int divisor = 1;       // the cells of a window, padding included
   int part = 0, of = 1;  // of two cells, the second has the weight part / of, the first the rest
 
@@ -38,8 +38,8 @@ struct axis_cells {
   }
   /// The number k in [0, count) of cell i among these cells, or -1.
   PIPE_HD constexpr int number_of(int i) const {
-    int const k = (i - first) / step;
-    return i >= first && k < count && first + k * step == i ? k : -1;
+    int const k = (i - first) / stride;
+    return i >= first && k < count && first + k * stride == i ? k : -1;
   }
 };
 
@@ -141,7 +141,7 @@ struct axis_map {
     int const start = o * stride - before,
               missing = start < 0 ? (dilation - 1 - start) / dilation : 0;
     c.first = start + missing * dilation;
-    c.step = dilation;
+    c.stride = dilation;
     int const left = c.first < in ? (in - 1 - c.first) / dilation + 1 : 0;
     c.count = size - missing < left ? size - missing : left;
     if (c.count < 0) c.count = 0;

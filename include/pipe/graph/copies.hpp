@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The items of later copies of a Repeat, made from the items of the two copies before them. A
-// compiler spends about a microsecond on each step of a constant evaluation, so a deep model's
+// compiler spends about a microsecond on each operation of a constant evaluation, so a deep model's
 // copies are not described or differentiated one by one.
 #pragma once
 
@@ -10,8 +10,8 @@
 namespace pp::detail {
 
 /// The item of the next copy, where a and b are the same item of two successive copies: the numbers
-/// of ops, units, values, parameters and streams increase by the step from a to b; everything else
-/// is as in b.
+/// of ops, units, values, parameters and streams increase by the difference of b and a; everything
+/// else is as in b.
 constexpr operand next_copy(operand a, operand b) {
   b.index += b.index - a.index;
   return b;

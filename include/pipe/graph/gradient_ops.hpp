@@ -77,11 +77,11 @@ class gradient_ops {
     }
   }
   /// Sets the remade value of v, which is in an earlier copy of a Repeat, from the remade value of
-  /// v + shift in a later copy, whose index is `step` less.
-  constexpr void copy_remade(int v, int shift, int step) {
+  /// v + shift in a later copy, whose index is `distance` less.
+  constexpr void copy_remade(int v, int shift, int distance) {
     if (!remakes_) return;
     remade_[v] = remade_[v + shift];
-    if (remade_[v].where == space::value) remade_[v].index += step;
+    if (remade_[v].where == space::value) remade_[v].index += distance;
   }
   /// Checks that d has the attributes of its kind: see complete(). A counting run sets none.
   constexpr op const& checked(op const& d) const { return out_.keeps() ? complete(d) : d; }

@@ -10,7 +10,7 @@
 
 namespace pp {
 
-/// Two residual steps on the halves (x1, x2) of a row: y1 = x1 + F(x2), y2 = x2 + G(y1). Backward
+/// Two residuals on the halves (x1, x2) of a row: y1 = x1 + F(x2), y2 = x2 + G(y1). Backward
 /// computes x2 = y2 - G(y1) and x1 = y1 - F(x2), and stores nothing in between: of a sequence of
 /// such blocks only the last result is stored. All of a block is in one stage.
 ///
@@ -35,16 +35,16 @@ struct Reversible : detail::joining<Subtract> {
     if (x.form.columns() % 2 != 0)
       return b.report(wrong::reversible_needs_an_even_width, shape(x.form.columns()));
     detail::handle const x2 = b.slice(x, half, half), x1 = b.slice(x, 0, half);
-    detail::handle const y1 = step<F>(b, 0, x2, x1);
+    detail::handle const y1 = residual<F>(b, 0, x2, x1);
     b.middle_of_reversible();
-    detail::handle const y2 = step<G>(b, 1, y1, x2);
+    detail::handle const y2 = residual<G>(b, 1, y1, x2);
     if (b.ok()) b.set(b.concat(y1, y2));
   }
 
  private:
   /// L(x) + z, where L is part number i.
   template <class L, class Builder>
-  static constexpr detail::handle step(Builder& b, int i, detail::handle x, detail::handle z) {
+  static constexpr detail::handle residual(Builder& b, int i, detail::handle x, detail::handle z) {
     if (!b.ok()) return z;
     b.set(x);
     b.template part<L>(i);

@@ -98,14 +98,14 @@ inline extent present_keys(attention_shape const& shape, int const* ids, extent 
 inline constexpr extent query_block = 32;
 inline constexpr extent key_block = 128;
 
-/// x rounded up to a multiple of `step`, a power of two.
-constexpr extent round_up(extent x, extent step) { return (x + step - 1) & -step; }
+/// x rounded up to a multiple of `alignment`, a power of two.
+constexpr extent round_up(extent x, extent alignment) { return (x + alignment - 1) & -alignment; }
 
 /// Elements of each workspace part, rounded so that every part starts on a cache line on any
 /// instruction set.
 template <class T>
 struct attention_parts {
-  static constexpr extent step = widest_vector_bytes / sizeof(T);
+  static constexpr extent alignment = widest_vector_bytes / sizeof(T);
 
   extent transposed;  ///< keys (or values) of one head as [block][d][key_block]
   extent key_rows;    ///< keys (or values, or a gradient) of one head as [S][d rounded up]
@@ -115,8 +115,9 @@ struct attention_parts {
 
   constexpr explicit attention_parts(attention_shape const& s)
       : transposed(round_up(s.keys, key_block) * s.head_size),
-        key_rows(s.keys * round_up(s.head_size, step)),
-        query_rows(query_block * round_up(s.head_size, step)), scores(query_block * key_block) {}
+        key_rows(s.keys * round_up(s.head_size, alignment)),
+        query_rows(query_block * round_up(s.head_size, alignment)),
+        scores(query_block * key_block) {}
 };
 
 /// Bytes of workspace that attention_forward needs on any instruction set; to be aligned to

@@ -114,7 +114,7 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
           extent depth = visible_keys(shape, present, t0 + i + high - 1, s0);
           if (depth > count) depth = count;
           if (depth == 0) continue;
-          extent const columns = round_up(depth, set.column_step());
+          extent const columns = round_up(depth, set.column_alignment());
           T* const score = scores + i * key_block;
           T* const slope = slopes + i * key_block;
           multiply_block<T>(set.tiles, {high, columns, d}, {query + i * padded, padded, 1},

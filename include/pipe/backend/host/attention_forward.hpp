@@ -75,7 +75,7 @@ PIPE_ONE_COPY void attend(attention_set<T> const& set, attention_shape const& sh
       high = set.tiles.next_rows(rows - i);
       extent depth = visible_keys(shape, of.present, t0 + i + high - 1, s0);
       if (depth > count) depth = count;
-      extent const columns = round_up(depth, set.column_step());
+      extent const columns = round_up(depth, set.column_alignment());
       T* const score = scores + i * key_block;
       if (depth > 0)
         multiply_block<T>(set.tiles, {high, columns, d}, q.from(i, 0), of.keys + s0 * d, key_block,

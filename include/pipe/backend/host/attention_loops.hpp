@@ -26,7 +26,7 @@ struct softmax_rows {
 
 /// A row of scores in a block of keys: the positions of the row's query and of the block's first
 /// key, the slope of the head's ALiBi, the number of keys that may be seen, and this number rounded
-/// up to a column step.
+/// up to a multiple of column_alignment().
 struct score_place {
   extent query, key;
   double slope;
@@ -69,7 +69,7 @@ struct attention_set {
   /// Scores are computed in multiples of this number of columns: whole vectors, and at least as
   /// many as a tile has rows, so that the transposed reads of the backward pass find every element
   /// of a tile written.
-  constexpr extent column_step() const {
+  constexpr extent column_alignment() const {
     return tiles.lanes > tiles.rows ? tiles.lanes : tiles.rows;
   }
 };
@@ -108,7 +108,7 @@ PIPE_ONE_COPY void multiply_block(tile_set<T> const& tiles, product_shape const&
 /// The keys of a head, transposed in blocks, as the second factor of scores = q k^T.
 ///
 /// shape: from (keys, d), row stride `stride` -> to (blocks, d, key_block), zero beyond the last
-///        key up to whole column steps
+///        key up to a multiple of column_alignment()
 template <class T>
 PIPE_ONE_COPY void transpose_blocks(attention_set<T> const& set, T const* from, extent stride,
                                     extent keys, extent d, T* to) {
@@ -116,7 +116,7 @@ PIPE_ONE_COPY void transpose_blocks(attention_set<T> const& set, T const* from, 
     extent const count = keys - s < key_block ? keys - s : key_block;
     set.transpose(from + s * stride, count, d, stride, to, key_block);
     for (extent c = 0; c < d; ++c)
-      for (extent r = count; r < round_up(count, set.column_step()); ++r)
+      for (extent r = count; r < round_up(count, set.column_alignment()); ++r)
         to[c * key_block + r] = T(0);
   }
 }

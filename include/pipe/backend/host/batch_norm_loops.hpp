@@ -59,7 +59,7 @@ PIPE_ONE_COPY void batch_statistics(batch_set<T> const& set, arguments<T> const&
                                     detail::group const& g, int samples) {
   detail::batch_attributes const of = g.attributes.batch();
   int const n = g.columns;
-  share const own = part_of(n, columns_step<T>, a.part, a.parts);
+  share const own = part_of(n, column_alignment<T>, a.part, a.parts);
   extent const rows = real_rows(a, of.rows, samples);
   bool const is_running = !a.training || of.is_constant;
   share const all{0, extent(of.rows) * samples};
@@ -98,7 +98,7 @@ PIPE_ONE_COPY void batch_sums(batch_set<T> const& set, arguments<T> const& a,
                               detail::group const& g, int samples) {
   detail::batch_attributes const of = g.attributes.batch();
   int const n = g.columns;
-  share const own = part_of(n, columns_step<T>, a.part, a.parts),
+  share const own = part_of(n, column_alignment<T>, a.part, a.parts),
               real{0, real_rows(a, of.rows, samples)};
   for_groups(of, of.rows, samples, real, [&](extent i, share rows) {
     extent const from = rows.begin * n + own.begin;
@@ -138,7 +138,7 @@ PIPE_ONE_COPY void batch_norm_gradient(batch_set<T> const& set, arguments<T> con
 template <class T>
 PIPE_ONE_COPY void batch_parameter_gradient(arguments<T> const& a, detail::group const& g,
                                             int samples) {
-  share const own = part_of(g.columns, columns_step<T>, a.part, a.parts),
+  share const own = part_of(g.columns, column_alignment<T>, a.part, a.parts),
               real{0, real_rows(a, 1, samples)};
   for_groups(g.attributes.batch(), 1, samples, real, [&](extent of, share) {
     for (int i = 0; i < 2; ++i)
@@ -154,7 +154,7 @@ PIPE_ONE_COPY void batch_running_sums(arguments<T> const& a, detail::group const
   detail::batch_attributes const of = g.attributes.batch();
   int const n = g.columns;
   T const* const running = a.at(g.in[1]);
-  share const own = part_of(n, columns_step<T>, a.part, a.parts),
+  share const own = part_of(n, column_alignment<T>, a.part, a.parts),
               real{0, real_rows(a, of.rows, samples)};
   for_groups(of, of.rows, samples, real, [&](extent i, share group) {
     T const* const statistics = a.at(g.in[0]) + i * 3 * n;

@@ -12,12 +12,12 @@
 
 namespace pp::host {
 
-/// The reads along one axis: pixel i of the result reads position i * step + first + t * delta of
-/// the source for each tap t. Tap t is number tap + t * tap_step in the kernel, and pixel i is
-/// number pixel + i * pixel_step in the whole result.
+/// The reads along one axis: pixel i of the result reads position i * stride + first + t * delta of
+/// the source for each tap t. Tap t is number tap + t * tap_stride in the kernel, and pixel i is
+/// number pixel + i * pixel_stride in the whole result.
 struct read_axis {
-  int pixels = 0, step = 1, first = 0, delta = 1, taps = 0, source = 0;
-  int tap = 0, tap_step = 1, pixel = 0, pixel_step = 1;
+  int pixels = 0, stride = 1, first = 0, delta = 1, taps = 0, source = 0;
+  int tap = 0, tap_stride = 1, pixel = 0, pixel_stride = 1;
 };
 
 /// The reads of x by a convolution.
@@ -32,8 +32,8 @@ constexpr read_axis gradient_axis(detail::convolution_axis const& a, int phase) 
   r.pixels = (a.in - phase + a.stride - 1) / a.stride;
   r.source = a.out;
   r.pixel = phase;
-  r.pixel_step = a.stride;
-  r.tap_step = taps_apart;
+  r.pixel_stride = a.stride;
+  r.tap_stride = taps_apart;
   r.delta = -(taps_apart * a.dilation / a.stride);
   while (r.tap < a.kernel && r.tap < taps_apart &&
          (phase + a.padding - r.tap * a.dilation) % a.stride != 0)

@@ -25,8 +25,9 @@ struct patches {
   extent columns() const { return extent(vertical.taps) * horizontal.taps * channels; }
   /// The pixel of a sample that result (i, j) reads at tap (u, v); null outside of the image.
   T const* at(extent sample, int i, int j, int u, int v) const {
-    extent const y = extent(i) * vertical.step + vertical.first + extent(u) * vertical.delta,
-                 x = extent(j) * horizontal.step + horizontal.first + extent(v) * horizontal.delta;
+    extent const y = extent(i) * vertical.stride + vertical.first + extent(u) * vertical.delta,
+                 x = extent(j) * horizontal.stride + horizontal.first +
+                     extent(v) * horizontal.delta;
     if (y < 0 || y >= vertical.source || x < 0 || x >= horizontal.source) return nullptr;
     return image + ((sample * vertical.source + y) * horizontal.source + x) * pitch;
   }
@@ -88,7 +89,7 @@ PIPE_ONE_COPY void gather(patches<T> const& of, extent row, extent rows, extent 
     extent c = first_c;
     for (int u = first_u; out < end; ++u, v = 0, c = 0) {
       extent const y =
-          extent(at.i) * of.vertical.step + of.vertical.first + extent(u) * of.vertical.delta;
+          extent(at.i) * of.vertical.stride + of.vertical.first + extent(u) * of.vertical.delta;
       extent const left = line - (v * of.channels + c), n = end - out < left ? end - out : left;
       if (y < 0 || y >= of.vertical.source) {
         copy_or_clear<T>(nullptr, n, out);
@@ -96,7 +97,7 @@ PIPE_ONE_COPY void gather(patches<T> const& of, extent row, extent rows, extent 
       } else if (is_dense) {
         T const* const from = of.image + (at.sample * of.vertical.source + y) * all;
         extent const begin =
-            (extent(at.j) * wide.step + wide.first + v) * of.channels + c;  // in the image's row
+            (extent(at.j) * wide.stride + wide.first + v) * of.channels + c;  // in the image's row
         extent const before = begin < 0 ? (-begin < n ? -begin : n) : 0;
         extent const in = all - begin < n ? (all - begin > before ? all - begin : before) : n;
         copy_or_clear<T>(nullptr, before, out);
@@ -146,8 +147,9 @@ struct transposed_weight {
     auto const& w = *static_cast<transposed_weight const*>(self);
     for (extent const end = p + depth; p < end;) {
       extent const filters = w.of.channels, tap = p / filters, filter = p % filters;
-      extent const u = w.of.vertical.tap + tap / w.of.horizontal.taps * w.of.vertical.tap_step,
-                   v = w.of.horizontal.tap + tap % w.of.horizontal.taps * w.of.horizontal.tap_step;
+      extent const u = w.of.vertical.tap + tap / w.of.horizontal.taps * w.of.vertical.tap_stride,
+                   v = w.of.horizontal.tap +
+                       tap % w.of.horizontal.taps * w.of.horizontal.tap_stride;
       extent const rows = end - p < filters - filter ? end - p : filters - filter;
       w.tiles.copy_rows(w.weight + filter * w.row + (u * w.kernel_width + v) * w.channels + j,
                         w.row, rows, columns, padded, to, padded);
@@ -160,14 +162,14 @@ struct transposed_weight {
 /// Functions of an instruction set that a convolution calls: the epilogue of a row, and y[c] +=
 /// x[c] w[c], c < n.
 template <class T>
-struct convolution_steps {
+struct convolution_calls {
   row_finish<T> finish = nullptr;
   void (*add_products)(T const* x, T const* w, extent n, T* y) = nullptr;
 };
 
 /// Rows [row, row + rows) of a depthwise convolution.
 template <class T>
-void convolve_channels(patches<T> const& of, convolution_steps<T> const& steps, extent row,
+void convolve_channels(patches<T> const& of, convolution_calls<T> const& calls, extent row,
                        extent rows, T const* weight, extent kernel_width, T* to) {
   patch_row at(of, row);
   for (extent r = 0; r < rows; ++r, at.next(of), to += of.channels) {
@@ -175,9 +177,9 @@ void convolve_channels(patches<T> const& of, convolution_steps<T> const& steps, 
     for (int u = 0; u < of.vertical.taps; ++u)
       for (int v = 0; v < of.horizontal.taps; ++v) {
         T const* const from = of.at(at.sample, at.i, at.j, u, v);
-        extent const tap = (of.vertical.tap + extent(u) * of.vertical.tap_step) * kernel_width +
-                           of.horizontal.tap + extent(v) * of.horizontal.tap_step;
-        if (from != nullptr) steps.add_products(from, weight + tap * of.channels, of.channels, to);
+        extent const tap = (of.vertical.tap + extent(u) * of.vertical.tap_stride) * kernel_width +
+                           of.horizontal.tap + extent(v) * of.horizontal.tap_stride;
+        if (from != nullptr) calls.add_products(from, weight + tap * of.channels, of.channels, to);
       }
   }
 }
@@ -192,7 +194,7 @@ void convolve_channels(patches<T> const& of, convolution_steps<T> const& steps, 
 /// needs: a.workspace: convolution_facts::workspace_bytes
 template <class T>
 PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, detail::group const& g,
-                            int samples, convolution_steps<T> const& steps) {
+                            int samples, convolution_calls<T> const& calls) {
   detail::convolution_attributes const of = g.attributes.convolution();
   bool const is_transposed = g.anchor == op_kind::convolution_input_gradient;
   int const phases_down = is_transposed ? of.vertical.stride : 1,
@@ -200,7 +202,7 @@ PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, det
   extent const columns = g.columns, n = columns / of.groups,
                pitch = is_transposed ? of.filters : of.channels,
                kernel_width = of.horizontal.kernel;
-  bool const in_place = steps.finish == nullptr && phases_down * phases_across == 1;
+  bool const in_place = calls.finish == nullptr && phases_down * phases_across == 1;
   char* memory = static_cast<char*>(a.workspace);
   T* const results = reinterpret_cast<T*>(memory);
   memory += detail::align_up(patch_rows * columns * long(sizeof(T)));
@@ -211,13 +213,13 @@ PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, det
         is_transposed ? gradient_axis(of.horizontal, across) : forward_axis(of.horizontal),
         a.at(g.in[0]), pitch, pitch / of.groups};
     extent const k = read.columns(), pixels = read.rows();
-    share const own = share_of(pixels * samples, rows_step, a.part, a.parts);
+    share const own = share_of(pixels * samples, row_alignment, a.part, a.parts);
     for (extent row = own.begin; row < own.end; row += patch_rows) {
       extent const m = own.end - row < patch_rows ? own.end - row : patch_rows;
       T* const to = in_place ? a.at(g.out[0]) + row * columns : results;
       if (of.is_depthwise()) {
         read.channels = pitch;
-        convolve_channels(read, steps, row, m, a.at(g.in[1]), kernel_width, to);
+        convolve_channels(read, calls, row, m, a.at(g.in[1]), kernel_width, to);
       } else if (k == 0) {
         copy_or_clear<T>(nullptr, m * columns, to);
       } else {
@@ -242,13 +244,13 @@ PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, det
       if (in_place) continue;
       patch_row at(read, row);
       for (extent r = 0; r < m; ++r, at.next(read)) {
-        extent const i = at.i * read.vertical.pixel_step + read.vertical.pixel,
-                     j = at.j * read.horizontal.pixel_step + read.horizontal.pixel,
+        extent const i = at.i * read.vertical.pixel_stride + read.vertical.pixel,
+                     j = at.j * read.horizontal.pixel_stride + read.horizontal.pixel,
                      width = is_transposed ? of.horizontal.in : of.horizontal.out,
                      all = is_transposed ? of.in_rows() : of.out_rows();
         extent const result = at.sample * all + i * width + j;
-        if (steps.finish != nullptr)
-          steps.finish(a, result, to + r * columns);
+        if (calls.finish != nullptr)
+          calls.finish(a, result, to + r * columns);
         else
           copy_or_clear<T>(to + r * columns, columns, a.at(g.out[0]) + result * columns);
       }
@@ -266,7 +268,7 @@ PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, det
 template <class T>
 PIPE_ONE_COPY void convolve_weights(tile_set<T> const& tiles, arguments<T> const& a,
                                     detail::group const& g, int samples,
-                                    convolution_steps<T> const& steps, column_adder<T> add) {
+                                    convolution_calls<T> const& calls, column_adder<T> add) {
   detail::convolution_attributes const of = g.attributes.convolution();
   T const* const dy = a.at(g.in[1]);
   extent const columns = g.columns, pixels = extent(g.rows) * samples, n = columns / of.groups;
@@ -276,7 +278,7 @@ PIPE_ONE_COPY void convolve_weights(tile_set<T> const& tiles, arguments<T> const
   T* const dw = a.at(g.out[0]);
   char* const memory = static_cast<char*>(a.workspace);
   if (of.is_depthwise()) {
-    share const own = share_of(columns, columns_step<T>, a.part, a.parts);
+    share const own = share_of(columns, column_alignment<T>, a.part, a.parts);
     T* const sums = static_cast<T*>(a.workspace);
     copy_or_clear<T>(nullptr, own.size() * of.taps(), sums);
     patch_row at(read, 0);
@@ -285,7 +287,7 @@ PIPE_ONE_COPY void convolve_weights(tile_set<T> const& tiles, arguments<T> const
         T const* const from =
             read.at(at.sample, at.i, at.j, tap / of.horizontal.kernel, tap % of.horizontal.kernel);
         if (from != nullptr)
-          steps.add_products(from + own.begin, dy + r * columns + own.begin, own.size(),
+          calls.add_products(from + own.begin, dy + r * columns + own.begin, own.size(),
                              sums + tap * own.size());
       }
     for (int tap = 0; tap < of.taps(); ++tap)
@@ -295,7 +297,7 @@ PIPE_ONE_COPY void convolve_weights(tile_set<T> const& tiles, arguments<T> const
       }
     return;
   }
-  share const own = share_of(of.inner(), rows_step, a.part, a.parts);
+  share const own = share_of(of.inner(), row_alignment, a.part, a.parts);
   if (own.size() == 0) return;
   blocking const cut = patch_blocking<T>(own.size(), n, pixels, tiles.columns(), false);
   for (int group = 0; group < of.groups; ++group) {

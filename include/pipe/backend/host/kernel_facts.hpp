@@ -50,7 +50,7 @@ constexpr int parts_of(detail::group const& g, int samples, int threads) {
 }
 template <class P>
 constexpr int least_tile_rows() {
-  auto all = unsigned(rows_step);
+  auto all = unsigned(row_alignment);
   for (int i = 0; i < P::groups; ++i) {
     detail::group const g = P::group_at(i);
     kernel_facts const& of = facts_of<typename P::element>[int(g.anchor)];

@@ -25,29 +25,30 @@ constexpr share within(share s, extent n) { return share{s.begin, s.end < n ? s.
 
 /// The part-th of `parts` shares of [0, n).
 ///
-/// law: the shares follow each other, cover [0, n) and begin at multiples of `step`; their numbers
-///      of steps differ by at most one
-constexpr share share_of(extent n, extent step, int part, int parts) {
-  extent const steps = (n + step - 1) / step, end = steps * (part + 1) / parts * step;
-  return share{steps * part / parts * step, end < n ? end : n};
+/// law: the shares follow each other, cover [0, n) and begin at multiples of `alignment`;
+///      their numbers of these differ by at most one
+constexpr share share_of(extent n, extent alignment, int part, int parts) {
+  extent const count = (n + alignment - 1) / alignment,
+               end = count * (part + 1) / parts * alignment;
+  return share{count * part / parts * alignment, end < n ? end : n};
 }
 
 /// share_of as a function that is not inlined, for calls at run time in many kernels.
-PIPE_ONE_COPY inline share part_of(extent n, extent step, int part, int parts) {
-  return share_of(n, step, part, parts);
+PIPE_ONE_COPY inline share part_of(extent n, extent alignment, int part, int parts) {
+  return share_of(n, alignment, part, parts);
 }
 
 /// The largest size that a share can have.
-constexpr extent largest_share(extent n, extent step, int parts) {
-  extent const most = ((n + step - 1) / step + parts - 1) / parts * step;
+constexpr extent largest_share(extent n, extent alignment, int parts) {
+  extent const most = ((n + alignment - 1) / alignment + parts - 1) / parts * alignment;
   return most < n ? most : n;
 }
 
-/// The step of shares of a contraction's rows: whole register tiles of every instruction set.
-inline constexpr extent rows_step = 8;
-/// The step of shares of columns: whole cache lines, so that no two threads write to one line.
+/// The alignment of shares of a contraction's rows: whole register tiles of every instruction set.
+inline constexpr extent row_alignment = 8;
+/// The alignment of shares of columns: whole cache lines, so that no two threads write to one line.
 template <class T>
-inline constexpr extent columns_step = extent(widest_vector_bytes / sizeof(T));
+inline constexpr extent column_alignment = extent(widest_vector_bytes / sizeof(T));
 
 }  // namespace pp::host
 PIPE_OPTIMIZED_END

@@ -30,7 +30,7 @@ template <int Rank, class Builder>
 constexpr bool needs_window(Builder& b, window const& w) {
   shape const form = b.current().form;
   for (int i = 0; i < Rank; ++i) {
-    if (!b.needs_positive(w.size[i]) || !b.needs_positive(w.step(i)) ||
+    if (!b.needs_positive(w.size[i]) || !b.needs_positive(w.stride_along(i)) ||
         !b.needs_positive(w.dilation[i]) || !b.needs_not_negative(shape(w.padding[i])))
       return false;
     long const reach = long(w.dilation[i]) * (w.size[i] - 1) + 1,
@@ -65,7 +65,7 @@ struct window_pool {
                    [&](int i, int in) {
                      axis_map m{};
                      m.size = w.size[i];
-                     m.stride = w.step(i);
+                     m.stride = w.stride_along(i);
                      m.before = w.padding[i];
                      m.dilation = w.dilation[i];
                      int const spare = in + 2 * m.before - (m.dilation * (m.size - 1) + 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The options of layers that move a window over an image or a sequence: its extents, its steps, the
-// cells around the input, and the distance of its cells.
+// The options of layers that move a window over an image or a sequence: its extents, its strides,
+// the cells around the input, and the distance of its cells.
 #pragma once
 
 #include <concepts>
@@ -17,7 +17,7 @@ struct window {
   static constexpr int by_its_size = -1 - 0x7fffffff;
   int size[2]{1, 1}, stride[2]{by_its_size, by_its_size};
   int padding[2]{0, 0}, dilation[2]{1, 1};
-  constexpr int step(int axis) const {
+  constexpr int stride_along(int axis) const {
     return stride[axis] == by_its_size ? size[axis] : stride[axis];
   }
 };

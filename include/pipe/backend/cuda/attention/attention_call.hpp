@@ -2,7 +2,7 @@
 //
 // An attention that one call of a library computes; if samples may have different numbers of keys,
 // kernels run before and after the call. The call is a plain description, so that a test can
-// execute the description step by step. For the gradient, the call writes the same results as the
+// execute the description itself. For the gradient, the call writes the same results as the
 // attention kernels, at the same places.
 #pragma once
 

@@ -76,13 +76,13 @@ struct attention_tiles {
   static constexpr int all_others = (Others + 15) / 16 * 16;
   static constexpr int row_blocks = (Rows + own - 1) / own;
 
-  template <int Stages, int Step>
+  template <int Stages, int TileRows>
   struct memory {
-    static constexpr int stages = Stages, step = Step;
+    static constexpr int stages = Stages, tile_rows = TileRows;
     alignas(16) T own_tile[2][own * shape::pitch];
-    alignas(16) T other[stages][2][step * shape::pitch];
-    alignas(16) float logarithms[stages][step];
-    alignas(16) float slopes[stages][step];
+    alignas(16) T other[stages][2][tile_rows * shape::pitch];
+    alignas(16) float logarithms[stages][tile_rows];
+    alignas(16) float slopes[stages][tile_rows];
     int counts[threads / warp_size];
   };
   /// Tiles of 32 rows of the other operand in two buffers; smaller tiles, or one buffer, if a block
@@ -97,7 +97,7 @@ struct attention_tiles {
       return memory<1, 16>{};
   }
   using shared = decltype(choose());
-  static constexpr int stages = shared::stages, step = shared::step;
+  static constexpr int stages = shared::stages, tile_rows = shared::tile_rows;
   static constexpr float to_base_2 = shape::to_base_2;
 };
 
@@ -120,13 +120,13 @@ struct attention_key_gradients {
   using T = typename P::element;
   using tiles = attention_tiles<P, G, shape::keys, shape::queries, Tall>;
   static constexpr int depth = shape::depth, threads = tiles::threads, own = tiles::own,
-                       step = tiles::step;
+                       tile_rows = tiles::tile_rows;
   static constexpr extent blocks = extent(shape::samples) * shape::key_heads * tiles::row_blocks;
   static constexpr long workspace_bytes = shape::workspace_bytes;
   using shared = typename tiles::shared;
   struct state {
     operand_registers<T, Tall> operands;
-    float scores[Tall * step / 8][4], slopes[Tall * step / 8][4];
+    float scores[Tall * tile_rows / 8][4], slopes[Tall * tile_rows / 8][4];
     float keys[Tall * depth / 8][4], values[Tall * depth / 8][4];  // their gradients
     int count;
   };
@@ -139,10 +139,10 @@ struct attention_key_gradients {
     int const sample = line / shape::key_heads, key_head = line % shape::key_heads;
     int const rows = shape::keys - first < own ? shape::keys - first : own;
     int const present = shape::template present<threads>(block, a, sample);
-    int const first_query = shape::first_query(first) / step * step,
+    int const first_query = shape::first_query(first) / tile_rows * tile_rows,
               end_query = shape::end_query(first + rows - 1);
     int const query_tiles = first < present && first_query < end_query
-                                ? (end_query - first_query + step - 1) / step
+                                ? (end_query - first_query + tile_rows - 1) / tile_rows
                                 : 0;
     shared& mem = block.shared();
     head_rows<T const> const q = shape::query_rows(a), k = shape::key_rows(a),
@@ -167,18 +167,18 @@ struct attention_key_gradients {
         block, shape::sharing * query_tiles,
         [&](int i, int stage) {
           int const head = key_head * shape::sharing + (shape::sharing > 1 ? i / query_tiles : 0),
-                    at = first_query + (shape::sharing > 1 ? i % query_tiles : i) * step;
+                    at = first_query + (shape::sharing > 1 ? i % query_tiles : i) * tile_rows;
           int const there = shape::queries - at, from = head * shape::head_size;
           extent const line_of_rows = (extent(sample) * shape::heads + head) * shape::queries + at;
           block.part([&](int thread, state&) {
-            shape::template copy_rows<threads, step>(block, thread,
-                                                     q.data + (query_row + at) * q.stride + from,
-                                                     q.stride, there, mem.other[stage][0]);
-            shape::template copy_rows<threads, step>(block, thread,
-                                                     dy + (query_row + at) * shape::width + from,
-                                                     shape::width, there, mem.other[stage][1]);
-            static_assert(step <= threads);
-            if (thread < step) {
+            shape::template copy_rows<threads, tile_rows>(
+                block, thread, q.data + (query_row + at) * q.stride + from, q.stride, there,
+                mem.other[stage][0]);
+            shape::template copy_rows<threads, tile_rows>(
+                block, thread, dy + (query_row + at) * shape::width + from, shape::width, there,
+                mem.other[stage][1]);
+            static_assert(tile_rows <= threads);
+            if (thread < tile_rows) {
               bool const inside = thread < there;
               extent const row = line_of_rows + (inside ? thread : 0);
               copy_async<4>(block, mem.logarithms[stage] + thread, shape::logarithms(a) + row,
@@ -189,18 +189,18 @@ struct attention_key_gradients {
         },
         [&](int i, int stage) {
           int const head = key_head * shape::sharing + (shape::sharing > 1 ? i / query_tiles : 0),
-                    at = first_query + (shape::sharing > 1 ? i % query_tiles : i) * step;
+                    at = first_query + (shape::sharing > 1 ? i % query_tiles : i) * tile_rows;
           T const* const query = mem.other[stage][0];
           T const* const slope = mem.other[stage][1];
-          multiply_rows<Tall, depth, step>(block, mem.own_tile[0], query,
-                                           [](state& mine) { return mine.scores; });
-          multiply_rows<Tall, depth, step>(block, mem.own_tile[1], slope,
-                                           [](state& mine) { return mine.slopes; });
+          multiply_rows<Tall, depth, tile_rows>(block, mem.own_tile[0], query,
+                                                [](state& mine) { return mine.scores; });
+          multiply_rows<Tall, depth, tile_rows>(block, mem.own_tile[1], slope,
+                                                [](state& mine) { return mine.slopes; });
           to_gradients(block, head, first, at, present, stage);
-          multiply_sums<Tall, step, depth>(
+          multiply_sums<Tall, tile_rows, depth>(
               block, [](state& mine) { return mine.scores; }, slope,
               [](state& mine) { return mine.values; });
-          multiply_sums<Tall, step, depth>(
+          multiply_sums<Tall, tile_rows, depth>(
               block, [](state& mine) { return mine.slopes; }, query,
               [](state& mine) { return mine.keys; });
         });
@@ -229,15 +229,15 @@ struct attention_key_gradients {
     [[maybe_unused]] float const fall = shape::fall(head);
     block.part([&](int thread, state& mine) {
       PIPE_UNROLL
-      for (int j = 0; j < step / 8; ++j) {
+      for (int j = 0; j < tile_rows / 8; ++j) {
         float logarithm[2], mean[2];  // of the queries of a thread's two columns
         int const t = 8 * j + place_in_c(thread % warp_size, 0).column;
         load<2>(mem.logarithms[stage] + t, logarithm);
         load<2>(mem.slopes[stage] + t, mean);
         PIPE_UNROLL
         for (int m = 0; m < Tall; ++m) {
-          float(&score)[4] = mine.scores[m * (step / 8) + j];
-          float(&slope)[4] = mine.slopes[m * (step / 8) + j];
+          float(&score)[4] = mine.scores[m * (tile_rows / 8) + j];
+          float(&slope)[4] = mine.slopes[m * (tile_rows / 8) + j];
           PIPE_UNROLL
           for (int i = 0; i < 4; ++i) {
             slope[i] -= mean[i % 2];
@@ -259,10 +259,10 @@ struct attention_key_gradients {
       for (int r = 0; r < 2 * Tall; ++r) {
         int const s = first + row_of_sums<Tall>(thread, r);
         PIPE_UNROLL
-        for (int j = 0; j < step / 8; ++j) {
+        for (int j = 0; j < tile_rows / 8; ++j) {
           PIPE_UNROLL
           for (int c = 0; c < 2; ++c) {
-            int const i = r / 2 * (step / 8) + j, k = r % 2 * 2 + c;
+            int const i = r / 2 * (tile_rows / 8) + j, k = r % 2 * 2 + c;
             int const query = at + 8 * j + thread % 4 * 2 + c;
             if (s >= shape::visible(query, present) || !shape::sees(query, s))
               mine.scores[i][k] = mine.slopes[i][k] = 0;
@@ -289,13 +289,14 @@ struct attention_query_gradients {
   using T = typename P::element;
   using tiles = attention_tiles<P, G, shape::queries, shape::keys, Tall>;
   static constexpr int depth = shape::depth, threads = tiles::threads, own = tiles::own,
-                       step = tiles::step;
+                       tile_rows = tiles::tile_rows;
   static constexpr extent blocks = extent(shape::samples) * shape::heads * tiles::row_blocks;
   static constexpr long workspace_bytes = shape::workspace_bytes;
   using shared = typename tiles::shared;
   struct state {
     operand_registers<T, Tall> operands;
-    float scores[Tall * step / 8][4], slopes[Tall * step / 8][4], out[Tall * depth / 8][4];
+    float scores[Tall * tile_rows / 8][4], slopes[Tall * tile_rows / 8][4],
+        out[Tall * depth / 8][4];
     float logarithm[2 * Tall], mean[2 * Tall];  // of the thread's rows
     int count;
   };
@@ -310,7 +311,7 @@ struct attention_query_gradients {
     int const rows = shape::queries - first < own ? shape::queries - first : own;
     int const present = shape::template present<threads>(block, a, sample);
     int const seen = shape::visible(first + rows - 1, present),
-              begin = shape::first_seen(first) / step * step;
+              begin = shape::first_seen(first) / tile_rows * tile_rows;
     shared& mem = block.shared();
     head_rows<T const> const q = shape::query_rows(a), k = shape::key_rows(a),
                              v = shape::value_rows(a);
@@ -338,25 +339,25 @@ struct attention_query_gradients {
       }
     });
     stream_tiles<tiles::stages>(
-        block, (seen - begin + step - 1) / step,
+        block, (seen - begin + tile_rows - 1) / tile_rows,
         [&](int i, int stage) {
-          int const at = begin + i * step;
+          int const at = begin + i * tile_rows;
           block.part([&](int thread, state&) {
-            shape::template copy_rows<threads, step>(block, thread,
-                                                     k.data + (key_row + at) * k.stride + from,
-                                                     k.stride, present - at, mem.other[stage][0]);
-            shape::template copy_rows<threads, step>(block, thread,
-                                                     v.data + (key_row + at) * v.stride + from,
-                                                     v.stride, present - at, mem.other[stage][1]);
+            shape::template copy_rows<threads, tile_rows>(
+                block, thread, k.data + (key_row + at) * k.stride + from, k.stride, present - at,
+                mem.other[stage][0]);
+            shape::template copy_rows<threads, tile_rows>(
+                block, thread, v.data + (key_row + at) * v.stride + from, v.stride, present - at,
+                mem.other[stage][1]);
           });
         },
         [&](int i, int stage) {
-          multiply_rows<Tall, depth, step>(block, mem.own_tile[0], mem.other[stage][0],
-                                           [](state& mine) { return mine.scores; });
-          multiply_rows<Tall, depth, step>(block, mem.own_tile[1], mem.other[stage][1],
-                                           [](state& mine) { return mine.slopes; });
-          to_gradients(block, head, first, begin + i * step, present);
-          multiply_sums<Tall, step, depth>(
+          multiply_rows<Tall, depth, tile_rows>(block, mem.own_tile[0], mem.other[stage][0],
+                                                [](state& mine) { return mine.scores; });
+          multiply_rows<Tall, depth, tile_rows>(block, mem.own_tile[1], mem.other[stage][1],
+                                                [](state& mine) { return mine.slopes; });
+          to_gradients(block, head, first, begin + i * tile_rows, present);
+          multiply_sums<Tall, tile_rows, depth>(
               block, [](state& mine) { return mine.slopes; }, mem.other[stage][0],
               [](state& mine) { return mine.out; });
         });
@@ -377,17 +378,17 @@ struct attention_query_gradients {
   template <class Block>
   PIPE_HD PIPE_INLINE static void to_gradients(Block& block, [[maybe_unused]] int head, int first,
                                                int at, int present) {
-    bool const all = !shape::is_shaped && at + step <= shape::visible(first, present);
+    bool const all = !shape::is_shaped && at + tile_rows <= shape::visible(first, present);
     [[maybe_unused]] float const fall = shape::fall(head);
     block.part([&]([[maybe_unused]] int thread, state& mine) {
       PIPE_UNROLL
       for (int r = 0; r < 2 * Tall; ++r) {
         PIPE_UNROLL
-        for (int j = 0; j < step / 8; ++j) {
+        for (int j = 0; j < tile_rows / 8; ++j) {
           PIPE_UNROLL
           for (int c = 0; c < 2; ++c) {
-            float score = mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c];
-            float& slope = mine.slopes[r / 2 * (step / 8) + j][r % 2 * 2 + c];
+            float score = mine.scores[r / 2 * (tile_rows / 8) + j][r % 2 * 2 + c];
+            float& slope = mine.slopes[r / 2 * (tile_rows / 8) + j][r % 2 * 2 + c];
             slope -= mine.mean[r];
             if constexpr (shape::is_shaped) {
               shaped_score const s = shape::shape(score, fall, first + row_of_sums<Tall>(thread, r),
@@ -407,12 +408,12 @@ struct attention_query_gradients {
         int const query = first + row_of_sums<Tall>(thread, r),
                   visible = shape::visible(query, present) - at;
         PIPE_UNROLL
-        for (int j = 0; j < step / 8; ++j) {
+        for (int j = 0; j < tile_rows / 8; ++j) {
           PIPE_UNROLL
           for (int c = 0; c < 2; ++c)
             if (int const s = 8 * j + thread % 4 * 2 + c;
                 s >= visible || !shape::sees(query, at + s))
-              mine.slopes[r / 2 * (step / 8) + j][r % 2 * 2 + c] = 0;
+              mine.slopes[r / 2 * (tile_rows / 8) + j][r % 2 * 2 + c] = 0;
         }
       }
     });

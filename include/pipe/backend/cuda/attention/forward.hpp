@@ -15,7 +15,8 @@ namespace pp::cuda {
 /// shape:  q (B * T, H * d), k, v (B * S, KV * d) -> y (B * T, H * d), lse (B * T, H) in fp32
 /// law:    a sample's and head's result does not depend on the others. A NaN score makes its row
 ///         NaN. A query that sees no key gives 0, lse 0.
-/// work:   a block has 16 * Tall queries per warp of one head, and loops over tiles of `step` keys.
+/// work:   a block has 16 * Tall queries per warp of one head, and loops over tiles of `tile_keys`
+/// keys.
 ///         Scores are computed in base 2, since the GPU has an instruction for 2^x only.
 /// cost:   4 * T * S * d FLOPs per head, half of them if causal; reads k and v once per block of
 ///         queries
@@ -28,24 +29,24 @@ struct attention_forward {
   using T = typename P::element;
   static constexpr int depth = shape::depth, threads = shape::threads_for(shape::queries, Tall),
                        own = threads / 2 * Tall;
-  static constexpr int whole_step = sizeof(T) == 4 || depth > 64 ? 32 : 64,
+  static constexpr int whole_tile = sizeof(T) == 4 || depth > 64 ? 32 : 64,
                        all_keys = (shape::keys + 15) / 16 * 16;
-  static constexpr int step = all_keys < whole_step ? all_keys : whole_step;  // keys of a tile
+  static constexpr int tile_keys = all_keys < whole_tile ? all_keys : whole_tile;  // keys of a tile
   static constexpr int query_blocks = (shape::queries + own - 1) / own;
   static constexpr extent blocks = extent(shape::samples) * shape::heads * query_blocks;
   static constexpr long workspace_bytes = shape::workspace_bytes;
 
   struct state {
     operand_registers<T, Tall> operands;
-    float scores[Tall * step / 8][4], out[Tall * depth / 8][4];
+    float scores[Tall * tile_keys / 8][4], out[Tall * depth / 8][4];
     float largest[2 * Tall], newest[2 * Tall],
         sum[2 * Tall];  // of the thread's rows; scores times log2(e)
     int count;
   };
   struct shared {
     alignas(16) T queries[own * shape::pitch];
-    alignas(16) T keys[step * shape::pitch];
-    alignas(16) T values[step * shape::pitch];
+    alignas(16) T keys[tile_keys * shape::pitch];
+    alignas(16) T values[tile_keys * shape::pitch];
     int counts[threads / warp_size];
   };
 
@@ -59,8 +60,8 @@ struct attention_forward {
     int const rows = shape::queries - first < own ? shape::queries - first : own;
     int const present = shape::template present<threads>(block, a, sample),
               seen = shape::visible(first + rows - 1, present);
-    int const begin = shape::first_seen(first) / step * step,
-              tiles = (seen - begin + step - 1) / step;
+    int const begin = shape::first_seen(first) / tile_keys * tile_keys,
+              tiles = (seen - begin + tile_keys - 1) / tile_keys;
     shared& mem = block.shared();
     head_rows<T const> const q = shape::query_rows(a), k = shape::key_rows(a),
                              v = shape::value_rows(a);
@@ -73,8 +74,8 @@ struct attention_forward {
 
     block.part([&](int thread, state& mine) {
       shape::template copy_rows<threads, own>(block, thread, query, q.stride, rows, mem.queries);
-      shape::template copy_rows<threads, step>(block, thread, key + begin * k.stride, k.stride,
-                                               present - begin, mem.keys);
+      shape::template copy_rows<threads, tile_keys>(block, thread, key + begin * k.stride, k.stride,
+                                                    present - begin, mem.keys);
       PIPE_UNROLL
       for (int r = 0; r < 2 * Tall; ++r) {
         mine.largest[r] = -__builtin_huge_valf();
@@ -88,25 +89,26 @@ struct attention_forward {
     });
     commit_copies(block);
     for (int i = 0; i < tiles; ++i) {
-      int const at = begin + i * step;
+      int const at = begin + i * tile_keys;
       block.part([&](int thread, state&) {
-        shape::template copy_rows<threads, step>(block, thread, value + at * v.stride, v.stride,
-                                                 present - at, mem.values);
+        shape::template copy_rows<threads, tile_keys>(block, thread, value + at * v.stride,
+                                                      v.stride, present - at, mem.values);
       });
       commit_copies(block);
       await_copies<1>(block);
-      multiply_rows<Tall, depth, step>(block, mem.queries, mem.keys,
-                                       [](state& mine) { return mine.scores; });
+      multiply_rows<Tall, depth, tile_keys>(block, mem.queries, mem.keys,
+                                            [](state& mine) { return mine.scores; });
       block.phase([](int, state&) {});  // all have read the keys
       block.part([&](int thread, state&) {
         if (i + 1 < tiles)
-          shape::template copy_rows<threads, step>(block, thread, key + (at + step) * k.stride,
-                                                   k.stride, present - at - step, mem.keys);
+          shape::template copy_rows<threads, tile_keys>(block, thread,
+                                                        key + (at + tile_keys) * k.stride, k.stride,
+                                                        present - at - tile_keys, mem.keys);
       });
       commit_copies(block);
       to_probabilities(block, head, first, at, present);
       await_copies<1>(block);
-      multiply_sums<Tall, step, depth>(
+      multiply_sums<Tall, tile_keys, depth>(
           block, [](state& mine) { return mine.scores; }, mem.values,
           [](state& mine) { return mine.out; });
       block.phase([](int, state&) {});  // all have read the values
@@ -129,11 +131,11 @@ struct attention_forward {
         for (int r = 0; r < 2 * Tall; ++r) {
           int const query = first + row_of_sums<Tall>(thread, r);
           PIPE_UNROLL
-          for (int j = 0; j < step / 8; ++j) {
+          for (int j = 0; j < tile_keys / 8; ++j) {
             PIPE_UNROLL
             for (int c = 0; c < 2; ++c) {
               int const key_at = at + 8 * j + thread % 4 * 2 + c;
-              float& score = mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c];
+              float& score = mine.scores[r / 2 * (tile_keys / 8) + j][r % 2 * 2 + c];
               score = shape::sees(query, key_at) ? shape::shape(score, fall, query, key_at).logit
                                                  : -__builtin_huge_valf();
             }
@@ -141,30 +143,30 @@ struct attention_forward {
         }
       });
     }
-    bool const all = at + step <= shape::visible(first, present);
+    bool const all = at + tile_keys <= shape::visible(first, present);
     if (!all)  // a branch of the block, so that most tiles do not look at places
       block.part([&](int thread, state& mine) {
         PIPE_UNROLL
         for (int r = 0; r < 2 * Tall; ++r) {
           int const visible = shape::visible(first + row_of_sums<Tall>(thread, r), present) - at;
           PIPE_UNROLL
-          for (int j = 0; j < step / 8; ++j) {
+          for (int j = 0; j < tile_keys / 8; ++j) {
             PIPE_UNROLL
             for (int c = 0; c < 2; ++c)
               if (8 * j + thread % 4 * 2 + c >= visible)
-                mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c] = -__builtin_huge_valf();
+                mine.scores[r / 2 * (tile_keys / 8) + j][r % 2 * 2 + c] = -__builtin_huge_valf();
           }
         }
       });
     block.part([&]([[maybe_unused]] int thread, state& mine) {
       PIPE_UNROLL
       for (int r = 0; r < 2 * Tall; ++r) {
-        float most = mine.scores[r / 2 * (step / 8)][r % 2 * 2];
+        float most = mine.scores[r / 2 * (tile_keys / 8)][r % 2 * 2];
         PIPE_UNROLL
-        for (int j = 0; j < step / 8; ++j) {
+        for (int j = 0; j < tile_keys / 8; ++j) {
           PIPE_UNROLL
           for (int c = 0; c < 2; ++c)
-            most = larger{}(mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c], most);
+            most = larger{}(mine.scores[r / 2 * (tile_keys / 8) + j][r % 2 * 2 + c], most);
         }
         mine.newest[r] = most;
       }
@@ -187,10 +189,10 @@ struct attention_forward {
         mine.largest[r] = largest;
         float sum = 0;
         PIPE_UNROLL
-        for (int j = 0; j < step / 8; ++j) {
+        for (int j = 0; j < tile_keys / 8; ++j) {
           PIPE_UNROLL
           for (int c = 0; c < 2; ++c) {
-            float& score = mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c];
+            float& score = mine.scores[r / 2 * (tile_keys / 8) + j][r % 2 * 2 + c];
             score = power_of_2(score * to_base_2 - base);
             sum += score;
           }

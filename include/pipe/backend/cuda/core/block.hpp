@@ -29,7 +29,7 @@
 
 namespace pp::cuda {
 
-/// Threads of a warp, which run in step.
+/// Threads of a warp, which run together.
 inline constexpr int warp_size = 32;
 
 /// The state, or shared memory, of bodies that need none.

@@ -60,7 +60,7 @@ struct chain {
                                    ? group_of<P, G>::value.columns
                                    : group_of<P, G>::value.attributes.contraction().inner;
 
-  /// Step Index as a constant of its own: device code cannot index a member array of a constant.
+  /// Op Index as a constant of its own: device code cannot index a member array of a constant.
   template <int Index>
   struct pointwise_at {
     static constexpr detail::pointwise_op value = IsEpilogue

@@ -37,7 +37,7 @@ struct larger {
   }
 };
 
-/// One step of a butterfly: in every thread, x = op(x, the x of the thread whose lane differs in
+/// One round of a butterfly: in every thread, x = op(x, the x of the thread whose lane differs in
 /// the bits of `lanes`).
 ///
 /// shape: one x per lane -> one per lane
@@ -62,7 +62,7 @@ PIPE_HD PIPE_INLINE void exchange(Block& block, int lanes, Access access, Op op)
 #endif
 }
 
-/// A reduction over Width neighbouring lanes, with the result in all of them: log2(Width) steps of
+/// A reduction over Width neighbouring lanes, with the result in all of them: log2(Width) rounds of
 /// a butterfly.
 ///
 /// shape: one x per lane -> op over Width lanes, in each lane

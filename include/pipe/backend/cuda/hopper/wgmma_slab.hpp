@@ -56,7 +56,8 @@ struct alignas(1024) wgmma_slab {
     return encode(o);
   }
   /// Bytes from the first k of a multiplication to the first k of the next.
-  static constexpr int step_bytes = Along == major::k ? 2 * wgmma::inner : wgmma::inner * row_bytes;
+  static constexpr int k_stride_bytes =
+      Along == major::k ? 2 * wgmma::inner : wgmma::inner * row_bytes;
 };
 
 }  // namespace pp::cuda

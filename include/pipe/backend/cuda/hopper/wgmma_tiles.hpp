@@ -61,7 +61,7 @@ constexpr bool suits_wgmma() {
 /// The tiles of c = a b.
 ///
 /// shape: a (M, K), b (K, N) -> c (M, N), without the gradient of a bias
-/// law:   an element is the sum over ascending k, in steps of the tensor core's depth: the order
+/// law:   an element is the sum over ascending k, in tiles of the tensor core's depth: the order
 ///        depends on K alone. Bits differ from contraction_tiles, since wgmma truncates sums of 16
 ///        products, and mma.sync sums of 8 or 16
 /// work:  a block has every 132nd tile, less the multiprocessors that P reserves; a consumer has 64
@@ -192,8 +192,8 @@ struct wgmma_tiles {
         for (int k = 0; k < Plan.depth / wgmma::inner; ++k)
           multiply_async<operands, left_along, right_along, columns / 2>(
               consumer, [](state& mine) -> auto& { return mine.sums; },
-              advance(left, k * left_slab::step_bytes), advance(right, k * right_slab::step_bytes),
-              slab > 0 || k > 0);
+              advance(left, k * left_slab::k_stride_bytes),
+              advance(right, k * right_slab::k_stride_bytes), slab > 0 || k > 0);
         commit_multiplications(consumer);
         // Now the previous slab has been multiplied.
         await_multiplications<1>(consumer);

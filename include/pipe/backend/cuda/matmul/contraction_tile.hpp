@@ -19,11 +19,11 @@ namespace pp::cuda {
 ///
 /// shape: a (M, K), b (K, N) -> c (M, N), with one more row for the gradient of a bias; with
 ///        several splits also sums (splits, rows of c, N) in the workspace
-/// law:   an element is the sum over ascending k within a split, in steps of the tensor core's
+/// law:   an element is the sum over ascending k within a split, in tiles of the tensor core's
 ///        depth, then over ascending splits: the order depends on M, N, K and the format only
 /// work:  a block has a tile of Plan.rows x Plan.columns, a warp a piece of the tile in registers;
 ///        all threads copy slabs of a and b, up to Plan.stages slabs ahead, and a warp loads the
-///        operands of a step while it multiplies the operands of the previous step
+///        operands of half a slab while it multiplies those of the half before
 /// cost:  2 * M * N * K FLOPs; each element of a is read N / Plan.columns times, of b M / Plan.rows
 ///        times
 template <class P, int G, tile_plan Plan, class Product = contraction<P, G>>
@@ -60,7 +60,7 @@ struct contraction_tiles {
 
   struct state {
     float sums[down][across][4];
-    warp_operands<across, down> operands[2];  // of both steps of a slab
+    warp_operands<across, down> operands[2];  // of both halves of a slab
     float columns[4];                         // sums of one column of b
     T const *left, *right;                    // the thread's first piece of the first slab
   };
@@ -207,17 +207,17 @@ struct contraction_tiles {
       product::each_matrix_read(a, [&](auto const* matrix) { prefetch_tile(block, matrix, at); });
     await_copies<Plan.stages - 2>(block);
     stage *before = &block.shared().stages[Plan.stages - 1], *here = &block.shared().stages[0];
-    load_step(block, *here, 0);
+    load_half(block, *here, 0);
     for (int slab = 0; slab < at.slabs; ++slab) {
       stage* const next = &block.shared().stages[unsigned(slab + 1) % Plan.stages];
       if constexpr (sums_bias)
         if (at.row == 0) add_columns(block, *here);
-      load_step(block, *here, 1);
+      load_half(block, *here, 1);
       multiply(block, *here, 0);
       await_copies<Plan.stages - 3>(block);
       // The next slab overwrites the previous slab, which all threads have read.
       start(slab + Plan.stages - 1, *before);
-      load_step(block, *next, 0);
+      load_half(block, *next, 0);
       multiply(block, *here, 1);
       before = here, here = next;
     }
@@ -245,22 +245,22 @@ struct contraction_tiles {
     });
   }
 
-  /// Loads the first operands of step 0 or 1 of a slab: all right operands, and 16 rows of the
+  /// Loads the first operands of half 0 or 1 of a slab: all right operands, and 16 rows of the
   /// left.
   template <class Block>
-  PIPE_HD PIPE_INLINE static void load_step(Block& block, stage const& s, int step) {
+  PIPE_HD PIPE_INLINE static void load_half(Block& block, stage const& s, int half) {
     PIPE_UNROLL
     for (int j = 0; j < across; j += 2)
       s.right.template load_right<operands>(
-          block, step * inner, [=](int thread) { return warp_column(thread) + 8 * j; },
-          [=](state& mine) { return mine.operands[step].right + 2 * j; });
-    load_rows(block, s, step, 0);
+          block, half * inner, [=](int thread) { return warp_column(thread) + 8 * j; },
+          [=](state& mine) { return mine.operands[half].right + 2 * j; });
+    load_rows(block, s, half, 0);
   }
   template <class Block>
-  PIPE_HD PIPE_INLINE static void load_rows(Block& block, stage const& s, int step, int i) {
+  PIPE_HD PIPE_INLINE static void load_rows(Block& block, stage const& s, int half, int i) {
     s.left.template load_left<operands>(
-        block, step * inner, [=](int thread) { return warp_row(thread) + 16 * i; },
-        [=](state& mine) { return mine.operands[step].left[i]; });
+        block, half * inner, [=](int thread) { return warp_row(thread) + 16 * i; },
+        [=](state& mine) { return mine.operands[half].left[i]; });
   }
   /// columns += the rows of right in a slab: each thread has a column, as four sums, each of the k
   /// that one of the four threads with this column as an operand has.
@@ -279,14 +279,14 @@ struct contraction_tiles {
       }
     });
   }
-  /// sums += left * right for a step whose first operands are loaded.
+  /// sums += left * right for half a slab whose first operands are loaded.
   template <class Block>
-  PIPE_HD PIPE_INLINE static void multiply(Block& block, stage const& s, int step) {
-    auto const of = [=](state& mine) -> auto& { return mine.operands[step]; };
+  PIPE_HD PIPE_INLINE static void multiply(Block& block, stage const& s, int half) {
+    auto const of = [=](state& mine) -> auto& { return mine.operands[half]; };
     round_right<format, across>(block, of);
     PIPE_UNROLL
     for (int i = 0; i < down; ++i) {
-      if (i + 1 < down) load_rows(block, s, step, i + 1);
+      if (i + 1 < down) load_rows(block, s, half, i + 1);
       multiply_row<format, across>(block, i, of,
                                    [=](state& mine, int j) { return mine.sums[i][j]; });
     }

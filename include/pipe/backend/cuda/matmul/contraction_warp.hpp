@@ -14,14 +14,14 @@ namespace pp::cuda {
 template <product_format F>
 inline constexpr operand_format operands_in = operands_of(F);
 
-/// A thread's part of the operands of a step: of `Rows` times 16 rows of the left operand, and of
-/// `Across` tiles of 8 columns of the right operand, two registers for each tile, side by side,
-/// because two tiles are loaded at once.
+/// A thread's part of the operands of a multiplication: of `Rows` times 16 rows of the left
+/// operand, and of `Across` tiles of 8 columns of the right operand, two registers for each tile,
+/// side by side, because two tiles are loaded at once.
 template <int Across, int Rows = 1>
 struct warp_operands {
   unsigned left[Rows][4], right[2 * Across];
   unsigned left_rest[4], right_rest[2 * Across];  // fp32: the rest of each number
-  float step[4][4];                               // fp32: the sums of one multiplication
+  float product[4][4];                            // fp32: the sums of one multiplication
 };
 
 /// x = tf32(x) and, in fp32, rest = tf32(x - tf32(x)), for `Count` registers.
@@ -54,7 +54,7 @@ PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, int row, Operands of, Su
       PIPE_UNROLL
       for (int j = 0; j < some; ++j) {
         PIPE_UNROLL
-        for (int c = 0; c < 4; ++c) of(mine).step[j][c] = 0;
+        for (int c = 0; c < 4; ++c) of(mine).product[j][c] = 0;
       }
     });
     PIPE_UNROLL
@@ -63,7 +63,7 @@ PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, int row, Operands of, Su
       for (int j = 0; j < some; ++j)
         multiply_add<operand_format::tf32>(block, [=](state& mine) {
           auto& o = of(mine);
-          return tile_operands{o.step[j], product == 0 ? o.left_rest : o.left[row],
+          return tile_operands{o.product[j], product == 0 ? o.left_rest : o.left[row],
                                (product == 1 ? o.right_rest : o.right) + 2 * (first + j)};
         });
     }
@@ -71,13 +71,13 @@ PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, int row, Operands of, Su
       PIPE_UNROLL
       for (int j = 0; j < some; ++j) {
         PIPE_UNROLL
-        for (int c = 0; c < 4; ++c) sums(mine, first + j)[c] += of(mine).step[j][c];
+        for (int c = 0; c < 4; ++c) sums(mine, first + j)[c] += of(mine).product[j][c];
       }
     });
   }
 }
 
-/// Rounds the right operands of a step to the format of the multiplication, once for all rows.
+/// Rounds the right operands to the format of the multiplication, once for all rows.
 template <product_format F, int Across, class Block, class Operands>
 PIPE_HD PIPE_INLINE void round_right(Block& block, Operands of) {
   using state = typename Block::state;
@@ -109,7 +109,7 @@ PIPE_HD PIPE_INLINE void multiply_row(Block& block, int row, Operands of, Sums s
   }
 }
 
-/// One step of a warp's product: sums += left right, one multiplication deep.
+/// A part of a warp's product: sums += left right, one multiplication deep.
 ///
 /// shape: left (16 * Down, K), right (K, 8 * Across), K = tile<F>::inner -> sums(state, i, j)
 /// work:  the right operands are in registers for all rows of left, which are loaded 16 at a time
@@ -118,7 +118,7 @@ PIPE_HD PIPE_INLINE void multiply_row(Block& block, int row, Operands of, Sums s
 /// of tiles of b. seen() is called when b is loaded and not yet rounded.
 template <product_format F, int Down, int Across, class Block, class Operands, class Sums,
           class Left, class Right, class Seen>
-PIPE_HD PIPE_INLINE void multiply_step(Block& block, Operands of, Sums sums, Left load_left,
+PIPE_HD PIPE_INLINE void multiply_once(Block& block, Operands of, Sums sums, Left load_left,
                                        Right load_right, Seen seen) {
   using state = typename Block::state;
   static_assert(Across % 2 == 0);

@@ -3,10 +3,10 @@
 // The choice between the library's own kernels and cuBLASLt for each matrix product of a pipeline.
 //
 // contraction_tiles multiplies by mma.sync, at about 60 % of the rate of Hopper's tensor cores with
-// wgmma, and runs any chain of steps on finished rows. cuBLASLt is at 80 % for large products, and
-// needs a pass over memory for steps that it cannot take.
+// wgmma, and runs any chain of pointwise ops on finished rows. cuBLASLt is at 80 % for large
+// products, and needs a pass over memory for ops that it cannot take.
 //
-// law: the choice depends on a product's shape and format alone, not on the steps around it, which
+// law: the choice depends on a product's shape and format alone, not on the ops around it, which
 //      differ with cuts and recomputation: so cuts and recomputation change no bit
 #pragma once
 
@@ -20,7 +20,7 @@ namespace pp::cuda {
 /// An estimate of the clocks of cuBLASLt on an H200, for comparison with `clocks` of tile_plans.
 /// The estimate assumes that cuBLASLt chooses among tiles and splits as plan_for does; the tiles
 /// are some of those in cublasLt.h. A quarter of a pass over c is added: of a Transformer's
-/// products that are not gradients of weights, one in four is followed by steps that a call cannot
+/// products that are not gradients of weights, one in four is followed by ops that a call cannot
 /// take, of an activation.
 ///
 /// needs: the format is not fp32

@@ -34,7 +34,7 @@ PIPE_HD constexpr int pitch_of(int columns) {
   return columns + 16 / int(sizeof(T));
 }
 
-/// A thread's operands of a step of a product: of 16 * Tall rows of the left operand, and of 16
+/// A thread's operands of a multiplication: of 16 * Tall rows of the left operand, and of 16
 /// columns of the right operand. The state of a body that multiplies has them as a member
 /// `operands`, and sums as float[Tall * columns / 8][4].
 template <class T, int Tall>
@@ -130,7 +130,7 @@ PIPE_HD PIPE_INLINE void load_right(Block& block, T const* from, int k, int n) {
 }
 
 /// The sums of a column of tiles (of two columns if a register holds two elements) as the left
-/// operand of one step.
+/// operand of one multiplication.
 template <int Tall, int Columns, class T, class Block, class Sums>
 PIPE_HD PIPE_INLINE void left_of_sums(Block& block, Sums sums) {
   block.part([&](int, typename Block::state& mine) {
@@ -171,7 +171,7 @@ PIPE_HD PIPE_INLINE void multiply_operands(Block& block, Sums sums) {
 template <int Tall, int Depth, int Columns, class T, class Block, class Sums>
 PIPE_HD PIPE_INLINE void multiply_rows(Block& block, T const* left, T const* right, Sums sums) {
   static_assert(Depth % 16 == 0 && Columns % 16 == 0);
-  constexpr int pitch = pitch_of<T>(Depth), step = tile<format_of<T>>::inner;
+  constexpr int pitch = pitch_of<T>(Depth), inner = tile<format_of<T>>::inner;
   block.part([&](int, typename Block::state& mine) {
     PIPE_UNROLL
     for (int j = 0; j < Tall * Columns / 8; ++j) {
@@ -180,7 +180,7 @@ PIPE_HD PIPE_INLINE void multiply_rows(Block& block, T const* left, T const* rig
     }
   });
   PIPE_UNROLL
-  for (int k = 0; k < Depth; k += step) {
+  for (int k = 0; k < Depth; k += inner) {
     load_left<Tall, pitch>(block, left, k);
     PIPE_UNROLL
     for (int n = 0; n < Columns; n += 16) {
@@ -199,9 +199,9 @@ PIPE_HD PIPE_INLINE void multiply_rows(Block& block, T const* left, T const* rig
 template <int Tall, int Depth, int Columns, class T, class Block, class Left, class Sums>
 PIPE_HD PIPE_INLINE void multiply_sums(Block& block, Left left, T const* right, Sums sums) {
   static_assert(Depth % 16 == 0 && Columns % 16 == 0);
-  constexpr int pitch = pitch_of<T>(Columns), step = tile<format_of<T>>::inner;
+  constexpr int pitch = pitch_of<T>(Columns), inner = tile<format_of<T>>::inner;
   PIPE_UNROLL
-  for (int k = 0; k < Depth; k += step) {
+  for (int k = 0; k < Depth; k += inner) {
     left_of_sums<Tall, Depth, T>(block,
                                  [&](typename Block::state& mine) { return left(mine) + k / 8; });
     PIPE_UNROLL

@@ -33,14 +33,14 @@ struct narrow_weight_sums {
                                       ColumnSums columns_of) {
     using state = typename Block::state;
     constexpr operand_format operands = operands_in<whole::format>;
-    constexpr int step = cuda::tile<operands>::inner, deep = 64 / int(sizeof(T));
+    constexpr int tile_depth = cuda::tile<operands>::inner, deep = 64 / int(sizeof(T));
 #ifdef __CUDA_ARCH__
 #pragma unroll 1  // so that a thread needs fewer registers
 #endif
     for (int first = 0; first < Rows && first < left; first += deep) {
       PIPE_UNROLL
-      for (int k = 0; k < deep; k += step)
-        multiply_step<whole::format, product::down, product::across>(
+      for (int k = 0; k < deep; k += tile_depth)
+        multiply_once<whole::format, product::down, product::across>(
             block, [](state& mine) -> auto& { return mine.operands; },
             [&](state& mine, int i, int j) { return to(mine)[i * product::across + j]; },
             [&](int i, auto access) {

@@ -189,7 +189,7 @@ struct narrow_layer {
   PIPE_HD PIPE_INLINE static void multiply(Block& block, Slab const& tile, weights const& w) {
     using state = typename Block::state;
     constexpr operand_format operands = operands_in<format>;
-    constexpr int step = cuda::tile<operands>::inner;
+    constexpr int tile_depth = cuda::tile<operands>::inner;
     product::clear(block, [](state& mine) { return mine.sums; });
     constexpr int deep = 64 / int(sizeof(T));
 #ifdef __CUDA_ARCH__
@@ -197,8 +197,8 @@ struct narrow_layer {
 #endif
     for (int first = 0; first < narrow_columns(inner, sizeof(T)); first += deep) {
       PIPE_UNROLL
-      for (int k = 0; k < deep; k += step)
-        multiply_step<format, product::down, product::across>(
+      for (int k = 0; k < deep; k += tile_depth)
+        multiply_once<format, product::down, product::across>(
             block, [](state& mine) -> auto& { return mine.operands; },
             [](state& mine, int i, int j) { return mine.sums[i * product::across + j]; },
             [&](int i, auto access) {

@@ -212,12 +212,12 @@ struct place_rows_kernel {
       block.shared().scan[0][thread] = all;
     });
     int side = 0;
-    for (int step = 1; step < digits; step *= 2, side = 1 - side)
+    for (int distance = 1; distance < digits; distance *= 2, side = 1 - side)
       block.phase([&](int thread, state&) {
         if (thread >= digits) return;
         int const* const from = block.shared().scan[side];
         block.shared().scan[1 - side][thread] =
-            from[thread] + (thread >= step ? from[thread - step] : 0);
+            from[thread] + (thread >= distance ? from[thread - distance] : 0);
       });
     block.part([&](int thread, state& mine) {
       if (thread < digits) mine.next += block.shared().scan[side][thread];

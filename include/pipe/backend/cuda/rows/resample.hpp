@@ -42,7 +42,7 @@ PIPE_HD PIPE_INLINE void for_cells(detail::axis_cells const& rows,
                                    detail::axis_cells const& columns, F f) {
   for (int u = 0; u < rows.count; ++u)
     for (int v = 0; v < columns.count; ++v)
-      f(u * columns.count + v, rows.first + u * rows.step, columns.first + v * columns.step,
+      f(u * columns.count + v, rows.first + u * rows.stride, columns.first + v * columns.stride,
         rows.template weight<float>(u) * columns.template weight<float>(v));
 }
 

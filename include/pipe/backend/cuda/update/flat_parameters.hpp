@@ -117,17 +117,17 @@ PIPE_HD PIPE_INLINE void add_threads(Block& block, double (&of_warp)[8], Access 
 /// in flight at once.
 PIPE_HD PIPE_INLINE double sum_of_every_256th(double const* from, extent first, extent end,
                                               int apart = 1) {
-  constexpr int together = 16, step = 256;
+  constexpr int together = 16, stride = 256;
   double sum = 0;
   extent i = first;
-  for (; i + (together - 1) * step < end; i += together * step) {
+  for (; i + (together - 1) * stride < end; i += together * stride) {
     double of[together];
     PIPE_UNROLL
-    for (int k = 0; k < together; ++k) of[k] = from[(i + k * step) * apart];
+    for (int k = 0; k < together; ++k) of[k] = from[(i + k * stride) * apart];
     PIPE_UNROLL
     for (int k = 0; k < together; ++k) sum += of[k];
   }
-  for (; i < end; i += step) sum += from[i * apart];
+  for (; i < end; i += stride) sum += from[i * apart];
   return sum;
 }
 

@@ -137,7 +137,7 @@ enum class spectral_product : unsigned char {
 ///
 /// shape: square_x: x (tall, wide) -> s (wide, wide); polynomial: s -> polynomial; next: x (tall,
 ///        wide), polynomial (wide, wide) -> next (tall, wide)
-/// law:   an element is the sum over ascending k, in steps of the tensor core's depth; it depends
+/// law:   an element is the sum over ascending k, in tiles of the tensor core's depth; it depends
 ///        on its own matrix only
 /// work:  a block has a tile of 64 x 64, as in contraction_tiles; the left factor of square_x and
 ///        polynomial is read by columns, which for polynomial is possible since s is its own
@@ -163,7 +163,7 @@ struct spectral_product_kernel {
   static_assert(plan.depth == 2 * inner);
   struct state {
     float sums[down][across][4];
-    warp_operands<across, down> operands[2];  // of both steps of a slab
+    warp_operands<across, down> operands[2];  // of both halves of a slab
     float const *left, *right;                // the first piece of a slab that the thread copies
   };
   using left_slab = operand_slab<float, plan.rows, plan.depth, !IsNext>;
@@ -192,8 +192,8 @@ struct spectral_product_kernel {
               column = int(p.begin) % across_tiles * plan.columns;
     int const slabs = (IsNext || is_polynomial ? m.wide : m.tall) / plan.depth, width = m.wide;
     // From a slab to the next: along a row of x for the left factor of `next`, else down the rows.
-    extent const left_step = IsNext ? plan.depth : extent(width) * plan.depth;
-    extent const right_step = extent(width) * plan.depth;
+    extent const left_stride = IsNext ? plan.depth : extent(width) * plan.depth;
+    extent const right_stride = extent(width) * plan.depth;
 
     block.part([&](int thread, state& mine) {
       mine.left = first_of<left_slab>(thread, left + (IsNext ? extent(row) * width : row), width);
@@ -211,8 +211,8 @@ struct spectral_product_kernel {
     auto const start = [&](int slab, stage& s) {
       block.part([&](int thread, state const& mine) {
         bool const present = slab < slabs;
-        copy(block, thread, s.left, mine.left + slab * left_step, width, present);
-        copy(block, thread, s.right, mine.right + slab * right_step, width, present);
+        copy(block, thread, s.left, mine.left + slab * left_stride, width, present);
+        copy(block, thread, s.right, mine.right + slab * right_stride, width, present);
       });
       commit_copies(block);
     };
@@ -220,15 +220,15 @@ struct spectral_product_kernel {
     for (int slab = 0; slab + 1 < plan.stages; ++slab) start(slab, block.shared().stages[slab]);
     await_copies<plan.stages - 2>(block);
     stage *before = &block.shared().stages[plan.stages - 1], *here = &block.shared().stages[0];
-    load_step(block, *here, 0);
+    load_half(block, *here, 0);
     for (int slab = 0; slab < slabs; ++slab) {
       stage* const next = &block.shared().stages[unsigned(slab + 1) % plan.stages];
-      load_step(block, *here, 1);
+      load_half(block, *here, 1);
       multiply(block, *here, 0);
       await_copies<plan.stages - 3>(block);
       // The next slab overwrites the previous slab, which all threads have read.
       start(slab + plan.stages - 1, *before);
-      load_step(block, *next, 0);
+      load_half(block, *next, 0);
       multiply(block, *here, 1);
       before = here, here = next;
     }
@@ -305,31 +305,31 @@ struct spectral_product_kernel {
             from + extent(r) * width + c, present);
     }
   }
-  /// Loads the first operands of step 0 or 1 of a slab: all right operands, and 16 rows of the
+  /// Loads the first operands of half 0 or 1 of a slab: all right operands, and 16 rows of the
   /// left.
   template <class Block>
-  PIPE_HD PIPE_INLINE static void load_step(Block& block, stage const& s, int step) {
+  PIPE_HD PIPE_INLINE static void load_half(Block& block, stage const& s, int half) {
     PIPE_UNROLL
     for (int j = 0; j < across; j += 2)
       s.right.template load_right<operands_in<F>>(
-          block, step * inner, [&](int thread) { return warp_column(thread) + 8 * j; },
-          [&](state& mine) { return mine.operands[step].right + 2 * j; });
-    load_rows(block, s, step, 0);
+          block, half * inner, [&](int thread) { return warp_column(thread) + 8 * j; },
+          [&](state& mine) { return mine.operands[half].right + 2 * j; });
+    load_rows(block, s, half, 0);
   }
   template <class Block>
-  PIPE_HD PIPE_INLINE static void load_rows(Block& block, stage const& s, int step, int i) {
+  PIPE_HD PIPE_INLINE static void load_rows(Block& block, stage const& s, int half, int i) {
     s.left.template load_left<operands_in<F>>(
-        block, step * inner, [&](int thread) { return warp_row(thread) + 16 * i; },
-        [&](state& mine) { return mine.operands[step].left[i]; });
+        block, half * inner, [&](int thread) { return warp_row(thread) + 16 * i; },
+        [&](state& mine) { return mine.operands[half].left[i]; });
   }
-  /// sums += left * right for a step whose first operands are loaded.
+  /// sums += left * right for half a slab whose first operands are loaded.
   template <class Block>
-  PIPE_HD PIPE_INLINE static void multiply(Block& block, stage const& s, int step) {
-    auto const of = [&](state& mine) -> auto& { return mine.operands[step]; };
+  PIPE_HD PIPE_INLINE static void multiply(Block& block, stage const& s, int half) {
+    auto const of = [&](state& mine) -> auto& { return mine.operands[half]; };
     round_right<F, across>(block, of);
     PIPE_UNROLL
     for (int i = 0; i < down; ++i) {
-      if (i + 1 < down) load_rows(block, s, step, i + 1);
+      if (i + 1 < down) load_rows(block, s, half, i + 1);
       multiply_row<F, across>(block, i, of, [&](state& mine, int j) { return mine.sums[i][j]; });
     }
   }

@@ -14,18 +14,18 @@ void add_products(T const* x, T const* w, extent n, T* y) {
 
 /// The functions that the loops of group G call.
 template <class P, int G>
-constexpr convolution_steps<typename P::element> steps_of_convolution() {
+constexpr convolution_calls<typename P::element> calls_of_convolution() {
   using T = typename P::element;
-  convolution_steps<T> steps;
-  steps.finish = finish_of<P, G>();
-  steps.add_products = &add_products<T>;
-  return steps;
+  convolution_calls<T> calls;
+  calls.finish = finish_of<P, G>();
+  calls.add_products = &add_products<T>;
+  return calls;
 }
 
 /// y = epilogue(conv(x, w)).
 ///
 /// shape: x (B, H, W, C), w (kh, kw, C / groups, N) -> y (B, Y, X, N)
-/// work:  parts own rows of y, in multiples of the tallest register tile (rows_step)
+/// work:  parts own rows of y, in multiples of the tallest register tile (row_alignment)
 /// law:   an element is one chain of multiply-adds over ascending (tap, channel), for any parts and
 ///        tiles; pixels outside of the image are zeros
 /// cost:  2 * rows * inner * N FLOPs; patches are copied once, with 2 * N / groups FLOPs for each
@@ -36,7 +36,7 @@ struct kernel_of<op_kind::convolution> : convolution_facts {
   static void run(arguments<typename P::element> const& a) {
     using T = typename P::element;
     convolve<T>(tiles<T, least_tile_rows<P>()>, a, group_in<P, G>, P::samples,
-                steps_of_convolution<P, G>());
+                calls_of_convolution<P, G>());
   }
 };
 
@@ -70,6 +70,6 @@ struct kernel_of<op_kind::convolution_weight_gradient> : convolution_weight_grad
     column_adder<T> add = nullptr;
     if constexpr (k::g.prologue.size() > 0) add = &column_sums<T, k::whole>;
     convolve_weights<T>(tiles<T, least_tile_rows<P>()>, a, group_in<P, G>, P::samples,
-                        steps_of_convolution<P, G>(), add);
+                        calls_of_convolution<P, G>(), add);
   }
 };

@@ -6,7 +6,7 @@
 /// y = epilogue(prologue(x) w).
 ///
 /// shape: x (rows, inner), w (inner, width) -> y (rows, width)
-/// work:  parts own rows of y, in multiples of the tallest register tile (rows_step)
+/// work:  parts own rows of y, in multiples of the tallest register tile (row_alignment)
 /// law:   an element is one chain of fused multiply-adds over ascending p < inner, for any parts
 ///        and tiles
 /// cost:  2 * rows * inner * width FLOPs; tiles read w from L2 where it fits (best_blocking)

@@ -42,10 +42,10 @@ struct read_cells {
   [[gnu::always_inline]] void each(F const& f) const {
     int number = 0;
     for (int u = 0; u < down.count; ++u) {
-      int const r = down.first + u * down.step;
+      int const r = down.first + u * down.stride;
       T const weight = down.template weight<T>(u);
       for (int v = 0; v < across.count; ++v, ++number)
-        f(number, r, r * row + (across.first + v * across.step) * column,
+        f(number, r, r * row + (across.first + v * across.stride) * column,
           weight * across.template weight<T>(v));
     }
   }
@@ -162,7 +162,7 @@ PIPE_ONE_COPY void resample_gradient_rows(detail::resample_attributes const& by,
   std::memset(dx + rows.begin * width, 0, sizeof(T) * std::size_t(rows.size() * width));
   for (int i = 0; i < by.axis[0].out; ++i) {
     detail::axis_cells const down = by.rows_of(i);
-    int const last = down.first + (down.count - 1) * down.step;
+    int const last = down.first + (down.count - 1) * down.stride;
     if (down.count == 0 || down.first >= rows.end || last < rows.begin) continue;
     T const* slope = dy + extent(i) * by.axis[1].out * n;
     for (int j = 0; j < by.axis[1].out; ++j, slope += n) {

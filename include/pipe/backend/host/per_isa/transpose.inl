@@ -2,22 +2,22 @@
 //
 // Transposition of squares in registers, for the loops of transpose.hpp.
 
-/// The lanes of two rows after an exchange: lanes with bit `Step` of the lower row change places
-/// with lanes without it of the upper row.
-template <int Step, int Lanes, bool Upper>
+/// The lanes of two rows after an exchange: lanes with bit `Distance` of the lower row change
+/// places with lanes without it of the upper row.
+template <int Distance, int Lanes, bool Upper>
 struct exchange {
   /// The lane from which lane `lane` of the upper or the lower row comes: lanes of the upper row
   /// are counted from `Lanes` on.
   static constexpr int at(int lane) {
-    if (Upper) return (lane & Step) != 0 ? lane + Lanes : lane + Step;
-    return (lane & Step) != 0 ? lane - Step + Lanes : lane;
+    if (Upper) return (lane & Distance) != 0 ? lane + Lanes : lane + Distance;
+    return (lane & Distance) != 0 ? lane - Distance + Lanes : lane;
   }
 };
 
 // nvcc's front end loses a parameter pack inside this builtin, so the lanes are written out.
-template <class T, int Step, bool Upper>
+template <class T, int Distance, bool Upper>
 [[gnu::always_inline]] inline vec<T> exchanged(vec<T> a, vec<T> b) {
-  using from = exchange<Step, lanes<T>, Upper>;
+  using from = exchange<Distance, lanes<T>, Upper>;
   if constexpr (lanes<T> == 2) return __builtin_shufflevector(a, b, from::at(0), from::at(1));
   if constexpr (lanes<T> == 4)
     return __builtin_shufflevector(a, b, from::at(0), from::at(1), from::at(2), from::at(3));
@@ -31,22 +31,22 @@ template <class T, int Step, bool Upper>
                                    from::at(13), from::at(14), from::at(15));
 }
 
-template <int Step, class T>
+template <int Distance, class T>
 [[gnu::always_inline]] inline void exchange_rows(vec<T> (&row)[lanes<T>]) {
-  if constexpr (Step < lanes<T>) {
+  if constexpr (Distance < lanes<T>) {
 #pragma GCC unroll 16
     for (int r = 0; r < lanes<T>; ++r) {
-      if ((r & Step) != 0) continue;
-      vec<T> const low = row[r], high = row[r + Step];
-      row[r] = exchanged<T, Step, false>(low, high);
-      row[r + Step] = exchanged<T, Step, true>(low, high);
+      if ((r & Distance) != 0) continue;
+      vec<T> const low = row[r], high = row[r + Distance];
+      row[r] = exchanged<T, Distance, false>(low, high);
+      row[r + Distance] = exchanged<T, Distance, true>(low, high);
     }
-    exchange_rows<2 * Step, T>(row);
+    exchange_rows<2 * Distance, T>(row);
   }
 }
 
-/// The transpose of a square in registers: log2(lanes) rounds, in each of which rows r and r + Step
-/// exchange lanes; see exchange.
+/// The transpose of a square in registers: log2(lanes) rounds, in each of which rows r and r +
+/// Distance exchange lanes; see exchange.
 ///
 /// shape: in (lanes, lanes), row stride in_stride -> out (lanes, lanes), row stride out_stride
 /// cost:  lanes * log2(lanes) shuffles for lanes loads and lanes stores

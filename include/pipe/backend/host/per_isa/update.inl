@@ -7,7 +7,7 @@ template <class Optimizer, class T, int... Is>
 [[gnu::always_inline]] inline void update_elements(
     typename Optimizer::template coefficients<T> const& c, extent n, share own, T* w, T const* g,
     T* state, std::integer_sequence<int, Is...>) {
-  constexpr extent block = columns_step<T>;
+  constexpr extent block = column_alignment<T>;
   for (extent i = own.begin; i < own.end; i += block) {
     PIPE_INDEPENDENT
     for (int k = 0; k < block; ++k)

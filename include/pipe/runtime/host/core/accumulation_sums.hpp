@@ -267,7 +267,7 @@ class accumulation_sums {
     long const n = (p.end - p.begin) / long(sizeof(T)), apart = mine.level_bytes / long(sizeof(T));
     T* const sums = reinterpret_cast<T*>(memory_ + sums_ + c.in_level + p.begin);
     all_->run([&](int part) {
-      host::share const s = host::share_of(n, host::columns_step<T>, part, all_->size());
+      host::share const s = host::share_of(n, host::column_alignment<T>, part, all_->size());
       auto const kept = [&](int i) { return sums + i * apart + s.begin; };
       std::size_t const bytes = sizeof(T) * std::size_t(s.size());
       if (j.batch.samples == 0)

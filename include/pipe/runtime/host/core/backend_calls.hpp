@@ -56,7 +56,7 @@ struct backend_calls {
   /// The rows of a matrix that one thread copies and transposes: whole cache lines of the
   /// transposed copy.
   static host::share rows_of(parameter_place const& p, int part, int parts) {
-    return host::share_of(p.rows, host::columns_step<T>, part, parts);
+    return host::share_of(p.rows, host::column_alignment<T>, part, parts);
   }
   /// Writes the part of a parameter's transposed copy that these rows of the parameter make.
   void transpose_rows(parameter_place const& p, host::share rows, T const* values, T* to) const {

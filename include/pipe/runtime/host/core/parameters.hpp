@@ -294,7 +294,7 @@ class parameter_operations {
 
  private:
   /// Elements of a cache line: shares begin at multiples, so no two threads write to one.
-  static constexpr long line = host::columns_step<T>;
+  static constexpr long line = host::column_alignment<T>;
   /// Columns of squares(): before and after clipping by value.
   enum which : int { unclamped, clamped };
 

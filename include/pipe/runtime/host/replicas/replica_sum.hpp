@@ -180,7 +180,7 @@ class replica_sum {
 
  private:
   /// Elements of a cache line, at which shards begin.
-  static constexpr long line = host::columns_step<T>;
+  static constexpr long line = host::column_alignment<T>;
   /// The two exchanges of a round: the branches' parts of shards, and the sums of shards.
   enum phase : int { accumulations, sums };
   static_assert(Transport::lanes >= 4, "two rounds at a time, each with two phases");
