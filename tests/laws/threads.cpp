@@ -39,13 +39,13 @@ void check(std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("shares cover everything once", "[laws]") {
+TEST_CASE("parts cover everything once", "[laws]") {
   for (host::extent n = 0; n < 70; ++n)
     for (host::extent const alignment : {1, 8, 16})
       for (int parts = 1; parts < 9; ++parts) {
         host::extent at = 0, most = 0;
         for (int part = 0; part < parts; ++part) {
-          host::share const s = host::share_of(n, alignment, part, parts);
+          host::part_range const s = host::part_of(n, alignment, part, parts);
           CHECK(s.begin == (at == n ? s.begin : at));
           CHECK(s.begin % alignment == 0);
           CHECK(s.size() >= 0);
@@ -53,7 +53,7 @@ TEST_CASE("shares cover everything once", "[laws]") {
           if (s.size() > most) most = s.size();
         }
         CHECK(at == n);
-        CHECK(most <= host::largest_share(n, alignment, parts));
+        CHECK(most <= host::largest_part(n, alignment, parts));
       }
 }
 TEST_CASE("threads give the bits of one", "[laws]") {

@@ -45,7 +45,7 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
                                       attention_operands<T> const& with,
                                       attention_results<T const> const& of, positions<T const> dout,
                                       attention_slices<T> const& to, void* workspace,
-                                      share own = everything) {
+                                      part_range own = everything) {
   positions<T const> const q = with.q, k = with.k, v = with.v, out = of.out;
   positions<T> const dq = to.q, dk = to.k, dv = to.v;
   extent const d = shape.head_size, group = shape.heads / shape.kv_heads,

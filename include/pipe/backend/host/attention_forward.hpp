@@ -107,7 +107,7 @@ template <class T>
 PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shape const& shape,
                                      attention_operands<T> const& with,
                                      attention_results<T> const& to, void* workspace,
-                                     share own = everything) {
+                                     part_range own = everything) {
   positions<T const> const q = with.q, k = with.k, v = with.v;
   positions<T> const out = to.out;
   extent const d = shape.head_size, group = shape.heads / shape.kv_heads,

@@ -28,7 +28,7 @@ struct kernels {
   isa runs_on = isa::portable;
   detail::list<kernel<T>, P::groups> groups;
   void (*update)(O const&, typename P::context const&, typename P::tensor const&, bool whole,
-                 share own) = nullptr;
+                 part_range own) = nullptr;
   double (*sum_of_squares)(extent, T const*) = nullptr;
   void (*add)(extent, T*, T const*) = nullptr;  ///< null unless gradients are added
   void (*clamp)(extent, T*, T) = nullptr;

@@ -20,7 +20,8 @@ namespace pp::host {
 /// The functions of one instruction set that the loops call.
 template <class T>
 struct batch_set {
-  void (*statistics)(extent rows, int n, share own, T epsilon, T const* x, T* statistics) = nullptr;
+  void (*statistics)(extent rows, int n, part_range own, T epsilon, T const* x,
+                     T* statistics) = nullptr;
   void (*norm_row)(int n, T const* x, T const* statistics, T const* gamma, T const* beta,
                    T* y) = nullptr;
   /// Sums of dy * xhat and of dy over rows, in `columns` of n.
@@ -37,12 +38,12 @@ extent real_rows(arguments<T> const& a, int rows, int samples) {
 /// Calls run(g, rows) for each group g of samples that has rows in `own`; rows: the rows of the
 /// group that are in `own`.
 template <class Run>
-void for_groups(detail::batch_attributes const& of, int sample_rows, int samples, share own,
+void for_groups(detail::batch_attributes const& of, int sample_rows, int samples, part_range own,
                 Run const& run) {
   extent const each = extent(sample_rows) * of.group_size(samples);
   for (extent r = own.begin; r < own.end;) {
     extent const g = r / each;
-    share const part = within(share{r, own.end}, (g + 1) * each);
+    part_range const part = within(part_range{r, own.end}, (g + 1) * each);
     run(g, part);
     r = part.end;
   }
@@ -59,11 +60,11 @@ PIPE_ONE_COPY void batch_statistics(batch_set<T> const& set, arguments<T> const&
                                     detail::group const& g, int samples) {
   detail::batch_attributes const of = g.attributes.batch();
   int const n = g.columns;
-  share const own = part_of(n, column_alignment<T>, a.part, a.parts);
+  part_range const own = own_part(n, column_alignment<T>, a.part, a.parts);
   extent const rows = real_rows(a, of.rows, samples);
   bool const is_running = !a.training || of.is_constant;
-  share const all{0, extent(of.rows) * samples};
-  for_groups(of, of.rows, samples, all, [&](extent i, share group) {
+  part_range const all{0, extent(of.rows) * samples};
+  for_groups(of, of.rows, samples, all, [&](extent i, part_range group) {
     T* const to = a.at(g.out[0]) + i * 3 * n;
     extent const real = within(group, rows).size();
     if (!is_running && real > 0)
@@ -81,8 +82,8 @@ template <class T>
 PIPE_ONE_COPY void batch_norm(batch_set<T> const& set, arguments<T> const& a,
                               detail::group const& g, int samples, row_finish<T> finish) {
   int const n = g.columns;
-  share const own = part_of(extent(g.rows) * samples, 1, a.part, a.parts);
-  for_groups(g.attributes.batch(), g.rows, samples, own, [&](extent i, share rows) {
+  part_range const own = own_part(extent(g.rows) * samples, 1, a.part, a.parts);
+  for_groups(g.attributes.batch(), g.rows, samples, own, [&](extent i, part_range rows) {
     T const* const statistics = a.at(g.in[1]) + i * 3 * n;
     for (extent r = rows.begin; r < rows.end; ++r) {
       T* const y = finish == nullptr ? a.at(g.out[0]) + r * n : static_cast<T*>(a.workspace);
@@ -98,9 +99,9 @@ PIPE_ONE_COPY void batch_sums(batch_set<T> const& set, arguments<T> const& a,
                               detail::group const& g, int samples) {
   detail::batch_attributes const of = g.attributes.batch();
   int const n = g.columns;
-  share const own = part_of(n, column_alignment<T>, a.part, a.parts),
-              real{0, real_rows(a, of.rows, samples)};
-  for_groups(of, of.rows, samples, real, [&](extent i, share rows) {
+  part_range const own = own_part(n, column_alignment<T>, a.part, a.parts),
+                   real{0, real_rows(a, of.rows, samples)};
+  for_groups(of, of.rows, samples, real, [&](extent i, part_range rows) {
     extent const from = rows.begin * n + own.begin;
     set.sums(rows.size(), own.size(), n, a.at(g.in[0]) + from, a.at(g.in[1]) + from,
              a.at(g.in[2]) + i * 3 * n + own.begin, a.at(g.out[0]) + i * 2 * n + own.begin);
@@ -117,9 +118,9 @@ PIPE_ONE_COPY void batch_norm_gradient(batch_set<T> const& set, arguments<T> con
   extent const real = real_rows(a, g.rows, samples), each = extent(g.rows) * of.group_size(samples);
   T const *const sums = a.maybe(g.in[3]), *const gamma = a.maybe(g.in[4]);
   T* const means = sums != nullptr ? buffer + n : nullptr;
-  share const own = part_of(extent(g.rows) * samples, 1, a.part, a.parts);
-  for_groups(of, g.rows, samples, own, [&](extent i, share rows) {
-    extent const count = within(share{i * each, (i + 1) * each}, real).size();
+  part_range const own = own_part(extent(g.rows) * samples, 1, a.part, a.parts);
+  for_groups(of, g.rows, samples, own, [&](extent i, part_range rows) {
+    extent const count = within(part_range{i * each, (i + 1) * each}, real).size();
     for (int c = 0; sums != nullptr && count > 0 && c < 2 * n; ++c)
       means[c] = sums[i * 2 * n + c] * (gamma != nullptr ? gamma[c % n] : T(1)) / T(count);
     for (extent r = rows.begin; r < rows.end; ++r) {
@@ -138,9 +139,9 @@ PIPE_ONE_COPY void batch_norm_gradient(batch_set<T> const& set, arguments<T> con
 template <class T>
 PIPE_ONE_COPY void batch_parameter_gradient(arguments<T> const& a, detail::group const& g,
                                             int samples) {
-  share const own = part_of(g.columns, column_alignment<T>, a.part, a.parts),
-              real{0, real_rows(a, 1, samples)};
-  for_groups(g.attributes.batch(), 1, samples, real, [&](extent of, share) {
+  part_range const own = own_part(g.columns, column_alignment<T>, a.part, a.parts),
+                   real{0, real_rows(a, 1, samples)};
+  for_groups(g.attributes.batch(), 1, samples, real, [&](extent of, part_range) {
     for (int i = 0; i < 2; ++i)
       if (auto* const to = a.maybe(g.out[i]))
         add_to_sum(int(own.size()), a.at(g.in[0]) + (2 * of + i) * g.columns + own.begin,
@@ -154,9 +155,9 @@ PIPE_ONE_COPY void batch_running_sums(arguments<T> const& a, detail::group const
   detail::batch_attributes const of = g.attributes.batch();
   int const n = g.columns;
   T const* const running = a.at(g.in[1]);
-  share const own = part_of(n, column_alignment<T>, a.part, a.parts),
-              real{0, real_rows(a, of.rows, samples)};
-  for_groups(of, of.rows, samples, real, [&](extent i, share group) {
+  part_range const own = own_part(n, column_alignment<T>, a.part, a.parts),
+                   real{0, real_rows(a, of.rows, samples)};
+  for_groups(of, of.rows, samples, real, [&](extent i, part_range group) {
     T const* const statistics = a.at(g.in[0]) + i * 3 * n;
     T const rows = T(group.size());
     for (extent c = own.begin; c < own.end; ++c) {

@@ -213,7 +213,7 @@ PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, det
         is_transposed ? gradient_axis(of.horizontal, across) : forward_axis(of.horizontal),
         a.at(g.in[0]), pitch, pitch / of.groups};
     extent const k = read.columns(), pixels = read.rows();
-    share const own = share_of(pixels * samples, row_alignment, a.part, a.parts);
+    part_range const own = part_of(pixels * samples, row_alignment, a.part, a.parts);
     for (extent row = own.begin; row < own.end; row += patch_rows) {
       extent const m = own.end - row < patch_rows ? own.end - row : patch_rows;
       T* const to = in_place ? a.at(g.out[0]) + row * columns : results;
@@ -278,7 +278,7 @@ PIPE_ONE_COPY void convolve_weights(tile_set<T> const& tiles, arguments<T> const
   T* const dw = a.at(g.out[0]);
   char* const memory = static_cast<char*>(a.workspace);
   if (of.is_depthwise()) {
-    share const own = share_of(columns, column_alignment<T>, a.part, a.parts);
+    part_range const own = part_of(columns, column_alignment<T>, a.part, a.parts);
     T* const sums = static_cast<T*>(a.workspace);
     copy_or_clear<T>(nullptr, own.size() * of.taps(), sums);
     patch_row at(read, 0);
@@ -297,7 +297,7 @@ PIPE_ONE_COPY void convolve_weights(tile_set<T> const& tiles, arguments<T> const
       }
     return;
   }
-  share const own = share_of(of.inner(), row_alignment, a.part, a.parts);
+  part_range const own = part_of(of.inner(), row_alignment, a.part, a.parts);
   if (own.size() == 0) return;
   blocking const cut = patch_blocking<T>(own.size(), n, pixels, tiles.columns(), false);
   for (int group = 0; group < of.groups; ++group) {

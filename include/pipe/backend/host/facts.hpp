@@ -82,7 +82,7 @@ struct contraction_facts {
     extent const inner = g.attributes.contraction().inner;
     bool const makes_rows = !g.prologue.empty() && g.prologue.back().store < 0;
     return shared_workspace<T>(rows, g.columns, inner, parts) +
-           (makes_rows ? detail::align_up(largest_share(rows, row_alignment, parts) * inner *
+           (makes_rows ? detail::align_up(largest_part(rows, row_alignment, parts) * inner *
                                           long(sizeof(T)))
                        : 0);
   }
@@ -97,7 +97,7 @@ struct contraction_facts {
   static constexpr long shared_workspace(extent rows, extent columns, extent inner, int parts) {
     long most = 0;
     for (int part = 0; part < parts; ++part) {
-      share const mine = share_of(rows, row_alignment, part, parts);
+      part_range const mine = part_of(rows, row_alignment, part, parts);
       long const needed =
           mine.size() > 0 ? long(contraction_workspace<T>(mine.size(), columns, inner)) : 0;
       if (needed > most) most = needed;

@@ -49,7 +49,7 @@ template <class T>
 PIPE_ONE_COPY void multiply(tile_set<T> const& tiles, arguments<T> const& a, detail::group const& g,
                             extent rows, contraction_ends<T> const& around) {
   extent const inner = g.attributes.contraction().inner;
-  share const own = share_of(rows, row_alignment, a.part, a.parts);
+  part_range const own = part_of(rows, row_alignment, a.part, a.parts);
   if (own.size() == 0) return;
   product_part<T> part{a, own.begin};
   contraction_ends<T> ends = around;
@@ -85,7 +85,7 @@ using column_adder = void (*)(T const* in, extent rows, extent columns, extent s
 template <class T>
 PIPE_ONE_COPY void sum_columns(column_adder<T> add, arguments<T> const& a, T const* in, extent rows,
                                extent columns, T* out) {
-  share const own = share_of(columns, column_alignment<T>, a.part, a.parts);
+  part_range const own = part_of(columns, column_alignment<T>, a.part, a.parts);
   add(in + own.begin, rows, own.size(), columns, out + own.begin, a.accumulate);
 }
 
@@ -105,7 +105,7 @@ PIPE_ONE_COPY void multiply_transposed(tile_set<T> const& tiles, arguments<T> co
   constexpr long near_cache = 32 * 1024;  // L1
   extent const inner = g.attributes.contraction().inner;
   // Row i of dw is computed from column i of x.
-  share const own = share_of(inner, row_alignment, a.part, a.parts);
+  part_range const own = part_of(inner, row_alignment, a.part, a.parts);
   if (own.size() == 0) return;
   strided<T const> const x{a.at(g.in[0]) + own.begin, 1, inner};
   if (rows * inner * long(sizeof(T)) > near_cache) warm(x.data, rows, own.size(), inner);

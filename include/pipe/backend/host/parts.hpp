@@ -14,39 +14,41 @@ PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
 /// The half-open range [begin, end) of n rows, columns or heads.
-struct share {
+struct part_range {
   extent begin = 0, end = 0;
   constexpr extent size() const { return end - begin; }
 };
-/// The share that has all items of any range; see within().
-inline constexpr share everything{0, std::numeric_limits<extent>::max()};
-/// The part of a share that lies in [0, n).
-constexpr share within(share s, extent n) { return share{s.begin, s.end < n ? s.end : n}; }
+/// A range that has all elements of any part; see within().
+inline constexpr part_range everything{0, std::numeric_limits<extent>::max()};
+/// The elements of a range that lie in [0, n).
+constexpr part_range within(part_range p, extent n) {
+  return part_range{p.begin, p.end < n ? p.end : n};
+}
 
-/// The part-th of `parts` shares of [0, n).
+/// The part-th of `parts` parts of [0, n).
 ///
-/// law: the shares follow each other, cover [0, n) and begin at multiples of `alignment`;
+/// law: the parts follow each other, cover [0, n) and begin at multiples of `alignment`;
 ///      their numbers of these differ by at most one
-constexpr share share_of(extent n, extent alignment, int part, int parts) {
+constexpr part_range part_of(extent n, extent alignment, int part, int parts) {
   extent const count = (n + alignment - 1) / alignment,
                end = count * (part + 1) / parts * alignment;
-  return share{count * part / parts * alignment, end < n ? end : n};
+  return part_range{count * part / parts * alignment, end < n ? end : n};
 }
 
-/// share_of as a function that is not inlined, for calls at run time in many kernels.
-PIPE_ONE_COPY inline share part_of(extent n, extent alignment, int part, int parts) {
-  return share_of(n, alignment, part, parts);
+/// part_of as a function that is not inlined, for calls at run time in many kernels.
+PIPE_ONE_COPY inline part_range own_part(extent n, extent alignment, int part, int parts) {
+  return part_of(n, alignment, part, parts);
 }
 
-/// The largest size that a share can have.
-constexpr extent largest_share(extent n, extent alignment, int parts) {
+/// The largest size that a part can have.
+constexpr extent largest_part(extent n, extent alignment, int parts) {
   extent const most = ((n + alignment - 1) / alignment + parts - 1) / parts * alignment;
   return most < n ? most : n;
 }
 
-/// The alignment of shares of a contraction's rows: whole register tiles of every instruction set.
+/// The alignment of parts of a contraction's rows: whole register tiles of every instruction set.
 inline constexpr extent row_alignment = 8;
-/// The alignment of shares of columns: whole cache lines, so that no two threads write to one line.
+/// The alignment of parts of columns: whole cache lines, so that no two threads write to one line.
 template <class T>
 inline constexpr extent column_alignment = extent(widest_vector_bytes / sizeof(T));
 

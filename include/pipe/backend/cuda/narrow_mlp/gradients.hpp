@@ -201,7 +201,7 @@ struct narrow_gradients {
       if (!levels::is_input[i]) last = i;
     return last;
   }();
-  /// Rows of a block: the rows of one split of the weights' sums, or an equal share of tiles.
+  /// Rows of a block: the rows of one split of the weights' sums, or an equal number of tiles.
   static constexpr extent rows_each_of() {
     extent const tiles = (rows + Rows - 1) / Rows;
     if constexpr (has_weights)

@@ -135,9 +135,10 @@ struct column_sums_kernel {
       kept_bytes +
       (chunks == 1 ? 0 : long(groups * chunks * Source::columns) * sums * long(sizeof(float)));
   static_assert(chunks == 1 || strips <= most_tickets);
-  /// The number of groups whose blocks share tickets, of which each share of groups has `strips`.
-  static constexpr extent most_shares = chunks == 1 ? groups : most_tickets / strips,
-                          joint = (groups + most_shares - 1) / most_shares;
+  /// The number of groups whose blocks share tickets, of which each such set of groups has
+  /// `strips`.
+  static constexpr extent most_sets = chunks == 1 ? groups : most_tickets / strips,
+                          joint = (groups + most_sets - 1) / most_sets;
   /// Whether the source has `take` in place of `target`.
   static constexpr bool takes =
       requires(arguments const& a, extent i, float const (&sum)[sums][each]) {
@@ -167,9 +168,9 @@ struct column_sums_kernel {
         PIPE_UNROLL
         for (int s = 0; s < sums; ++s) save<each>(chunk_sums::at(a, row, s) + column, mine.sum[s]);
       });
-      extent const share = group / joint, from = share * joint,
+      extent const set = group / joint, from = set * joint,
                    to = from + joint < groups ? from + joint : groups;
-      if (!is_last_block(block, a.tickets + share * strips + strip, unsigned((to - from) * chunks),
+      if (!is_last_block(block, a.tickets + set * strips + strip, unsigned((to - from) * chunks),
                          block.shared().is_last))
         return;
       for (extent g = from; g < to; ++g) {

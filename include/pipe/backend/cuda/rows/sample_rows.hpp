@@ -180,10 +180,10 @@ struct sample_rows_kernel {
           },
           plus{});
       std::uint64_t const sum = block.shared().total[0];
-      // The least integer that is a share of top_p or more.
-      double const share = double(sum) * a.top_p;
-      auto need = std::uint64_t(share);
-      if (double(need) < share) ++need;
+      // The least integer that is not below.
+      double const least = double(sum) * a.top_p;
+      auto need = std::uint64_t(least);
+      if (double(need) < least) ++need;
       need = need < 1 ? 1 : need > sum ? sum : need;
       kept = select(block, n, x, kept, need, weight);
     }

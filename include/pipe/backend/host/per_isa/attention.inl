@@ -290,8 +290,8 @@ attention_operands<T> operands(arguments<T> const& a, attention_slices<T const> 
 }
 /// The heads of keys and values, numbered over all samples, that this part owns.
 template <class T>
-share own_heads(arguments<T> const& a, attention_shape const& shape) {
-  return share_of(shape.samples * shape.kv_heads, 1, a.part, a.parts);
+part_range own_heads(arguments<T> const& a, attention_shape const& shape) {
+  return part_of(shape.samples * shape.kv_heads, 1, a.part, a.parts);
 }
 
 /// out = softmax(q k^T / sqrt(d)) v for every head; lse is kept for the gradient.

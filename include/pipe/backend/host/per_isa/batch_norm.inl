@@ -71,7 +71,7 @@ struct batch_term {
 /// law:   two passes; the second sums differences from the mean of the first, and corrects this
 ///        mean; rows ascending
 template <class T, bool Whole>
-PIPE_ONE_COPY void batch_statistics(extent rows, int n, share own, T epsilon, T const* x,
+PIPE_ONE_COPY void batch_statistics(extent rows, int n, part_range own, T epsilon, T const* x,
                                     T* statistics) {
   T *const mean = statistics, *const rstd = statistics + n, *const variance = statistics + 2 * n;
   extent const from = own.begin;

@@ -109,7 +109,7 @@ struct norm_parameter_term {
 /// shape: dy, x (rows, n), statistics (rows, 2) -> dgamma (n), dbeta (n); either may be null
 /// law:   as column_sums: ascending rows from zero
 template <class T, bool Whole>
-PIPE_ONE_COPY void norm_parameter_gradient(norm_parameter_term<T> term, extent rows, share own,
+PIPE_ONE_COPY void norm_parameter_gradient(norm_parameter_term<T> term, extent rows, part_range own,
                                            T* dgamma, T* dbeta, bool accumulate) {
   term.dy += own.begin;
   term.x += own.begin;

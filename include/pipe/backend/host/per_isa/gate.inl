@@ -63,7 +63,7 @@ struct kernel_of<op_kind::gate> : row_facts {
     using T = typename k::T;
     constexpr detail::group g = k::g;
     using layer = detail::leaf_at<g.leaf, typename P::leaves>;
-    share const own = k::own_rows(a);
+    part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const y = k::result_row(a, r, static_cast<T*>(a.workspace));
       gate_row<layer, g.columns, T>(a.at(g.in[0]) + r * 2 * g.columns, y);
@@ -85,7 +85,7 @@ struct kernel_of<op_kind::gate_gradient> : row_facts {
     constexpr detail::group g = k::g;
     using layer = detail::leaf_at<g.leaf, typename P::leaves>;
     constexpr int half = g.columns / 2;
-    share const own = k::own_rows(a);
+    part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const dx = k::result_row(a, r, static_cast<T*>(a.workspace));
       gate_gradient_row<layer, half, T>(a.at(g.in[0]) + r * half, a.at(g.in[1]) + r * g.columns,

@@ -34,11 +34,11 @@ struct group_rows {
   static constexpr bool whole = g.columns % lanes<T> == 0;  // whether rows are whole vectors
 
   /// The rows, or the columns, that this part owns.
-  static share own_rows(args const& a, extent alignment = 1) {
-    return part_of(rows, alignment, a.part, a.parts);
+  static part_range own_rows(args const& a, extent alignment = 1) {
+    return own_part(rows, alignment, a.part, a.parts);
   }
-  static share own_columns(args const& a, extent columns) {
-    return part_of(columns, column_alignment<T>, a.part, a.parts);
+  static part_range own_columns(args const& a, extent columns) {
+    return own_part(columns, column_alignment<T>, a.part, a.parts);
   }
 
   /// Row r of the anchor's main operand; if there is a prologue, it writes the row to `buffer`.

@@ -67,7 +67,7 @@ struct kernel_of<op_kind::group_norm> : column_facts {
     constexpr detail::group_attributes of = g.attributes.group();
     constexpr int n = g.columns;
     T *const buffer = static_cast<T*>(a.workspace), *const columns = buffer + n;
-    share const own = part_of(P::samples, 1, a.part, a.parts);
+    part_range const own = own_part(P::samples, 1, a.part, a.parts);
     for (extent s = own.begin; s < own.end; ++s) {
       group_statistics<T, k::whole>(g.rows, n, of.groups, T(of.epsilon),
                                     a.at(g.in[0]) + s * g.rows * n,
@@ -97,7 +97,7 @@ struct kernel_of<op_kind::group_norm_gradient> : column_facts {
     T *const buffer = static_cast<T*>(a.workspace), *const columns = buffer + n,
              *const means = columns + 2 * n;
     T const* const gamma = a.maybe(g.in[2]);
-    share const own = part_of(P::samples, 1, a.part, a.parts);
+    part_range const own = own_part(P::samples, 1, a.part, a.parts);
     for (extent s = own.begin; s < own.end; ++s) {
       T const *const dy = a.at(g.in[0]) + s * g.rows * n, *const x = a.at(g.in[1]) + s * g.rows * n;
       spread_groups(n, groups, a.at(g.in[3]) + s * 2 * groups, columns);

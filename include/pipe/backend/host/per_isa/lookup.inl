@@ -16,7 +16,7 @@ struct kernel_of<op_kind::lookup> : row_facts {
     constexpr detail::group g = k::g;
     T* const nothing = static_cast<T*>(a.workspace);  // the row of an id of -1
     std::memset(nothing, 0, sizeof(T) * std::size_t(g.columns));
-    share const own = k::own_rows(a);
+    part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       extent const id = a.ids(g.in[0])[r];
       finish_row<P, G>(a, r, id < 0 ? nothing : a.at(g.in[1]) + id * g.columns);
@@ -39,7 +39,7 @@ struct kernel_of<op_kind::lookup_gradient> : row_facts {
     constexpr detail::group g = k::g;
     constexpr int vocabulary = g.attributes.lookup().vocabulary;
     T* const table = a.at(g.out[0]);
-    share const own = k::own_columns(a, g.columns);
+    part_range const own = k::own_columns(a, g.columns);
     if (!a.accumulate)
       for (extent id = 0; id < vocabulary; ++id)
         std::memset(table + id * g.columns + own.begin, 0, sizeof(T) * std::size_t(own.size()));

@@ -122,7 +122,7 @@ struct loss_rows : group_rows<P, G> {
   template <class Loss>
   static void each_loss(args const& a, Loss const& loss_of) {
     extent const valid = a.valid_samples < P::samples ? extent(a.valid_samples) * g.rows : rows;
-    share const own = own_rows(a);
+    part_range const own = own_rows(a);
     double* losses = a.loss;
     T scale = a.loss_scale;
     if constexpr (is_further) {

@@ -88,7 +88,7 @@ struct kernel_of<op_kind::norm> : row_facts {
     constexpr detail::group g = k::g;
     constexpr detail::norm_attributes of = g.attributes.norm();
     T* const buffer = static_cast<T*>(a.workspace);
-    share const own = k::own_rows(a);
+    part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const y = k::result_row(a, r, buffer);
       norm_row<T, k::whole, streams<P, G>() && g.epilogue.size() == 0>(
@@ -112,7 +112,7 @@ struct kernel_of<op_kind::norm_gradient> : row_facts {
     using T = typename k::T;
     constexpr detail::group g = k::g;
     T* const buffer = static_cast<T*>(a.workspace);
-    share const own = k::own_rows(a);
+    part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const dx = k::result_row(a, r, buffer);
       norm_gradient_row<T, k::whole>(g.columns, g.attributes.norm().has_mean,

@@ -12,7 +12,7 @@ struct kernel_of<op_kind::pointwise> : row_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     constexpr detail::group g = k::g;
-    share const own = k::own_rows(a);
+    part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r)
       chain<P, G, true>::run_row(a, r, a.at(g.in[0]) + r * g.columns);
   }
@@ -31,7 +31,7 @@ struct kernel_of<op_kind::concat> : row_facts {
     constexpr detail::concat_attributes of = g.attributes.concat();
     constexpr std::size_t left = std::size_t(of.left), right = std::size_t(g.columns - of.left);
     constexpr extent apart = of.left_is_parameter ? 0 : of.left;  // from row to row of `left`
-    share const own = k::own_rows(a);
+    part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const y = a.at(g.out[0]) + r * g.columns;
       std::memcpy(y, a.at(g.in[0]) + r * apart, sizeof(T) * left);
@@ -51,7 +51,7 @@ struct kernel_of<op_kind::slice> : row_facts {
     using T = typename k::T;
     constexpr detail::group g = k::g;
     constexpr detail::slice_attributes of = g.attributes.slice();
-    share const own = k::own_rows(a);
+    part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r)
       std::memcpy(a.at(g.out[0]) + r * g.columns, a.at(g.in[0]) + r * of.columns + of.first,
                   sizeof(T) * std::size_t(g.columns));

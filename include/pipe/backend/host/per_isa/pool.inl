@@ -71,7 +71,7 @@ template <class P, int G, class T, class Each>
 void each_pooled(arguments<T> const& a, Each const& each) {
   constexpr detail::group g = P::group_at(G);
   constexpr int positions = g.attributes.pool().rows;
-  share const own = part_of(P::samples, 1, a.part, a.parts);
+  part_range const own = own_part(P::samples, 1, a.part, a.parts);
   for (extent s = own.begin; s < own.end; ++s)
     each(g.in[1] < 0 ? nullptr : a.ids(g.in[1] < 0 ? 0 : g.in[1]) + s * positions, s);
 }

@@ -95,8 +95,8 @@ struct sum_of_cells {
 /// dx += dy at the largest of the cells, if this cell is in one of `rows`.
 struct add_to_largest {
   template <class V, int Count, class T>
-  [[gnu::always_inline]] static void run(read_cells<T> const& cells, share const& rows, T const* dy,
-                                         T const* x, T* dx, int c) {
+  [[gnu::always_inline]] static void run(read_cells<T> const& cells, part_range const& rows,
+                                         T const* dy, T const* x, T* dx, int c) {
     V v[Count], chosen[Count];
     largest_of_cells::find<V, Count>(cells, x + c, v, chosen);
     cells.each([&](int number, int r, extent at, T) {
@@ -112,8 +112,8 @@ struct add_to_largest {
 /// dx += dy * weight / divisor at each cell that is in one of `rows`.
 struct add_to_cells {
   template <class V, int Count, class T>
-  [[gnu::always_inline]] static void run(read_cells<T> const& cells, share const& rows, T const* dy,
-                                         T const*, T* dx, int c) {
+  [[gnu::always_inline]] static void run(read_cells<T> const& cells, part_range const& rows,
+                                         T const* dy, T const*, T* dx, int c) {
     V slope[Count];
     for (int k = 0; k < Count; ++k)
       slope[k] = channels_at<V>(dy + c + k * lanes<T>) / T(cells.divisor);
@@ -156,8 +156,8 @@ PIPE_ONE_COPY void resample_row(detail::resample_attributes const& by, int n, in
 ///
 /// shape: dy (H', W', n), x (H, W, n) for a maximum, else null -> dx (H, W, n)
 template <class T>
-PIPE_ONE_COPY void resample_gradient_rows(detail::resample_attributes const& by, int n, share rows,
-                                          T const* dy, T const* x, T* dx) {
+PIPE_ONE_COPY void resample_gradient_rows(detail::resample_attributes const& by, int n,
+                                          part_range rows, T const* dy, T const* x, T* dx) {
   extent const width = extent(by.axis[1].in) * n;
   std::memset(dx + rows.begin * width, 0, sizeof(T) * std::size_t(rows.size() * width));
   for (int i = 0; i < by.axis[0].out; ++i) {
@@ -188,7 +188,7 @@ struct kernel_of<op_kind::resample> : row_facts {
     constexpr int high = by.axis[0].out;
     constexpr extent row = extent(by.axis[1].out) * g.columns,
                      image = extent(by.axis[0].in) * by.axis[1].in * g.columns;
-    share const own = part_of(extent(P::samples) * high, 1, a.part, a.parts);
+    part_range const own = own_part(extent(P::samples) * high, 1, a.part, a.parts);
     for (extent r = own.begin; r < own.end; ++r)
       resample_row<typename P::element>(by, g.columns, int(r % high),
                                         a.at(g.in[0]) + r / high * image, a.at(g.out[0]) + r * row);
@@ -209,10 +209,10 @@ struct kernel_of<op_kind::resample_gradient> : row_facts {
     constexpr int high = by.axis[0].in;
     constexpr extent image = extent(high) * by.axis[1].in * g.columns,
                      result = extent(by.axis[0].out) * by.axis[1].out * g.columns;
-    share const own = part_of(extent(P::samples) * high, 1, a.part, a.parts);
+    part_range const own = own_part(extent(P::samples) * high, 1, a.part, a.parts);
     for (extent r = own.begin; r < own.end;) {
       extent const s = r / high, first = r % high, left = own.end - r;
-      share const rows{first, first + left < high ? first + left : high};
+      part_range const rows{first, first + left < high ? first + left : high};
       resample_gradient_rows<T>(by, g.columns, rows, a.at(g.in[0]) + s * result,
                                 g.in[1] < 0 ? nullptr : a.at(g.in[1] < 0 ? 0 : g.in[1]) + s * image,
                                 a.at(g.out[0]) + s * image);

@@ -44,7 +44,7 @@ struct kernel_of<op_kind::response_norm> : column_facts {
     constexpr detail::group g = k::g;
     constexpr int n = g.columns;
     T *const buffer = static_cast<T*>(a.workspace), *const d = buffer + n, *const factor = d + n;
-    share const own = k::own_rows(a);
+    part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T const* const x = a.at(g.in[0]) + r * n;
       T* const y = k::result_row(a, r, buffer);
@@ -72,7 +72,7 @@ struct kernel_of<op_kind::response_norm_gradient> : column_facts {
     T *const buffer = static_cast<T*>(a.workspace), *const d = buffer + n, *const factor = d + n,
              *const sums = factor + n;
     T const twice = T(2) * T(of.scale) * T(of.power) / T(of.size);
-    share const own = k::own_rows(a);
+    part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T const *const dy = a.at(g.in[0]) + r * n, *const x = a.at(g.in[1]) + r * n;
       T* const dx = k::result_row(a, r, buffer);

@@ -46,7 +46,7 @@ struct kernel_of<op_kind::softmax> : row_facts {
     using T = typename k::T;
     constexpr detail::group g = k::g;
     T* const buffer = static_cast<T*>(a.workspace);
-    share const own = k::own_rows(a);
+    part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const y = k::result_row(a, r, buffer);
       softmax_forward_row<g.columns, T>(k::main_row(a, r, buffer + g.columns), y);
@@ -67,7 +67,7 @@ struct kernel_of<op_kind::softmax_gradient> : row_facts {
     using T = typename k::T;
     constexpr detail::group g = k::g;
     T* const buffer = static_cast<T*>(a.workspace);
-    share const own = k::own_rows(a);
+    part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const dx = k::result_row(a, r, buffer);
       softmax_gradient_row<T, k::whole>(g.columns, a.at(g.in[0]) + r * g.columns,

@@ -13,7 +13,7 @@ struct kernel_of<op_kind::transpose> : row_facts {
   static void run(arguments<typename P::element> const& a) {
     constexpr detail::group g = P::group_at(G);
     constexpr extent elements = extent(g.rows) * g.columns;
-    share const own = part_of(P::samples, 1, a.part, a.parts);
+    part_range const own = own_part(P::samples, 1, a.part, a.parts);
     for (extent s = own.begin; s < own.end; ++s)
       transpose(a.at(g.in[0]) + s * elements, g.columns, g.rows, a.at(g.out[0]) + s * elements);
   }

@@ -5,8 +5,8 @@
 
 template <class Optimizer, class T, int... Is>
 [[gnu::always_inline]] inline void update_elements(
-    typename Optimizer::template coefficients<T> const& c, extent n, share own, T* w, T const* g,
-    T* state, std::integer_sequence<int, Is...>) {
+    typename Optimizer::template coefficients<T> const& c, extent n, part_range own, T* w,
+    T const* g, T* state, std::integer_sequence<int, Is...>) {
   constexpr extent block = column_alignment<T>;
   for (extent i = own.begin; i < own.end; i += block) {
     PIPE_INDEPENDENT
@@ -23,7 +23,7 @@ template <class Optimizer, class T, int... Is>
 /// cost:  reads w, g and the states and writes w and the states, and is bound by these bytes
 template <class Optimizer, class T>
 [[gnu::flatten]] void update_elements(typename Optimizer::template coefficients<T> const& c,
-                                      extent n, share own, T* w, T const* g, T* state) {
+                                      extent n, part_range own, T* w, T const* g, T* state) {
   update_elements<Optimizer>(c, n, own, w, g, state,
                              std::make_integer_sequence<int, Optimizer::states>{});
 }
@@ -164,7 +164,7 @@ void approach(extent n, T* average, T const* x, T amount) {
 /// One optimizer step on the elements `own` of a range of parameters or, with `whole`, on all
 /// elements of one tensor by an optimizer that needs the tensor's shape (Adafactor, LAMB, Muon).
 template <class Optimizer, class Context, class Tensor>
-void update(Optimizer const& o, Context const& c, Tensor const& t, bool whole, share own) {
+void update(Optimizer const& o, Context const& c, Tensor const& t, bool whole, part_range own) {
   using T = std::remove_reference_t<decltype(*t.values)>;
   if constexpr (requires { Optimizer::takes(custom::tensor_kind::matrix); })
     if (whole) return o.update(tensor_kernels{}, c, t);

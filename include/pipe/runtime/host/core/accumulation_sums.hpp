@@ -252,7 +252,7 @@ class accumulation_sums {
     auto const shard_of = [&](int replica) {
       auto const at = [&](int s) { return (cuts.begin_of(p.number, s) - p.begin) / width; };
       int const s = cuts.shard_of(p.number, replica);
-      return host::share{at(s), at(s + 1)};
+      return host::part_range{at(s), at(s + 1)};
     };
     replicas_.describe(number, p.is_for_all, reinterpret_cast<T*>(p.keep), shard_of);
   }
@@ -267,7 +267,7 @@ class accumulation_sums {
     long const n = (p.end - p.begin) / long(sizeof(T)), apart = mine.level_bytes / long(sizeof(T));
     T* const sums = reinterpret_cast<T*>(memory_ + sums_ + c.in_level + p.begin);
     all_->run([&](int part) {
-      host::share const s = host::share_of(n, host::column_alignment<T>, part, all_->size());
+      host::part_range const s = host::part_of(n, host::column_alignment<T>, part, all_->size());
       auto const kept = [&](int i) { return sums + i * apart + s.begin; };
       std::size_t const bytes = sizeof(T) * std::size_t(s.size());
       if (j.batch.samples == 0)

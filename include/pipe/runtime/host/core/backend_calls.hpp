@@ -26,7 +26,7 @@ struct update_request {
   T* workspace = nullptr;
   long step = 1;
   double learning_rate = 0, gradient_scale = 1;
-  host::share own{};
+  host::part_range own{};
 };
 
 /// Function table of a backend: the kernels of its groups, by group number, and the vector
@@ -55,11 +55,12 @@ struct backend_calls {
 
   /// The rows of a matrix that one thread copies and transposes: whole cache lines of the
   /// transposed copy.
-  static host::share rows_of(parameter_place const& p, int part, int parts) {
-    return host::share_of(p.rows, host::column_alignment<T>, part, parts);
+  static host::part_range rows_of(parameter_place const& p, int part, int parts) {
+    return host::part_of(p.rows, host::column_alignment<T>, part, parts);
   }
   /// Writes the part of a parameter's transposed copy that these rows of the parameter make.
-  void transpose_rows(parameter_place const& p, host::share rows, T const* values, T* to) const {
+  void transpose_rows(parameter_place const& p, host::part_range rows, T const* values,
+                      T* to) const {
     transpose(values + rows.begin * p.columns, rows.size(), p.columns, p.columns, to + rows.begin,
               p.rows);
   }

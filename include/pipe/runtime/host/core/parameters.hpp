@@ -124,7 +124,7 @@ class parameter_operations {
     long const count = d_.rank[r].block_count;
     bool const clips = j.update.applies && j.update.clip_value > 0;
     all.run([&](int part) {
-      host::share const own = host::share_of(count, 1, part, all.size());
+      host::part_range const own = host::part_of(count, 1, part, all.size());
       for (long i = own.begin; i < own.end; ++i) {
         if (!shards.measures(i)) continue;
         gradient_block& b = blocks[i];
@@ -213,7 +213,7 @@ class parameter_operations {
       T* const to = at(owner, owner.gradients, t.owner);
       T const* const from = reinterpret_cast<T const*>(transport_.at(x));
       all.run([&](int part) {
-        host::share const own = elements_of(t.owner.elements(), part, all.size());
+        host::part_range const own = elements_of(t.owner.elements(), part, all.size());
         calls_.add(own.size(), to + own.begin, from + own.begin);
       });
     }
@@ -234,7 +234,7 @@ class parameter_operations {
       T* const to = reinterpret_cast<T*>(versions_.memory(place) + place.values + t.place.offset);
       T const* const from = reinterpret_cast<T const*>(transport_.at(x));
       all.run([&](int part) {
-        host::share const own = calls_.rows_of(t.place, part, all.size());
+        host::part_range const own = calls_.rows_of(t.place, part, all.size());
         // A transport that copies has received the values at their place already, in share().
         if (from != to)
           std::memcpy(to + own.begin * t.place.columns, from + own.begin * t.place.columns,
@@ -293,7 +293,7 @@ class parameter_operations {
   }
 
  private:
-  /// Elements of a cache line: shares begin at multiples, so no two threads write to one.
+  /// Elements of a cache line: parts begin at multiples, so no two threads write to one.
   static constexpr long line = host::column_alignment<T>;
   /// Columns of squares(): before and after clipping by value.
   enum which : int { unclamped, clamped };
@@ -317,8 +317,8 @@ class parameter_operations {
   }
 
   /// The elements of one thread, cut at cache lines.
-  static host::share elements_of(long n, int part, int parts) {
-    return host::share_of(n, line, part, parts);
+  static host::part_range elements_of(long n, int part, int parts) {
+    return host::part_of(n, line, part, parts);
   }
   /// Sum of the squared norms of all chunks' gradients, in parameter order.
   double sum_of(which squared, int reader) const {
@@ -371,7 +371,7 @@ class parameter_operations {
   /// average += (1 - decay) (parameter - average); in the first step average = parameter.
   ///
   /// needs: the update of these parameters is done
-  void renew_averages(chunk_description const& c, job const& j, host::share own) {
+  void renew_averages(chunk_description const& c, job const& j, host::part_range own) {
     T* const average = at(c, c.average, own.begin);
     T const* const values = reinterpret_cast<T*>(versions_.memory(c) + c.values) + own.begin;
     if (j.step == 1)
@@ -390,7 +390,7 @@ class parameter_operations {
   }
   /// Renews some rows of a parameter's transposed copy, if it has one.
   void transpose_rows(char* memory, chunk_description const& c, parameter_place const& p,
-                      host::share rows) {
+                      host::part_range rows) {
     if (p.transposed < 0 || (d_.zero > 2 && is_divided(c, p))) return;
     calls_.transpose_rows(p, rows, reinterpret_cast<T*>(memory + c.values + p.offset),
                           reinterpret_cast<T*>(memory + c.transposed + p.transposed));

@@ -132,7 +132,7 @@ class weight_versions {
       std::memcpy(to, from, sizeof(T) * std::size_t(count));
     };
     bool const whole = r.range.whole;
-    host::share const own = whole ? host::share{0, n} : r.own;
+    host::part_range const own = whole ? host::part_range{0, n} : r.own;
     for (long first = own.begin, end = 0; first < own.end; first = end) {
       end = whole || own.end - first < block ? own.end : first + block;
       if (before != r.values) copy(r.values + first, before + first, end - first);

@@ -50,7 +50,7 @@ class replica_sum {
       throw_error<error>(
           {replicas_, " replicas are more than the ", half_ / branches, " that are planned for"});
     buckets_ = heap_array<bucket>(buckets);
-    shard_ranges_ = heap_array<host::share>(long(buckets) * replicas_);
+    shard_ranges_ = heap_array<host::part_range>(long(buckets) * replicas_);
     before_ = heap_array<int>(replicas_ + 1);
     transport.open_lanes(rank, branches);
   }
@@ -62,7 +62,7 @@ class replica_sum {
     if (lines * (replicas_ - 1) <= half_) size = lines;
     describe(number, true, nullptr, [&](int replica) {
       auto const at = [&](long s) { return s * size < elements ? s * size : elements; };
-      return host::share{at(replica), at(replica + 1)};
+      return host::part_range{at(replica), at(replica + 1)};
     });
   }
   /// Describes a bucket by its shards, shard_of(replica). is_for_all: whether all replicas need the
@@ -111,7 +111,7 @@ class replica_sum {
         add_shards(added_, all, add);
         if (b.is_for_all) exchange_sums(added_);
         if (b.keep != nullptr) {
-          host::share const own = shard_of(added_, me_);
+          host::part_range const own = shard_of(added_, me_);
           std::memcpy(b.keep + (own.begin - b.shards[me_].begin), b.data + own.begin,
                       std::size_t(own.size()) * sizeof(T));
         }
@@ -189,14 +189,14 @@ class replica_sum {
   /// several.
   struct bucket {
     T *data = nullptr, *partial = nullptr, *keep = nullptr;
-    host::share* shards = nullptr;
+    host::part_range* shards = nullptr;
     bool is_for_all = true;
   };
 
   bucket const& bucket_of(long round) const { return buckets_[round / rounds_]; }
   /// The part of a replica's shard that a round exchanges.
-  host::share shard_of(long round, int replica) const {
-    host::share const all = bucket_of(round).shards[replica];
+  host::part_range shard_of(long round, int replica) const {
+    host::part_range const all = bucket_of(round).shards[replica];
     auto const at = [&](long n) { return n < all.size() ? all.begin + n : all.end; };
     long const before = round % rounds_ * part_;
     return {at(before), at(before + part_)};
@@ -248,9 +248,9 @@ class replica_sum {
   void exchange_sums(long round) {
     int const lane = lane_of(round, sums);
     T* const data = bucket_of(round).data;
-    host::share const own = shard_of(round, me_);
+    host::part_range const own = shard_of(round, me_);
     for_others([&](int replica) {
-      host::share const s = shard_of(round, replica);
+      host::part_range const s = shard_of(round, replica);
       receive(replica, lane, data + s.begin, s.size());
       send(replica, lane, data + own.begin, own.size());
     });
@@ -286,7 +286,7 @@ class replica_sum {
     constexpr long block = 4096;
     long const size = shard_of(round, me_).size();
     all.run([&](int part) {
-      host::share const mine = host::share_of(size, line, part, all.size());
+      host::part_range const mine = host::part_of(size, line, part, all.size());
       for (long from = mine.begin; from < mine.end; from += block) {
         long const n = mine.end - from < block ? mine.end - from : block;
         division_.join_into(me_, [&](sum_branch const& to, sum_branch const& added) {
@@ -302,7 +302,7 @@ class replica_sum {
   long half_ = 0;     // elements of half the room
   long largest_ = 0;  // elements of the largest shard
   heap_array<bucket> buckets_;
-  heap_array<host::share> shard_ranges_;
+  heap_array<host::part_range> shard_ranges_;
   accumulation_division division_;  // of this step
   heap_array<int> before_;          // by replica: branches of earlier replicas; and the end
   long part_ = 0, rounds_ = 1;      // most elements of a shard in a round, and rounds of a bucket

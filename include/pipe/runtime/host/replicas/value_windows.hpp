@@ -42,7 +42,7 @@ class value_windows {
     ring_.assemble(of.memory + of.end.value_ring, of.end.value_ring_bytes, count);
     coming_ = heap_array<gathered>(count + 1);
     if (count == 0) return;
-    shard_ranges_ = heap_array<host::share>(long(replicas_) * divided.buckets());
+    shard_ranges_ = heap_array<host::part_range>(long(replicas_) * divided.buckets());
     own_ = heap_array<char*>(divided.buckets());
     for (divided_parameter const& p : divided.parameters())
       list_shards(p, {of.d.chunk[p.chunk], sizeof(T), replicas_}, shards);
@@ -114,7 +114,7 @@ class value_windows {
   void for_each_own(int chunk, parameter_place const& p, Use const& use) const {
     range const buckets = parameter(number_of(chunk, p)).buckets;
     for (int b = buckets.begin; b < buckets.end; ++b)
-      if (host::share const own = shard(b, me_); own.size() > 0)
+      if (host::part_range const own = shard(b, me_); own.size() > 0)
         use(own_[b], own.begin, own.size());
   }
 
@@ -149,7 +149,7 @@ class value_windows {
     }
   }
   /// The shard of a replica: bytes from the start of the bucket's parameter.
-  host::share shard(int bucket, int replica) const {
+  host::part_range shard(int bucket, int replica) const {
     return shard_ranges_[long(bucket) * replicas_ + replica];
   }
   divided_parameter const& parameter(int i) const { return divided_->parameters()[i]; }
@@ -164,7 +164,7 @@ class value_windows {
   }
   void distribute_one(int i, char const* values) const {
     for (int b = parameter(i).buckets.begin; b < parameter(i).buckets.end; ++b)
-      if (host::share const own = shard(b, me_); own.size() > 0)
+      if (host::part_range const own = shard(b, me_); own.size() > 0)
         std::memcpy(own_[b], values + own.begin, std::size_t(own.size()));
   }
   static bool reads(view<divided_operand> launch, int parameter) {
@@ -257,14 +257,14 @@ class value_windows {
   /// Begins to send this replica's shard of a bucket, and to receive the other shards.
   void begin_bucket(gathered const& g, int bucket) {
     int const lane = first_lane + bucket % 2;
-    if (host::share const own = shard(bucket, me_); own.size() > 0) {
+    if (host::part_range const own = shard(bucket, me_); own.size() > 0) {
       std::memcpy(g.to + own.begin, own_[bucket], std::size_t(own.size()));
       for_others(me_, replicas_, [&](int replica) {
         transport_->send_to(rank_, replica, lane, own_[bucket], own.size());
       });
     }
     for_others(me_, replicas_, [&](int replica) {
-      if (host::share const s = shard(bucket, replica); s.size() > 0)
+      if (host::part_range const s = shard(bucket, replica); s.size() > 0)
         transport_->receive_from(rank_, replica, lane, g.to + s.begin, s.size());
     });
   }
@@ -288,8 +288,8 @@ class value_windows {
   parameter_ring ring_;
   heap_array<gathered> coming_;  // a queue, from first_ to end_
   long first_ = 0, end_ = 0;
-  heap_array<host::share> shard_ranges_;  // by bucket and replica
-  heap_array<char*> own_;                 // this replica's shard, by bucket
+  heap_array<host::part_range> shard_ranges_;  // by bucket and replica
+  heap_array<char*> own_;                      // this replica's shard, by bucket
 };
 
 }  // namespace pp::detail
