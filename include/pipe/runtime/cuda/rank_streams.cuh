@@ -33,10 +33,10 @@ class rank_streams {
       check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "priorities of streams");
       queues_.emplace_back();
       if (local.all.count(local.all.of(r)) == 1)
-        queues_.back().lanes.emplace_back();
-      else  // in the order of `lane`
+        queues_.back().streams.emplace_back();
+      else  // in the order of `purpose`
         for (int const p : {(least + greatest) / 2, greatest, least})
-          queues_.back().lanes.emplace_back(p);
+          queues_.back().streams.emplace_back(p);
     }
   }
 
@@ -52,16 +52,16 @@ class rank_streams {
   cudaStream_t of(int rank) const {
     make_current(rank);
     queue const& mine = queue_of(rank);
-    return mine.lanes[mine.lanes.size() == 1 ? 0 : std::size_t(mine.in_use)];
+    return mine.streams[mine.streams.size() == 1 ? 0 : std::size_t(mine.in_use)];
   }
   /// Puts each rank's first stream in use.
   ///
   /// needs: no rank has work on another stream
   void begin() {
-    for (queue& mine : queues_) mine.in_use = lane::forward;
+    for (queue& mine : queues_) mine.in_use = purpose::forward;
   }
   /// Chooses the rank's stream for a program.
-  void enter(int rank, detail::program p) { enter(rank, lane_of(p)); }
+  void enter(int rank, detail::program p) { enter(rank, purpose_of(p)); }
 
   /// Orders all later work of every rank after all work enqueued so far on the root and on the
   /// first rank of the rank's device.
@@ -76,7 +76,7 @@ class rank_streams {
   /// Orders all later work of the root, on its first stream, after all work enqueued so far on any
   /// rank.
   void join() {
-    enter(root(), lane::forward);
+    enter(root(), purpose::forward);
     for_each_rank([&](int r) {
       if (r != root()) order_after(root(), r);
     });
@@ -84,7 +84,7 @@ class rank_streams {
   /// Orders all later work of every rank, on its first stream, after all work enqueued so far on
   /// any rank.
   void meet() {
-    for_each_rank([&](int r) { enter(r, lane::forward); });
+    for_each_rank([&](int r) { enter(r, purpose::forward); });
     join();
     fork();
   }
@@ -108,22 +108,22 @@ class rank_streams {
   /// runtime's last error, which the check of the next launch would report again.
   void drain() const noexcept {
     for (queue const& mine : queues_)
-      for (stream const& s : mine.lanes) (void)cudaStreamSynchronize(s);
+      for (stream const& s : mine.streams) (void)cudaStreamSynchronize(s);
     (void)cudaGetLastError();
   }
 
  private:
   /// The streams of a rank. Other ranks wait for input gradients most urgently, then for outputs;
   /// only the end of the step waits for weight gradients.
-  enum class lane : unsigned char { forward, input_gradient, weight_gradient };
-  static lane lane_of(detail::program p) {
-    return p == detail::program::forward           ? lane::forward
-           : p == detail::program::backward_weight ? lane::weight_gradient
-                                                   : lane::input_gradient;
+  enum class purpose : unsigned char { forward, input_gradient, weight_gradient };
+  static purpose purpose_of(detail::program p) {
+    return p == detail::program::forward           ? purpose::forward
+           : p == detail::program::backward_weight ? purpose::weight_gradient
+                                                   : purpose::input_gradient;
   }
   struct queue {
-    std::vector<stream> lanes;
-    lane in_use = lane::forward;
+    std::vector<stream> streams;
+    purpose in_use = purpose::forward;
     /// A wait refers to the record of the event at the time when the wait is enqueued, so one event
     /// is reused.
     event hop{};
@@ -134,9 +134,9 @@ class rank_streams {
   void for_each_rank(Use const& use) const {
     for (int r = root(); r < local_.end_rank(); ++r) use(r);
   }
-  void enter(int rank, lane to) {
+  void enter(int rank, purpose to) {
     queue& mine = queues_[std::size_t(rank - root())];
-    if (mine.lanes.size() == 1 || mine.in_use == to) return;
+    if (mine.streams.size() == 1 || mine.in_use == to) return;
     cudaStream_t const before = of(rank);
     mine.in_use = to;
     order_after(of(rank), before, mine.hop);
