@@ -224,7 +224,7 @@ TEST_CASE("a plan plays as the simulator says, whatever the plan", "[search]") {
       auto const plans = planner<many_costs>(problem, where, limit);
       if (!plans.possible()) continue;
       auto x = plan(problem.chunks);
-      for (int step = 0; step < 2 * problem.chunks; ++step) x.gap.item[step] = roll(0, 60);
+      for (int visit = 0; visit < 2 * problem.chunks; ++visit) x.gap.item[visit] = roll(0, 60);
       x.choices = {roll(0, 1) == 1, roll(0, 1) == 1, roll(0, 3)};
       auto table = dynamic_table(problem.ranks, where);
       std::vector<std::vector<long>> starts(static_cast<std::size_t>(problem.ranks));

@@ -140,14 +140,14 @@ class tokenizer_parts {
   void read_splitter(json_reader& r) {
     splits_ = false;
     if (r.next() != '{') return r.skip();
-    std::vector<splitter> steps;
-    read_splitters(r, steps);
+    std::vector<splitter> splitters;
+    read_splitters(r, splitters);
     auto const is = [&](std::size_t i, char const* type) {
-      return i < steps.size() && steps[i].type == type;
+      return i < splitters.size() && splitters[i].type == type;
     };
-    bool const first_is_last = steps.size() == 1, ends = first_is_last || is(1, "ByteLevel");
-    if (!ends || steps.size() > 2) return;
-    splitter const &first = steps.front(), &last = steps.back();
+    bool const first_is_last = splitters.size() == 1, ends = first_is_last || is(1, "ByteLevel");
+    if (!ends || splitters.size() > 2) return;
+    splitter const &first = splitters.front(), &last = splitters.back();
     if (first_is_last && is(0, "ByteLevel") && first.has_pattern) {
       vocabulary_.split = text_split::gpt2;
       splits_ = true;
@@ -160,31 +160,32 @@ class tokenizer_parts {
       splits_ = true;
     }
   }
-  /// Appends a step, or the steps of a Sequence.
-  void read_splitters(json_reader& r, std::vector<splitter>& steps, bool is_inner = false) const {
-    splitter step;
+  /// Appends a splitter, or those of a Sequence.
+  void read_splitters(json_reader& r, std::vector<splitter>& splitters,
+                      bool is_inner = false) const {
+    splitter one;
     auto const is_true = [&] { return r.word("true") || (r.skip(), false); };
     r.object("an object", [&](std::string const& name) {
       if (name == "type")
-        step.type = r.string("a type");
+        one.type = r.string("a type");
       else if (name == "pretokenizers" && !is_inner)
-        r.array("a list", [&] { read_splitters(r, steps, true); });
+        r.array("a list", [&] { read_splitters(r, splitters, true); });
       else if (name == "add_prefix_space" || name == "invert")
         must_be_false(r, name);
       else if (name == "use_regex")
-        step.has_pattern = is_true();
+        one.has_pattern = is_true();
       else if (name == "individual_digits")
-        step.takes_digits_apart = is_true();
+        one.takes_digits_apart = is_true();
       else if (name == "behavior")
-        step.behavior = r.string("a behavior");
+        one.behavior = r.string("a behavior");
       else if (name == "pattern")
         r.object("an object", [&](std::string const& kind) {
-          kind == "Regex" ? void(step.pattern = r.string("a pattern")) : r.skip();
+          kind == "Regex" ? void(one.pattern = r.string("a pattern")) : r.skip();
         });
       else
         r.skip();
     });
-    if (is_inner || step.type != "Sequence") steps.push_back(std::move(step));
+    if (is_inner || one.type != "Sequence") splitters.push_back(std::move(one));
   }
 
   /// Reads the model. Merges are pairs of texts, or, in older files, texts with a space between.

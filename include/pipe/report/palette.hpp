@@ -81,8 +81,8 @@ inline colour colour_of_rank(std::size_t rank, std::size_t ranks) {
   double const along = ranks < 2 ? 0 : 3 * double(rank) / double(ranks - 1);
   int const stop = along < 2 ? int(along) : 2;
   auto const mixed = [&](int a, int b) {
-    double const step = (along - stop) * (b - a);
-    return a + int(step < 0 ? step - 0.5 : step + 0.5);
+    double const change = (along - stop) * (b - a);
+    return a + int(change < 0 ? change - 0.5 : change + 0.5);
   };
   colour const a = stops[stop], b = stops[stop + 1];
   return {mixed(a.red, b.red), mixed(a.green, b.green), mixed(a.blue, b.blue)};

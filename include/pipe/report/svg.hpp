@@ -35,7 +35,7 @@ namespace detail {
 
 /// Distance between the marks of an axis from 0 to `end` with at most `most` marks: 1, 2 or 5 times
 /// a power of ten.
-inline long tick_step(long end, int most) {
+inline long mark_distance(long end, int most) {
   for (long power = 1;; power *= 10)
     for (long const digit : {1, 2, 5})
       if (end / (digit * power) <= most || power > end) return digit * power;
@@ -162,7 +162,7 @@ class svg_picture {
   /// actions that take no time. Every `every`-th rank is named, so that names do not overlap.
   void rows() {
     std::size_t const every =
-        std::size_t(tick_step(long(ranks_), int(double(ranks_) * row_ / least_between_names)));
+        std::size_t(mark_distance(long(ranks_), int(double(ranks_) * row_ / least_between_names)));
     double const edge = is_outlined() ? outline / 2 : 0;
     if (gap_ == 0) add("<rect class=\"idle\"", frame(left_, top, plot_, rows_end_ - top), "/>\n");
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
@@ -216,8 +216,8 @@ class svg_picture {
   /// The time axis below the rows, with at most one mark per 90 pixels.
   void axis() {
     text_ += "<g class=\"axis\">\n";
-    long const step = tick_step(d_.makespan, int(plot_ / 90));
-    for (long t = 0; t <= d_.makespan; t += step) {
+    long const distance = mark_distance(d_.makespan, int(plot_ / 90));
+    for (long t = 0; t <= d_.makespan; t += distance) {
       add("<path d=\"M", number(x_of(t)), " ", number(rows_end_), "v5\"/>");
       text("axis", x_of(t), rows_end_ + 18, "middle", readable_amount(t, d_.words.time_unit));
     }
@@ -243,15 +243,15 @@ class svg_picture {
       return floor - double(live) / double(peak) * memory_height;
     };
     double x = left_;
-    double const step = ranks_ == 0 ? 90 : std::max(90.0, 38 + width_of(d_.name_of(ranks_ - 1)));
+    double const width = ranks_ == 0 ? 90 : std::max(90.0, 38 + width_of(d_.name_of(ranks_ - 1)));
     auto const named = [&](std::size_t rank) {
       add("<path class=\"curve\" stroke=\"", hex_of(colour_of_rank(rank, ranks_)), "\" d=\"M",
           number(x), " ", number(ceiling - 16), "h18\"/>");
       text("note", x + 24, ceiling - 12, "start", d_.name_of(rank));
-      x += step;
+      x += width;
     };
     text("note", left_ - 8, ceiling - 12, "end", "memory");
-    std::size_t const most = std::size_t(std::clamp(plot_ / step, 1.0, 8.0)),
+    std::size_t const most = std::size_t(std::clamp(plot_ / width, 1.0, 8.0)),
                       every = (ranks_ + most - 1) / most;
     for (std::size_t rank = 0; rank < ranks_; rank += every) named(rank);
     for (long const live : {0L, peak}) {

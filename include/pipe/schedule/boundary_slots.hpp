@@ -12,17 +12,17 @@ namespace pp {
 
 namespace detail {
 
-/// The length that a ring needs for values that are alive in [from[mb], until[mb]), where `step`
+/// The length that a ring needs for values that are alive in [from[mb], until[mb]), where `writers`
 /// writers take micro-batches in turn and each has a ring of its own.
 ///
 /// needs: from[mb] < until[mb]; from ascends within a writer
-constexpr int ring_length(int step, int micro_batches, scratch<long> const& from,
+constexpr int ring_length(int writers, int micro_batches, scratch<long> const& from,
                           scratch<long> const& until) {
   int longest = 0;
-  for (int first = 0; first < step && first < micro_batches; ++first)
-    for (int mb = first, oldest = first; mb < micro_batches; mb += step) {
-      while (until.item[oldest] <= from.item[mb]) oldest += step;
-      int const live = (mb - oldest) / step + 1;
+  for (int first = 0; first < writers && first < micro_batches; ++first)
+    for (int mb = first, oldest = first; mb < micro_batches; mb += writers) {
+      while (until.item[oldest] <= from.item[mb]) oldest += writers;
+      int const live = (mb - oldest) / writers + 1;
       if (live > longest) longest = live;
     }
   return longest;

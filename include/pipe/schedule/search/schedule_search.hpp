@@ -101,7 +101,7 @@ class schedule_search {
       order_.push(rank, a);
     });
     int const held = problem_.chunks / problem_.ranks;
-    // A compiler's steps grow with the square of the chunks per rank.
+    // A compiler's operations grow with the square of the chunks per rank.
     effort_ -= actions_ * (std::is_constant_evaluated() ? held * held : 1);
     score const found = times.total(problem_.ranks, options_.want);
     if (best_ < found) return;
@@ -139,7 +139,7 @@ class schedule_search {
   /// choice.
   constexpr void vary_plans() {
     auto x = plan(problem_.chunks);
-    int const steps = 2 * problem_.chunks;
+    int const visits = 2 * problem_.chunks;
     long const tries = effort_ / plans_share / actions_;
     long const quarter = plans_.period * problem_.ranks / problem_.chunks / 4;
     for (long left = tries < plans_tried ? tries : plans_tried; left > 0 && !at_floor(); --left) {
@@ -149,7 +149,7 @@ class schedule_search {
         plans_.pace(x, roll_.below(legs()), roll_.below(17));
       } else if (which < 7) {
         long const amount = (1 + roll_.below(4)) * quarter;
-        long &longer = x.gap.item[roll_.below(steps)], &shorter = x.gap.item[roll_.below(steps)];
+        long &longer = x.gap.item[roll_.below(visits)], &shorter = x.gap.item[roll_.below(visits)];
         if (which != 3) longer += amount;
         if (which != 6) shorter = shorter > amount ? shorter - amount : 0;
       } else {

@@ -328,20 +328,20 @@ class search_order {
   /// F would come after its B, or a B after its W.
   constexpr bool move(int rank, int from, int to) {
     int* const row = row_.item + rank * length_;
-    int const step = from < to ? 1 : -1;
+    int const towards = from < to ? 1 : -1;
     fact const& moved = fact_.item[row[from]];
     for (int i = from, carried = row[from]; i != to;) {
-      i += step;
+      i += towards;
       fact const& f = fact_.item[row[i]];
       if (f.chunk != moved.chunk) continue;
       if (f.kind == moved.kind)
         carried = row[i];
-      else if (f.kind == moved.kind + step && row[i] == carried + step)
+      else if (f.kind == moved.kind + towards && row[i] == carried + towards)
         return false;
     }
     int carried = row[from];
-    for (int i = from; i != to; i += step) {
-      int const x = row[i + step];
+    for (int i = from; i != to; i += towards) {
+      int const x = row[i + towards];
       bool const alike = fact_.item[x].chunk == moved.chunk && fact_.item[x].kind == moved.kind;
       row[i] = alike ? carried : x;
       if (alike) carried = x;

@@ -28,17 +28,17 @@ struct plan_choices {
   static constexpr int any_ahead = 1 << 20;
 };
 
-/// A plan. A micro-batch takes 2 `chunks` steps: F down the chunks, then B back up.
+/// A plan. A micro-batch makes 2 `chunks` visits: F down the chunks, then B back up.
 struct plan {
   static constexpr int parts = 4;  ///< planned times are in units of 1/4 of the problem's
 
   int chunks;
-  scratch<long> gap;  ///< by step: the time from its due time to the due time of the next step
+  scratch<long> gap;  ///< by visit: the time from its due time to the due time of the next visit
   plan_choices choices{};
 
   constexpr explicit plan(int count) : chunks(count), gap(2 * count) {}
   constexpr void assign(plan const& from) {
-    for (int step = 0; step < 2 * chunks; ++step) gap.item[step] = from.gap.item[step];
+    for (int visit = 0; visit < 2 * chunks; ++visit) gap.item[visit] = from.gap.item[visit];
     choices = from.choices;
   }
 };
@@ -52,7 +52,7 @@ struct planner {
   placement where;
   long limit;              ///< memory limit of a rank
   long period = 0;         ///< in parts
-  scratch<long> natural;   ///< by step: the gap if action and hop run without a wait, in parts
+  scratch<long> natural;   ///< by visit: the gap if action and hop run without a wait, in parts
   scratch<int> chunks_of;  ///< the chunks of rank 0, then those of rank 1 ...
   /// By chunk: the free memory that an F requires, so that the oldest micro-batch can always
   /// proceed.
@@ -77,14 +77,14 @@ struct planner {
       }
       if (plan::parts * work > period) period = plan::parts * work;
     }
-    for (int step = 0; step < 2 * chunks; ++step) {
-      bool const down = step < chunks;
-      int const chunk = down ? step : 2 * chunks - 1 - step, next = down ? chunk + 1 : chunk - 1;
+    for (int visit = 0; visit < 2 * chunks; ++visit) {
+      bool const down = visit < chunks;
+      int const chunk = down ? visit : 2 * chunks - 1 - visit, next = down ? chunk + 1 : chunk - 1;
       long time = down ? problem.cost(chunk).forward : problem.cost(chunk).backward_input;
       if (next >= 0 && next < chunks)
         time += problem.hop_time(rank_of(where, p, chunk), rank_of(where, p, next),
                                  down ? chunk : next);
-      natural.item[step] = plan::parts * time;
+      natural.item[visit] = plan::parts * time;
     }
   }
 
@@ -95,12 +95,12 @@ struct planner {
     return true;
   }
 
-  /// Sets the steps of a leg, one pass over all ranks, to `quarters` / 4 of their natural gaps.
+  /// Sets the visits of a leg, one pass over all ranks, to `quarters` / 4 of their natural gaps.
   constexpr void pace(plan& x, int leg, int quarters) const {
     int const p = problem.ranks;
-    for (int step = leg * p; step < (leg + 1) * p; ++step) {
-      bool const bends = step % p == p - 1;
-      x.gap.item[step] = bends ? natural.item[step] : natural.item[step] * quarters / 4;
+    for (int visit = leg * p; visit < (leg + 1) * p; ++visit) {
+      bool const bends = visit % p == p - 1;
+      x.gap.item[visit] = bends ? natural.item[visit] : natural.item[visit] * quarters / 4;
     }
   }
 
@@ -133,9 +133,9 @@ constexpr void planner<Problem>::play(plan const& x, Run run) const {
   event_queue events(p);
   for (int rank = 0; rank < p; ++rank) events.put({0, rank});
   long at = 0;
-  for (int step = 0; step < 2 * chunks; ++step) {
-    (step < chunks ? due_forward.item[step] : due_backward.item[2 * chunks - 1 - step]) = at;
-    at += x.gap.item[step];
+  for (int visit = 0; visit < 2 * chunks; ++visit) {
+    (visit < chunks ? due_forward.item[visit] : due_backward.item[2 * chunks - 1 - visit]) = at;
+    at += x.gap.item[visit];
   }
   for (int mb = 0; mb < m; ++mb) forward_ready.item[mb] = 0;
   long const ahead = x.choices.ahead == plan_choices::any_ahead ? 0 : x.choices.ahead * period;
