@@ -54,13 +54,16 @@
 #include <pipe/nn/images/upsample.hpp>
 #include <pipe/nn/with.hpp>
 #include <pipe/optim/adafactor.hpp>
+#include <pipe/optim/adagrad.hpp>
 #include <pipe/optim/adam.hpp>
+#include <pipe/optim/adamax.hpp>
 #include <pipe/optim/error_feedback.hpp>
 #include <pipe/optim/lamb.hpp>
 #include <pipe/optim/learning_rate.hpp>
 #include <pipe/optim/lion.hpp>
 #include <pipe/optim/muon.hpp>
 #include <pipe/optim/nadam.hpp>
+#include <pipe/optim/rmsprop.hpp>
 #include <pipe/optim/sgd.hpp>
 #include <pipe/report/explain.hpp>
 #include <pipe/report/kernels.hpp>

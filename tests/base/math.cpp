@@ -97,6 +97,17 @@ TEST_CASE("a size with the sign of a number") {
   CHECK(pp::math::with_sign(0.25f, -0.0f) == 0);
   CHECK(pp::math::with_sign(0.25, 0.0) == 0);
 }
+TEST_CASE("sizes and positive parts are exact") {
+  for (float const x : {0.0f, 1e-45f, 0.37f, 3e38f, INFINITY}) {
+    CHECK(pp::math::magnitude(-x) == x);
+    CHECK(pp::math::magnitude(x) == x);
+    CHECK(pp::math::magnitude(double(-x)) == double(x));
+    CHECK(pp::math::positive_part(x) == x);
+    CHECK(pp::math::positive_part(-x) == 0);
+    CHECK(pp::math::positive_part(double(x)) == double(x));
+    CHECK(pp::math::positive_part(double(-x)) == 0);
+  }
+}
 
 TEST_CASE("a clamp keeps what is no number") {
   CHECK(pp::math::clamped(3.0f, 0.5f) == 0.5f);

@@ -145,6 +145,10 @@ int main() {
 #else
   train<Numbers<Huber<1, 4>>>("Huber, LAMB", LAMB{});
   train<Numbers<LogCosh>>("log cosh, Adafactor", Adafactor{.weight_decay = 0.01});
+  train<Numbers<MSE>>("MSE, Adamax", Adamax{.weight_decay = 0.01});
+  train<Numbers<MSE>>("MSE, RMSprop", RMSprop{.weight_decay = 0.01, .momentum = 0.9});
+  train<Numbers<MSE>>("MSE, CenteredRMSprop", CenteredRMSprop{.momentum = 0.9});
+  train<Numbers<MSE>>("MSE, Adagrad", Adagrad{.weight_decay = 0.01});
   train<Numbers<CrossEntropy>>("cross entropy, Muon", Muon{});
   train<Numbers<Focal>>("focal, ErrorFeedback", ErrorFeedback<AdamW>{});
 #endif

@@ -152,6 +152,10 @@ TEST_CASE("an optimizer's step is its formula", "[cuda]") {
   steps_are_the_formula<bf16>(AdamW{});
   steps_are_the_formula<float>(NAdam{.momentum_decay = 0.2, .weight_decay = 0.1});
   steps_are_the_formula<float>(ErrorFeedback<Lion>{});
+  steps_are_the_formula<fp16>(Adamax{.epsilon = 0.1, .weight_decay = 0.1});
+  steps_are_the_formula<bf16>(RMSprop{.weight_decay = 0.1, .momentum = 0.9});
+  steps_are_the_formula<float>(Adagrad{.weight_decay = 0.1, .initial_accumulator_value = 0.05});
+  steps_are_the_formula<float>(ErrorFeedback<Adagrad>{});
   steps_are_the_formula<float>(Lion{.weight_decay = 0.1});
 }
 

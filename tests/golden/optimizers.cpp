@@ -46,8 +46,13 @@ void each_setting(Take const& take, Optimizer& o, std::string const& of = "") {
   if constexpr (requires { o.beta1; }) take(of + "beta1", o.beta1), take(of + "beta2", o.beta2);
   if constexpr (requires { o.momentum_decay; }) take(of + "momentum_decay", o.momentum_decay);
   if constexpr (requires { o.epsilon; }) take(of + "epsilon", o.epsilon);
-  if constexpr (requires { o.momentum; })
-    take(of + "momentum", o.momentum), take(of + "nesterov", o.nesterov);
+  if constexpr (requires { o.momentum; }) take(of + "momentum", o.momentum);
+  if constexpr (requires { o.nesterov; }) take(of + "nesterov", o.nesterov);
+  if constexpr (requires { o.alpha; }) take(of + "alpha", o.alpha);
+  if constexpr (requires { o.initial_accumulator_value; }) {
+    take(of + "learning_rate_decay", o.learning_rate_decay);
+    take(of + "initial_accumulator_value", o.initial_accumulator_value);
+  }
   if constexpr (requires { o.beta2_decay; }) {
     take(of + "beta2_decay", o.beta2_decay), take(of + "threshold", o.threshold);
     take(of + "epsilon1", o.epsilon1), take(of + "epsilon2", o.epsilon2);
@@ -179,6 +184,11 @@ TEST_CASE("optimizer state is PyTorch's, both ways", "[golden]") {
   check_state<Adam>("adam");
   check_state<AdamW>("adamw");
   check_state<NAdam>("nadam.decay");
+  check_state<Adamax>("adamax");
+  check_state<RMSprop>("rmsprop");  // without momentum, whose buffer PyTorch then lacks
+  check_state<RMSprop>("rmsprop.momentum");
+  check_state<CenteredRMSprop>("centered_rmsprop.momentum");
+  check_state<Adagrad>("adagrad.decay");
   check_state<Adafactor>("adafactor");
   check_state<Muon>("muon");
   check_saved<SGD>("sgd.momentum", false);
@@ -211,6 +221,36 @@ TEST_CASE("AdamW is torch.optim.AdamW", "[golden]") {
 TEST_CASE("NAdam is torch.optim.NAdam with decoupled weight decay", "[golden]") {
   check<NAdam>("nadam");
   check<NAdam>("nadam.decay");
+}
+TEST_CASE("RMSprop without momentum neither writes nor reads a buffer of it", "[golden]") {
+  golden::record const theirs("optimizers", "rmsprop.momentum");
+  temporary_folder const folder;
+  write_safetensors(folder.file("state"), theirs.tensors("state_5/"));
+  Trainer<RMSprop> with({.optimizer = {.momentum = 0.5}}), without;
+  load_optimizer_state(without, folder.file("state"));
+  CHECK(without.steps() == 5);
+  save_optimizer_state(without, folder.file("less"));
+  CHECK_THROWS_WITH(load_optimizer_state(with, folder.file("less")),
+                    Catch::Matchers::Contains("momentum_buffer"));
+  CHECK(with.steps() == 0);
+  load_optimizer_state(with, folder.file("state"));
+  CHECK(with.steps() == 5);
+}
+TEST_CASE("Adamax is torch.optim.Adamax", "[golden]") {
+  check<Adamax>("adamax");
+  check<Adamax>("adamax.decay");
+}
+TEST_CASE("RMSprop is torch.optim.RMSprop", "[golden]") {
+  check<RMSprop>("rmsprop");
+  check<RMSprop>("rmsprop.momentum");
+}
+TEST_CASE("CenteredRMSprop is torch.optim.RMSprop with centered=True", "[golden]") {
+  check<CenteredRMSprop>("centered_rmsprop");
+  check<CenteredRMSprop>("centered_rmsprop.momentum");
+}
+TEST_CASE("Adagrad is torch.optim.Adagrad", "[golden]") {
+  check<Adagrad>("adagrad");
+  check<Adagrad>("adagrad.decay");
 }
 TEST_CASE("Adafactor is torch.optim.Adafactor", "[golden]") {
   check<Adafactor>("adafactor");

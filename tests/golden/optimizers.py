@@ -77,7 +77,8 @@ class Muon:
 def torch_settings(settings):
     """pipe's names of settings -> PyTorch's."""
     s = settings
-    renamed = {"learning_rate": "lr", "epsilon": "eps", "threshold": "d", "newton_schulz_steps": "ns_steps"}
+    renamed = {"learning_rate": "lr", "epsilon": "eps", "threshold": "d", "newton_schulz_steps": "ns_steps",
+               "learning_rate_decay": "lr_decay"}
     out = {renamed.get(k, k): v for k, v in s.items() if k not in ("beta1", "beta2", "a", "b", "c")}
     if "beta1" in s:
         out["betas"] = (s["beta1"], s["beta2"])
@@ -107,6 +108,9 @@ def make(kind, settings, model, tables):
         s.setdefault("eps", (torch.finfo(torch.float32).eps, 1e-3))
     if kind == "NAdam":
         s["decoupled_weight_decay"] = True
+    if kind == "CenteredRMSprop":
+        s["centered"] = True
     kinds = {"SGD": optim.SGD, "Adam": optim.Adam, "AdamW": optim.AdamW, "NAdam": optim.NAdam, "Adafactor": optim.Adafactor,
+             "RMSprop": optim.RMSprop, "CenteredRMSprop": optim.RMSprop, "Adagrad": optim.Adagrad, "Adamax": optim.Adamax,
              "Lion": Lion, "LAMB": LAMB}
     return kinds[kind](groups, **s)

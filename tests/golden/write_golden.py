@@ -530,7 +530,8 @@ def run_case(name, first, model, make_loss, further=None):
 # ---- optimizers ----
 
 STEPS, TABLES = 10, ["0.weight", "1.weight"]
-HALF, WITH_STATE = 5, {"sgd.momentum", "adam", "adamw", "nadam.decay", "adafactor", "muon"}
+HALF, WITH_STATE = 5, {"sgd.momentum", "adam", "adamw", "nadam.decay", "adamax", "rmsprop", "rmsprop.momentum", "centered_rmsprop.momentum",
+                       "adagrad.decay", "adafactor", "muon"}
 OPTIMIZERS = {  # case: optimizer, settings by pipe's names
     "sgd": ("SGD", {"learning_rate": 0.6}),
     "sgd.momentum": ("SGD", {"learning_rate": 0.1, "momentum": 0.9, "weight_decay": 0.1}),
@@ -542,6 +543,16 @@ OPTIMIZERS = {  # case: optimizer, settings by pipe's names
     "nadam": ("NAdam", {"learning_rate": 0.05}),
     "nadam.decay": ("NAdam", {"learning_rate": 0.05, "beta1": 0.99, "beta2": 0.95, "momentum_decay": 0.2, "epsilon": 1e-3,
                               "weight_decay": 0.5}),
+    "adamax": ("Adamax", {"learning_rate": 0.05}),
+    "adamax.decay": ("Adamax", {"learning_rate": 0.05, "beta1": 0.8, "beta2": 0.7, "epsilon": 1e-2, "weight_decay": 0.1}),
+    "rmsprop": ("RMSprop", {"learning_rate": 0.01}),
+    "rmsprop.momentum": ("RMSprop", {"learning_rate": 0.01, "alpha": 0.9, "epsilon": 1e-2, "weight_decay": 0.1, "momentum": 0.8}),
+    "centered_rmsprop": ("CenteredRMSprop", {"learning_rate": 0.01}),
+    "centered_rmsprop.momentum": ("CenteredRMSprop", {"learning_rate": 0.01, "alpha": 0.9, "epsilon": 1e-2, "weight_decay": 0.1,
+                                                      "momentum": 0.8}),
+    "adagrad": ("Adagrad", {"learning_rate": 0.05}),
+    "adagrad.decay": ("Adagrad", {"learning_rate": 0.2, "learning_rate_decay": 0.1, "weight_decay": 0.1,
+                                  "initial_accumulator_value": 0.01, "epsilon": 1e-3}),
     "adafactor": ("Adafactor", {"learning_rate": 0.1}),
     "adafactor.decay": ("Adafactor", {"learning_rate": 0.1, "beta2_decay": -0.5, "epsilon1": 1e-4, "epsilon2": 0.5,
                                       "threshold": 1.25, "weight_decay": 0.5}),

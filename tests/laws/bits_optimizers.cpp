@@ -31,6 +31,8 @@ void holds() {
 
 TEST_CASE("SGD gives the bits of one stage", "[laws]") { holds<SGD>(); }
 TEST_CASE("Lion gives the bits of one stage", "[laws]") { holds<Lion>(); }
+TEST_CASE("CenteredRMSprop gives the bits of one stage", "[laws]") { holds<CenteredRMSprop>(); }
+TEST_CASE("Adagrad gives the bits of one stage", "[laws]") { holds<Adagrad>(); }
 TEST_CASE("LAMB gives the bits of one stage", "[laws]") { holds<LAMB>(); }
 TEST_CASE("Adafactor gives the bits of one stage", "[laws]") { holds<Adafactor>(); }
 TEST_CASE("Muon gives the bits of one stage, and with error feedback", "[laws]") {

@@ -111,6 +111,11 @@ TEST_CASE("error feedback adds the difference of two updates", "[optim]") {
   adds_differences(AdamW{.learning_rate = 0.02, .weight_decay = 0.3});
   adds_differences(NAdam{.learning_rate = 0.02, .momentum_decay = 0.2, .weight_decay = 0.3});
   adds_differences(Lion{.learning_rate = 0.02, .weight_decay = 0.3}, 2);
+  adds_differences(Adamax{.learning_rate = 0.02, .weight_decay = 0.3});
+  adds_differences(RMSprop{.learning_rate = 0.02, .weight_decay = 0.3, .momentum = 0.8});
+  adds_differences(CenteredRMSprop{.learning_rate = 0.02, .alpha = 0.9, .weight_decay = 0.3});
+  adds_differences(
+      Adagrad{.learning_rate = 0.1, .weight_decay = 0.3, .initial_accumulator_value = 0.01}, 0.5);
   adds_differences(Muon{.learning_rate = 0.05, .others = {.learning_rate = 0.01}});
 }
 TEST_CASE("error feedback on a quadratic with a delay of one update", "[optim]") {

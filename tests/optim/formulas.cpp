@@ -50,6 +50,47 @@ struct plain_adam {
     return w - o.learning_rate * m_hat / (std::sqrt(v_hat) + o.epsilon);
   }
 };
+/// torch.optim.RMSprop, centred for CenteredRMSprop.
+template <class O>
+struct plain_rmsprop {
+  O o;
+  double square_avg = 0, grad_avg = 0, buffer = 0;
+  double operator()(double w, double g, long, bool decay) {
+    if (decay) g += o.weight_decay * w;
+    square_avg = o.alpha * square_avg + (1 - o.alpha) * g * g;
+    double variance = square_avg;
+    if (std::is_same_v<O, CenteredRMSprop>) {
+      grad_avg = o.alpha * grad_avg + (1 - o.alpha) * g;
+      variance -= grad_avg * grad_avg;
+    }
+    double const update = g / (std::sqrt(variance) + o.epsilon);
+    if (o.momentum == 0) return w - o.learning_rate * update;
+    buffer = o.momentum * buffer + update;
+    return w - o.learning_rate * buffer;
+  }
+};
+/// torch.optim.Adagrad.
+struct plain_adagrad {
+  Adagrad o;
+  double sum = o.initial_accumulator_value;
+  double operator()(double w, double g, long step, bool decay) {
+    double const rate = o.learning_rate / (1 + double(step - 1) * o.learning_rate_decay);
+    if (decay) g += o.weight_decay * w;
+    sum += g * g;
+    return w - rate * g / (std::sqrt(sum) + o.epsilon);
+  }
+};
+/// torch.optim.Adamax.
+struct plain_adamax {
+  Adamax o;
+  double m = 0, u = 0;
+  double operator()(double w, double g, long step, bool decay) {
+    if (decay) g += o.weight_decay * w;
+    m = o.beta1 * m + (1 - o.beta1) * g;
+    u = std::fmax(o.beta2 * u, std::fabs(g) + o.epsilon);
+    return w - o.learning_rate * m / ((1 - std::pow(o.beta1, double(step))) * u);
+  }
+};
 
 template <class Optimizer, class Reference>
 void ten_steps(Optimizer const& o, Reference const& fresh, double clip_norm = 0) {
@@ -87,6 +128,16 @@ void ten_steps(Optimizer const& o, Reference const& fresh, double clip_norm = 0)
   CHECK(most < 1e-12);
 }
 
+template <class O>
+void rmsprop_is_pytorchs() {
+  O const o{.learning_rate = 0.01, .alpha = 0.8, .epsilon = 1e-3, .weight_decay = 0.3};
+  O with_momentum = o;
+  with_momentum.momentum = 0.9;
+  ten_steps(o, plain_rmsprop<O>{o});
+  ten_steps(with_momentum, plain_rmsprop<O>{with_momentum});
+  ten_steps(with_momentum, plain_rmsprop<O>{with_momentum}, 0.05);
+}
+
 }  // namespace
 
 TEST_CASE("SGD is PyTorch's", "[optim]") {
@@ -106,6 +157,49 @@ TEST_CASE("AdamW is PyTorch's", "[optim]") {
       .learning_rate = 0.01, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.3};
   ten_steps(o, plain_adam<AdamW>{o});
   ten_steps(o, plain_adam<AdamW>{o}, 0.05);
+}
+TEST_CASE("RMSprop is PyTorch's, centred or not", "[optim]") {
+  rmsprop_is_pytorchs<RMSprop>();
+  rmsprop_is_pytorchs<CenteredRMSprop>();
+}
+TEST_CASE("a spread that rounding makes negative is none", "[optim]") {
+  CenteredRMSprop const o{.alpha = 0.8, .epsilon = 1e-3};
+  auto const c = o.prepare<float>({1, o.learning_rate, 1, 0});
+  float w = 0, v = 0, m = 0, a = 0, before = 0;
+  int negative = 0;
+  for (int step = 0; step < 200; ++step) {
+    before = w;
+    w = CenteredRMSprop::apply(c, w, step < 20 ? 0.74f : 0.37f, v, m, a);
+    negative += math::multiply_add(-a, a, v) < 0;
+  }
+  CHECK(negative > 0);
+  CHECK(w < before);  // and no NaN
+}
+TEST_CASE("Adagrad is PyTorch's", "[optim]") {
+  for (Adagrad const o : {Adagrad{.learning_rate = 0.1}, Adagrad{.learning_rate = 0.1,
+                                                                 .learning_rate_decay = 0.2,
+                                                                 .weight_decay = 0.3,
+                                                                 .initial_accumulator_value = 0.01,
+                                                                 .epsilon = 1e-3}}) {
+    ten_steps(o, plain_adagrad{o});
+    ten_steps(o, plain_adagrad{o}, 0.05);
+  }
+}
+TEST_CASE("Adagrad's sum begins with its initial value in whichever step is the first", "[optim]") {
+  Adagrad const o{.initial_accumulator_value = 0.5};
+  for (long const first : {1L, 7L}) {
+    double sum = 0, expected = 0.5;
+    for (long step = first; step < first + 3; ++step) {
+      Adagrad::apply(o.prepare<double>({step, 0.1, 1, 0}), 1.0, 0.25, sum);
+      CHECK(sum == (expected += 0.0625));
+    }
+  }
+}
+TEST_CASE("Adamax is PyTorch's", "[optim]") {
+  Adamax const o{
+      .learning_rate = 0.01, .beta1 = 0.8, .beta2 = 0.7, .epsilon = 1e-3, .weight_decay = 0.1};
+  ten_steps(o, plain_adamax{o});
+  ten_steps(o, plain_adamax{o}, 0.05);
 }
 TEST_CASE("a step may have a learning rate of its own", "[optim]") {
   using trainer = Trainer<SGD>;

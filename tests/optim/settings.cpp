@@ -56,6 +56,14 @@ void holds_adams() {
   holds_amount<Settings>("weight_decay", &Settings::weight_decay);
 }
 
+template <class Settings>
+void holds_rmsprop() {
+  holds_fraction<Settings>("alpha", &Settings::alpha);
+  holds_positive<Settings>("epsilon", &Settings::epsilon);
+  holds_amount<Settings>("weight_decay", &Settings::weight_decay);
+  holds_fraction<Settings>("momentum", &Settings::momentum);
+}
+
 struct Net : Model<Input<3>, Linear<4>, Tanh, Linear<2>, MSE> {};
 using Trainer = Pipeline<Net, AdamW, PortableHost>;
 using settings = Trainer::settings;
@@ -80,6 +88,13 @@ TEST_CASE("optimizers say the ranges of their numbers", "[optim]") {
   holds_adams<AdamW>();
   holds_adams<NAdam>();
   holds_amount<NAdam>("momentum_decay", &NAdam::momentum_decay);
+  holds_adams<Adamax>();
+  holds_rmsprop<RMSprop>();
+  holds_rmsprop<CenteredRMSprop>();
+  holds_amount("learning_rate_decay", &Adagrad::learning_rate_decay);
+  holds_amount("weight_decay", &Adagrad::weight_decay);
+  holds_amount("initial_accumulator_value", &Adagrad::initial_accumulator_value);
+  holds_positive("epsilon", &Adagrad::epsilon);
   holds_amount("correction", &ErrorFeedback<Lion>::correction);
   holds_adams<LAMB>();
   holds_fraction("beta1", &Lion::beta1);

@@ -187,8 +187,9 @@ struct late_workspace : Muon {
     return 0;
   }
 };
-static_assert((optimizer<SGD> && optimizer<Adam> && optimizer<AdamW> && optimizer<Lion> &&
-               optimizer<LAMB> && optimizer<Adafactor> && optimizer<Muon>));
+static_assert((optimizer<SGD> && optimizer<Adam> && optimizer<AdamW> && optimizer<Adamax> &&
+               optimizer<RMSprop> && optimizer<CenteredRMSprop> && optimizer<Adagrad> &&
+               optimizer<Lion> && optimizer<LAMB> && optimizer<Adafactor> && optimizer<Muon>));
 static_assert(std::is_same_v<said<Muon>, detail::nothing_wrong> &&
               std::is_same_v<said<LAMB, FP64>, detail::nothing_wrong> &&
               std::is_same_v<said<Adafactor>, detail::nothing_wrong>);

@@ -60,8 +60,8 @@ struct Conv3d {};
 struct CrossEntropyLoss {};
 struct LSTM {};
 struct PReLU {};
-struct RMSprop {};
-using of_other_libraries = tuple<Conv3d<16, 3>, CrossEntropyLoss, LSTM, PReLU, RMSprop>;
+struct Shampoo {};
+using of_other_libraries = tuple<Conv3d<16, 3>, CrossEntropyLoss, LSTM, PReLU, Shampoo>;
 static_assert(tuple_size_v<of_other_libraries> == 5);
 
 namespace {

@@ -84,6 +84,10 @@ TEST_CASE("a run of every optimizer is resumed", "[train]") {
   resumes<Trained<Adafactor>, Trained<Adafactor>>();
   resumes<Trained<Muon>, Trained<Muon>>();
   resumes<Trained<NAdam>, Trained<NAdam>>(1);
+  resumes<Trained<Adamax>, Trained<Adamax>>(1);
+  resumes<Trained<RMSprop>, Trained<RMSprop>>(1);
+  resumes<Trained<CenteredRMSprop>, Trained<CenteredRMSprop>>();
+  resumes<Trained<Adagrad>, Trained<Adagrad>>();
   resumes<Trained<ErrorFeedback<Muon>>, Trained<ErrorFeedback<Muon>>>();
   resumes<Trained<laws::Normed>, Trained<laws::Normed>>();
   resumes<Trained<Shrinking>, Trained<Shrinking>>();

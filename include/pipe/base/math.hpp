@@ -303,6 +303,16 @@ PIPE_HD PIPE_INLINE double with_sign(double size, double x) {
   return x == 0 ? 0 : __builtin_copysign(size, x);
 }
 
+/// |x|.
+PIPE_HD PIPE_INLINE float magnitude(float x) { return from_bits(bits(x) & 0x7fffffffu); }
+PIPE_HD PIPE_INLINE double magnitude(double x) { return x < 0 ? -x : x; }
+
+/// x where x > 0, else 0. For float by bits, as with_sign.
+PIPE_HD PIPE_INLINE float positive_part(float x) {
+  return from_bits(bits(x) & ~sign_mask(bits(x)));
+}
+PIPE_HD PIPE_INLINE double positive_part(double x) { return x > 0 ? x : 0; }
+
 /// 1 / sqrt(x) to five digits: two of Newton's iterations from an estimate that halves the
 /// exponent.
 template <product P>

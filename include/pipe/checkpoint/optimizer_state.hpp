@@ -27,6 +27,7 @@
 #include <exception>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -186,6 +187,10 @@ class optimizer_states {
       for_all_numbers(0, [&](std::string_view which, double) {
         numbers_.emplace(beginning + std::string(which), which);
       });
+      if (!uses(array)) {
+        unused_.insert(beginning + array);
+        continue;
+      }
       named_parameter<T> in_file = as_in_pytorch(row.of, array, all[i].transposed);
       in_file.name = beginning + in_file.name;
       states_.push_back({std::move(row), std::move(in_file)});
@@ -198,6 +203,14 @@ class optimizer_states {
     if (!name.starts_with(kind)) return {};
     std::size_t const end = name.find('/', kind.size());
     return {name.substr(kind.size(), end - kind.size()), name.substr(end + 1)};
+  }
+  /// Whether an array of the optimizer has a meaning with its settings.
+  bool uses(std::string_view array) const {
+    auto const& o = trainer_.settings_.optimizer;
+    if constexpr (requires { o.uses_state(array); })
+      return o.uses_state(array);
+    else
+      return true;
   }
   /// The name and shape that PyTorch gives an array. Averages of the rows and columns of a matrix
   /// (Adafactor) are a column and a row in PyTorch, of the matrix in a file's layout.
@@ -242,11 +255,12 @@ class optimizer_states {
     });
     return found;
   }
-  /// The tensors that are neither settings nor such numbers.
+  /// The tensors that are neither settings, nor such numbers, nor unused.
   std::vector<safetensors_place> arrays_in(safetensors_reader const& file) const {
     std::vector<safetensors_place> all = file.tensors();
     std::erase_if(all, [&](safetensors_place const& t) {
-      return t.name.starts_with("param_groups.") || numbers_.contains(t.name);
+      return t.name.starts_with("param_groups.") || numbers_.contains(t.name) ||
+             unused_.contains(t.name);
     });
     return all;
   }
@@ -306,13 +320,14 @@ class optimizer_states {
   decltype(std::declval<Trainer&>().processes()) processes_;
   std::vector<state> states_;
   std::map<std::string, std::string> numbers_;  ///< by the name of a tensor: which number
+  std::set<std::string> unused_;                ///< tensors that are neither written nor read
 };
 
 }  // namespace detail
 
 /// Saves the optimizer state of all trained parameters, in the model's own type, with the number of
-/// steps beside each: what PyTorch's AdamW, Adam, NAdam, SGD, Adafactor and Muon keep. If ranks are
-/// in several processes, all processes call this function.
+/// steps beside each: what PyTorch's AdamW, Adam, NAdam, Adamax, RMSprop, Adagrad, SGD, Adafactor
+/// and Muon keep. If ranks are in several processes, all processes call this function.
 ///
 /// law:    equal trainers give equal bytes, whatever their stages, schedule and threads
 /// throws: in all processes, if it does in one: file_error, and the previous file is unchanged;

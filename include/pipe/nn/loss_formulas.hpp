@@ -32,8 +32,7 @@ struct absolute_error_with : ElementLoss<absolute_error_with<Options...>, Option
   /// The sign of x - target, and 0 at the target.
   template <class T>
   PIPE_HD static PIPE_INLINE T slope(T x, T target) {
-    T const d = x - target;
-    return d == T(0) ? d : libm::copysign(T(1), d);
+    return math::with_sign(T(1), x - target);
   }
 };
 

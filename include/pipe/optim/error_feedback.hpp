@@ -58,7 +58,8 @@ struct ErrorFeedback {
 /// times as large with momentum 0.9, and must be 0.62 times as large without momentum.
 ///
 /// needs: without weight decay O's update does not depend on the weights, and is proportional to
-///        the learning rate: SGD, Adam, AdamW, NAdam, Lion, Muon, and formulas by element alike
+///        the learning rate: SGD, Adam, AdamW, NAdam, Adamax, RMSprop, Adagrad, Lion, Muon, and
+///        formulas by element alike
 /// cost:  one state more for each parameter; a matrix needs workspace of its size more
 template <detail::updates_by_gradients O>
 struct ErrorFeedback<O> : O {

@@ -13,7 +13,10 @@
 //     template <class Use>
 //     constexpr void for_each_state_setting(Use use) const { use("beta1", beta1); }
 //
-// A checkpoint of another value of it is refused.
+// A checkpoint of another value of it is refused. An array that has no meaning with some settings,
+// as a momentum whose factor is 0, is in no file of optimizer state if this function says so:
+//
+//     bool uses_state(std::string_view array) const { return momentum > 0 || array != "momentum"; }
 #pragma once
 
 #include <initializer_list>
