@@ -76,7 +76,7 @@ inline bool overlap(int stage, detail::address a, long bytes_a, detail::address 
 /// The operands of one launch, with their sizes and the rooms of their regions.
 struct call {
   detail::group g;
-  detail::operands with;
+  detail::launch_operands with;
   detail::placed_operand const* resolved;
   long bytes[detail::group::max_operands], room[detail::group::max_operands];
   detail::address at(int k) const { return resolved[k].at; }

@@ -60,12 +60,12 @@ constexpr void for_each_written(group const& g, Written written) {
 }
 
 /// The operands of one launch, by index.
-using operands = static_vector<operand, group::max_operands>;
+using launch_operands = static_vector<operand, group::max_operands>;
 
 /// A group and the operands of one of its launches.
 struct described_group {
   group shape;
-  detail::operands operands;
+  launch_operands operands;
 };
 
 /// A launch before addresses are known: ops [begin, end) of a list, as distinct group number
