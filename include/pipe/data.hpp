@@ -11,10 +11,13 @@
 #include <pipe/data/augment.hpp>
 #include <pipe/data/byte_pairs.hpp>
 #include <pipe/data/cifar.hpp>
+#include <pipe/data/divide.hpp>
 #include <pipe/data/idx.hpp>
 #include <pipe/data/learn_byte_pairs.hpp>
 #include <pipe/data/message_catalogue.hpp>
 #include <pipe/data/npy.hpp>
+#include <pipe/data/scale.hpp>
+#include <pipe/data/table_inputs.hpp>
 #include <pipe/data/text.hpp>
 #include <pipe/data/token_shards.hpp>
 #include <pipe/data/tokenizer_file.hpp>

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include <pipe/base/philox.hpp>
 #include <pipe/data/data_set.hpp>
+#include <pipe/data/shuffled_order.hpp>
 
 namespace pp {
 
@@ -35,24 +35,6 @@ struct batch_settings {
   /// Instead of these: number of samples before, in all epochs, whatever the sizes of mini-batches.
   long sample_position = 0;
 };
-
-/// A random permutation of 0 ... n - 1, uniformly distributed.
-///
-/// law: a function of (n, seed, epoch) only
-/// source: Fisher and Yates, 1938; Durstenfeld, 1964
-template <class = void>
-std::vector<std::size_t> shuffled_order(std::size_t n, std::uint64_t seed, std::uint64_t epoch) {
-  // Disjoint from the streams of initial parameters and of text_data.
-  constexpr std::uint64_t stream = std::uint64_t(3) << 62;
-  std::vector<std::size_t> order(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    philox_block const bits = math::random_block(seed, stream | epoch, i);
-    std::size_t const k = std::size_t((std::uint64_t(bits.word[1]) << 32 | bits.word[0]) % (i + 1));
-    order[i] = order[k];
-    order[k] = i;
-  }
-  return order;
-}
 
 }  // namespace detail
 
