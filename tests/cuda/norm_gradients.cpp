@@ -59,14 +59,14 @@ struct operands {
   buffer<T> dx{P::size}, sum{P::size};
 
   std::vector<void*> of_sums() {
-    std::vector<void*> operands{dy.data(), x.data(), statistics.data(), dgamma.data()};
-    if (P::shifts) operands.push_back(dbeta.data());
-    return operands;
+    std::vector<void*> list{dy.data(), x.data(), statistics.data(), dgamma.data()};
+    if (P::shifts) list.push_back(dbeta.data());
+    return list;
   }
   std::vector<void*> of_input() {
-    std::vector<void*> operands{dy.data(), x.data(), gamma.data(), statistics.data(), dx.data()};
-    if (P::adds) operands.insert(operands.end(), {residual.data(), sum.data()});
-    return operands;
+    std::vector<void*> list{dy.data(), x.data(), gamma.data(), statistics.data(), dx.data()};
+    if (P::adds) list.insert(list.end(), {residual.data(), sum.data()});
+    return list;
   }
 };
 
@@ -81,13 +81,12 @@ void is_its_launches(bool accumulate) {
   cuda::arguments shared;
   shared.accumulate = accumulate;
   operands<P> apart;
-  auto const launch = [&]<int G>(std::integral_constant<int, G>,
-                                 std::vector<void*> const& operands) {
+  auto const launch = [&]<int G>(std::integral_constant<int, G>, std::vector<void*> const& list) {
     using kernels = cuda::lowered<P, G>;
     buffer<unsigned char> workspace(std::size_t(cuda::workspace_of(kernels{})) + 1);
     cuda::arguments a = shared;
     a.workspace = workspace.data();
-    for (std::size_t i = 0; i < operands.size(); ++i) a.operand[i] = operands[i];
+    for (std::size_t i = 0; i < list.size(); ++i) a.operand[i] = list[i];
     on_host::run_bodies(kernels{}, a);
   };
   launch(std::integral_constant<int, 0>{}, apart.of_sums());

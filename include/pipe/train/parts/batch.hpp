@@ -190,7 +190,7 @@ double loss_terms_of(Batch const& b) {
   using M = typename Batch::model;
   return loss_terms<typename M::loss>(std::span<typename Batch::label_type const>(b.labels),
                                       weights_of(b), model_tables<M>::output.columns(),
-                                      samples_of(b) * model_tables<M>::output.rows());
+                                      detail::samples_of(b) * model_tables<M>::output.rows());
 }
 
 /// The labels of further loss S in a batch of model M: their input, and the loss's rows of a sample
@@ -244,7 +244,7 @@ double further_terms_of(Batch const& b) {
     weights = input_of<Batch::template input_named<S::weights::name>>(b);
   return loss_terms<typename S::further>(std::span<label const>(input_of<input>(b)), weights,
                                          columns_of_labels<S, M>,
-                                         samples_of(b) * rows_of_labels<S, M>);
+                                         detail::samples_of(b) * rows_of_labels<S, M>);
 }
 
 /// Counts the terms of all losses.

@@ -264,10 +264,10 @@ void take_device_batch(Batch const& b, int most, long labels_per_sample, job& j,
   checks.run(engine, b.stream);
   if (!has_labels) return;
   j.loss.count(device_loss_terms<typename M::loss>(
-      b, labels, columns, samples_of(b) * model_tables<M>::output.rows(), checks, engine));
+      b, labels, columns, detail::samples_of(b) * model_tables<M>::output.rows(), checks, engine));
   take_further_losses<M>(j.loss, [&]<class S>(std::type_identity<S>) {
     return device_loss_terms<S>(b, input_of<input_of_labels<S, M>>(b), columns_of_labels<S, M>,
-                                samples_of(b) * rows_of_labels<S, M>, checks, engine);
+                                detail::samples_of(b) * rows_of_labels<S, M>, checks, engine);
   });
 }
 
