@@ -2,6 +2,7 @@
 //
 // Mini-batches in device memory: the bits of the same ones in the host's, whatever the device
 // prefers; no copy through the host; what is refused there is refused here, with the same words.
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <vector>
@@ -107,6 +108,64 @@ TEST_CASE("weights in device memory give the bits of the host's", "[cuda]") {
 }
 TEST_CASE("labels of several losses in device memory give the bits of the host's", "[cuda]") {
   has_the_bits_under_all_preferences<laws::Vision, BF16>();
+}
+
+namespace {
+
+struct Heads
+    : Model<Input<5>, Linear<12>, ReLU, Stash<"seen">, Linear<3>,
+            Losses<CrossEntropy, FurtherLoss<"worth", "seen", Linear<8>, ReLU, Linear<2>, MSE>>> {};
+/// The same with the losses the other way round. A ReLU may be rounded before or after.
+struct Turned : Model<Input<5>, Linear<12>, ReLU, Stash<"seen">, Linear<8>, ReLU, Linear<2>,
+                      Losses<MSE, FurtherLoss<"scores", "seen", Linear<3>, CrossEntropy>>> {};
+
+/// Each output, from and to either memory.
+template <class Precision>
+void gives_each_output() {
+  using trainer = trained<Heads, Precision>;
+  trainer t({.seed = 3});
+  trained<Turned, Precision> turned({.seed = 4});
+  auto const source = t.parameters();
+  auto target = turned.parameters();
+  std::size_t k = 0;
+  for (std::size_t const i : {0, 1, 4, 5, 6, 7, 2, 3}) {
+    std::copy(source[i].values.begin(), source[i].values.end(), target[k].values.begin());
+    ++k;
+  }
+  turned.parameters_changed();
+  laws::sample_batch<trainer> const data(1);
+  for (long const samples : {trainer::samples, trainer::samples - 1}) {
+    auto const host = data.view(samples);
+    device_copy<trainer> const device(host);
+    std::vector<float> scores(std::size_t(3 * samples)), worth(std::size_t(2 * samples));
+    t.forward(host, scores);
+    turned.forward(host.inputs, worth);
+    auto scores_found = scores, worth_found = worth;
+    auto const check = [&] {
+      CHECK(laws::same_numbers(scores, scores_found));
+      CHECK(laws::same_numbers(worth, worth_found));
+      scores_found.assign(scores.size(), 0), worth_found.assign(worth.size(), 0);
+    };
+    t.template forward<"labels", "worth">(host, scores_found, worth_found);
+    check();
+    t.template forward<"worth", "labels">(device.view(), worth_found, scores_found);
+    check();
+    device_array<float> scores_there(scores.size()), worth_there(worth.size());
+    t.template forward<"labels", "worth">(device.view(), scores_there.view(), worth_there.view());
+    scores_found = scores_there.read(), worth_found = worth_there.read();
+    check();
+    device_array<float> again(worth.size());
+    t.template forward<"worth">(host, again.view());
+    scores_found = scores, worth_found = again.read();
+    check();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("outputs by name are the same from and to either memory", "[cuda]") {
+  gives_each_output<FP32>();
+  gives_each_output<BF16>();
 }
 
 TEST_CASE("a mini-batch in device memory is not copied through the host", "[cuda]") {

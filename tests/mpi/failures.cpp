@@ -270,6 +270,27 @@ void give_other_labels() {
   }
 }
 
+struct Heads : Model<Input<3>, Linear<4>, Stash<"early">, Tanh, Linear<4>, Tanh, Linear<2>,
+                     Losses<MSE, FurtherLoss<"worth", "early", Linear<2>, MSE>>> {};
+
+/// Process 1 asks for another output than the others, of as many numbers.
+void ask_for_another_output() {
+  using trainer = Small<Heads, Between, Stages<4>>;
+  laws::sample_batch<trainer> const data(1);
+  std::vector<float> outputs(std::size_t(2 * trainer::samples));
+  try {
+    trainer t({.seed = 3});
+    t.forward<"worth">(data.view(), outputs);
+    if (Between::process() == 1)
+      t.forward(data.view(), outputs);
+    else
+      t.forward<"worth">(data.view(), outputs);
+    t.evaluate(data.view());
+  } catch (error const& e) {
+    say(e.what());
+  }
+}
+
 /// One bit of a parameter is another one in process 2, from the first step on. every: steps between
 /// comparisons
 template <class Trainer, class Go>
@@ -333,6 +354,7 @@ void run(char const* what) {
   if (is(what, "worker_is_late")) run_workers(3, std::chrono::seconds(2));
   if (is(what, "late_other_call")) run_late(false);
   if (is(what, "labels of ranks")) give_other_labels<Many>();
+  if (is(what, "outputs")) ask_for_another_output();
   if (is(what, "labels of replicas")) give_other_labels<Replicas>();
   if (is(what, "labels in steps that overlap")) give_other_labels<Overlapping>();
   if (std::strncmp(what, "compare ", 8) == 0) compare_replicas(what + 8);

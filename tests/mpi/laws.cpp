@@ -25,7 +25,29 @@ namespace {
 using One = Small<Shared>;
 using Many = Small<Shared, Between, Stages<8>>;
 
+struct Heads : Model<Input<3>, Linear<4>, Tanh, Stash<"early">, Linear<4>, Tanh, Linear<4>, Tanh,
+                     Linear<4>, Tanh, Linear<2>,
+                     Losses<MSE, FurtherLoss<"worth", "early", Linear<5>, Tanh, Linear<1>, MSE>>> {
+};
+
 }  // namespace
+
+TEST_CASE("outputs by name are given to all processes") {
+  Small<Heads> one({.seed = 3});
+  Small<Heads, Between, Stages<8>> many({.seed = 3});
+  laws::sample_batch<Small<Heads>> const data(2);
+  for (std::size_t const samples : {8, 3}) {
+    auto const inputs = std::span(data.inputs).first(3 * samples);
+    std::vector<float> score(2 * samples), worth(samples), same_score(score), same_worth(worth);
+    one.forward<"labels", "worth">(inputs, score, worth);
+    many.forward<"worth">(inputs, same_worth);
+    CHECK(laws::same_numbers(worth, same_worth));
+    same_worth.assign(samples, 0);
+    many.forward<"worth", "labels">(inputs, same_worth, same_score);
+    CHECK(laws::same_numbers(score, same_score));
+    CHECK(laws::same_numbers(worth, same_worth));
+  }
+}
 
 TEST_CASE("the file of weights is that of one process, and each loads its own") {
   One one({.seed = 3});

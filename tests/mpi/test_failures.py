@@ -216,6 +216,14 @@ class Failures(unittest.TestCase):
                 for text in said:
                     self.assertRegex(text, r"^process [01] makes another call than process [12]: (step|train) with other labels$")
 
+    def test_another_output_is_refused(self):
+        code, output = start(LAUNCHER, PROCESSES, [PROGRAM, "outputs"], timeout=TIMEOUT)
+        self.assertNotIn(code, (0, None), output)
+        said = re.findall(r"^process \d: (process .*)$", output, re.MULTILINE)
+        self.assertTrue(said, output)
+        for text in said:
+            self.assertRegex(text, r"^process [01] makes another call than process [12]: forward with other outputs$")
+
     def test_replicas_with_other_parameters_end_all(self):
         for case, step, ranks, other in (("step", 3, 1, 0), ("save", 5, 1, 0), ("train", 5, 2, 0)):
             names = [rf"process {p} \(rank {p % ranks} of replica {p // ranks}\)" for p in (2, other)]

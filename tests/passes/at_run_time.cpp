@@ -281,6 +281,11 @@ template <template <int, class...> class Repeat>
 struct Reversed
     : Model<Input<4>, Repeat<7, Reversible<Linear<2>, Residual<Tanh, Linear<2>>>>, Linear<2>, MSE> {
 };
+/// Values that stay in scratch memory until forward has ended.
+struct Heads
+    : Model<Input<4>, Linear<6>, Stash<"a">, Tanh, Linear<5>, Stash<"b">, Tanh, Linear<2>,
+            Losses<MSE, FurtherLoss<"first", "a", Linear<7>, Tanh, Linear<3>, CrossEntropy>,
+                   FurtherLoss<"second", "b", Linear<4>, Tanh, Linear<1>, MSE>>> {};
 
 }  // namespace
 
@@ -292,6 +297,8 @@ TEST_CASE("passes find the same on the heap as in constants", "[passes]") {
   is_the_same<of<laws::RandomModel<7, 7>, 2, true, Recompute<op_kind::matmul, op_kind::map>>,
               ByCost>();
   is_the_same<of<Reversed<Repeat>, 3, true>, ByCost>();
+  is_the_same<of<Heads, 1, false>, ByCost>();
+  is_the_same<of<Heads, 2, true, RecomputeAll>, ByCost>();
 }
 
 TEST_CASE("copies are what they are without knowing that they are copies", "[passes]") {

@@ -237,7 +237,7 @@ TEST_CASE("An accumulation is the part of a mini-batch that its number says, or 
          accumulation(2).batch.label == y + 8 * labels));
   CHECK((accumulation(1).part.first_sample == 104 && accumulation(3).part.first_sample == 110));
   CHECK((accumulation(3).batch.samples == 0 && accumulation(3).batch.input[0] == x + 10 * inputs));
-  CHECK(accumulation(0).batch.output == nullptr);
+  CHECK(accumulation(0).batch.output[0] == nullptr);
 }
 
 constexpr memory_map<3, 2> three_chunks() {

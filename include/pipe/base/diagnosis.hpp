@@ -201,6 +201,7 @@ enum diagnosis : unsigned char {
   inputs_and_labels_are_one_argument_in_braces,
   further_inputs_are_given_by_name,
   model_has_no_input_with_that_name,
+  model_has_no_loss_with_that_name,
   checkpoints_need_their_header,
   optimizer_state_needs_names,
   pipeline_keeps_no_averages,

@@ -25,6 +25,22 @@ constexpr bool is_further_loss(op const& o) {
   return is_loss(o.kind) && o.in[1].where == space::input;
 }
 
+/// The input of a loss: the result of its chain.
+struct loss_input {
+  operand at{};
+  long elements = 0;  ///< of a sample
+};
+constexpr loss_input input_of_loss(op const& loss) {
+  return {loss.in[0], long(loss.rows) * loss.columns};
+}
+/// Lists the inputs of the further losses of a model, in the order of the losses.
+///
+/// shape: ops -> inputs[further losses]
+constexpr void list_further_inputs(view<op> ops, loss_input* inputs) {
+  for (op const& o : ops)
+    if (is_further_loss(o)) *inputs++ = input_of_loss(o);
+}
+
 /// Rows of input `in`, per sample, if it holds the labels of a further loss; else 0.
 template <class Leaves>
 constexpr int further_loss_rows(input_record const& in, Leaves leaves) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <pipe/base/list.hpp>
+#include <pipe/graph/further_loss.hpp>
 #include <pipe/graph/graph.hpp>
 #include <pipe/graph/loss_labels.hpp>
 
@@ -37,6 +38,13 @@ struct model_tables {
   }();
   /// The shape of the output of one sample.
   static constexpr shape output = M::graph.output;
+  /// By loss: the result of its chain, of which the first is the output.
+  static constexpr auto loss_inputs = [](auto...) {
+    list<loss_input, losses_in<typename M::loss>> all;
+    if constexpr (graph::size.ops > 0) all[0] = input_of_loss(M::graph.loss());
+    if constexpr (all.size() > 1) list_further_inputs(graph_view(M::graph).ops, all.items + 1);
+    return all;
+  }();
   /// Labels of a sample, of the first loss.
   static constexpr long labels =
       long(output.rows()) * labels_of_row<typename M::loss>(output.columns());

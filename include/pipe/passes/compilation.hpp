@@ -49,8 +49,10 @@ struct fused_model {
   static constexpr int value_count = sizes.values + gradient_sizes.values;
 
   static constexpr auto transposed = find_transposed(backward, Widths, fixed<sizes.parameters>{});
-  /// The values that the loss makes and reads.
-  static constexpr int loss = forward.loss().out[0].index, logits = forward.loss().in[0].index;
+  /// The value that the first loss makes, and what the losses read.
+  static constexpr int loss = forward.loss().out[0].index;
+  static constexpr auto const& loss_inputs = model_tables<M>::loss_inputs;
+  static constexpr int logits = loss_inputs[0].at.index;
 
   /// The numbers of the random streams as kernels read them from memory: 0, 1, 2 ...
   static constexpr int stream_count = count_streams(forward.ops);
@@ -189,7 +191,8 @@ struct compilation
                           fused::numbers,
                           fused::written.items,
                           splits_backward,
-                          recomputes_ahead};
+                          recomputes_ahead,
+                          {fused::loss_inputs.items + 1, fused::loss_inputs.size() - 1}};
   }();
   static constexpr auto ranges =
       find_ranges(fused::forward, fused::backward, whole, fixed<fused::stages>{});

@@ -101,6 +101,7 @@ class heap_compilation {
     }
     numbered_ = number_groups(kernels_, kernels_.fused[op_list::recompute].distinct.count,
                               count_distinct(kernels_.fused));
+    further_inputs_ = find_further_inputs(g.ops);
     written_ = find_written(numbered_.shapes.begin(), numbered_.numbers.count);
     int const loss = g.loss().out[0].index, logits = g.loss().in[0].index;
     model_ = compiled_model{g.parameters,
@@ -118,7 +119,8 @@ class heap_compilation {
                             numbered_.table(),
                             written_.begin(),
                             o.splits_backward,
-                            o.recomputes_ahead};
+                            o.recomputes_ahead,
+                            {further_inputs_.begin(), int(further_inputs_.size())}};
     ranges_ = find_ranges(g, backward_, model_, o.stages);
   }
   /// Not copyable: the views of compiled_model point into this object.
@@ -137,6 +139,13 @@ class heap_compilation {
   stage_range const& range(int stage) const { return ranges_[stage]; }
 
  private:
+  static heap_array<loss_input> find_further_inputs(view<op> ops) {
+    int count = 0;
+    for (op const& o : ops) count += is_further_loss(o);
+    heap_array<loss_input> all(count);
+    list_further_inputs(ops, all.begin());
+    return all;
+  }
   bool const* once() const { return read_once_.size() > 0 ? read_once_.begin() : nullptr; }
 
   // The results, in the order of the passes that make them.
@@ -162,6 +171,7 @@ class heap_compilation {
   per_op_list<fuse_memory<int, int>> fused_;
   number_memory<int, int> numbered_;
   heap_array<unsigned> written_;
+  heap_array<loss_input> further_inputs_;
   compiled_model model_;
   heap_array<stage_range> ranges_;
 };

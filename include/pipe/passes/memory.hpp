@@ -229,7 +229,7 @@ class value_layout {
     bool const ahead = m_.place_of_recompute(drops_) == recompute_place::ahead;
     // Compilers evaluate locals faster than members.
     value_table const values = m_.values;
-    occurrence const* const in_forward = scratch_.seen[int(program::forward)];
+    occurrence* const in_forward = scratch_.seen[int(program::forward)];
     occurrence* const in_backward = scratch_.seen[int(backward)];
     occurrence const* const in_weights =
         m_.splits_backward ? scratch_.seen[int(program::backward_weight)] : nullptr;
@@ -244,6 +244,10 @@ class value_layout {
     if (logits >= 0) share(program::forward, logits, loss_gradient);
     if (recomputed_logits >= 0)
       share(ahead ? program::recompute : backward, recomputed_logits, loss_gradient);
+    // An inference gives what further losses read, after the program has ended.
+    for (loss_input const& x : m_.further_inputs)
+      if (int const at = x.at.where == space::value ? r_.local(x.at.index) : -1; at >= 0)
+        if (in_forward[at].any()) in_forward[at].last = length_[int(program::forward)];
     place_in_slots(entered, left, out);
 
     bool const keeps_loss = keeps(m_.loss);

@@ -4,6 +4,7 @@
 // addresses of values of other stages.
 #pragma once
 
+#include <pipe/graph/further_loss.hpp>
 #include <pipe/passes/address.hpp>
 #include <pipe/passes/boundary.hpp>
 #include <pipe/passes/kernel_groups.hpp>
@@ -47,6 +48,7 @@ struct compiled_model {
   unsigned const* written = nullptr;  // by group, see operands_written
   bool splits_backward = false;       // B and W run apart: values that B makes for W outlive B
   bool recomputes_ahead = false;      // R runs apart: values that R makes for backward outlive R
+  view<loss_input> further_inputs{};  // what further losses read
 
   /// The place where the ops run again whose values a stage drops.
   constexpr recompute_place place_of_recompute(bool drops) const {

@@ -29,6 +29,13 @@ inline int first_row_of(pipeline_description const& d, job const& j, int loss) {
   return loss == 0 ? 0 : j.loss.further.items[loss - 1].rows_before * d.samples;
 }
 
+/// Calls use(number) for each output that a run gives; only an inference gives any.
+template <class Use>
+void for_each_output(pipeline_description const& d, job const& j, Use const& use) {
+  for (int i = 0; i < d.losses; ++i)
+    if (j.batch.output[i] != nullptr) use(i);
+}
+
 /// Fills in the context of job j's launches on a micro-batch, except for memory.
 inline void set_context(launch_context& a, pipeline_description const& d, job const& j,
                         int micro_batch) {
@@ -101,7 +108,7 @@ void for_each_need(pipeline_description const& d, action const& a, Need const& n
 }
 
 /// Runs an action by the executor's operations: run(set, program), relay(list of copied),
-/// copy_output(address of the model's output), publish(milestone).
+/// copy_output(output), publish(milestone). Outputs are numbered as losses are: set.outputs.
 ///
 /// U does nothing here: the update is part of the end of the run. R runs the chunk's program of
 /// recomputation; in a chunk without one, recomputation is part of the backward program.
@@ -115,7 +122,8 @@ void run_action(pipeline_description const& d, job const& j, action const& a, Ru
   if (a.kind == action_kind::forward) {
     run(set, program::forward);
     relay(chunk.passed_values);
-    if (j.what == job::kind::infer && a.chunk == d.chunks - 1) copy_output(set.output);
+    if (a.chunk == d.chunks - 1)
+      for_each_output(d, j, [&](int output) { copy_output(set.outputs[output], output); });
     publish(milestone::forward);
     // No backward reads the chunk's input again.
     if (j.what != job::kind::train) publish(milestone::release);

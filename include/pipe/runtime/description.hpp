@@ -8,6 +8,7 @@
 #include <pipe/backend/host/arguments.hpp>
 #include <pipe/base/dtype.hpp>
 #include <pipe/base/view.hpp>
+#include <pipe/graph/further_loss.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/passes/address.hpp>
 #include <pipe/passes/memory.hpp>
@@ -49,8 +50,9 @@ struct program_view {
 /// The programs of a stage, either with all values kept for backward or with some recomputed.
 struct program_set {
   program_view programs[program_count];
-  ring records;                   ///< values kept for backward, by micro-batch
-  address output;                 ///< last chunk: the model's output before the loss
+  ring records;  ///< values kept for backward, by micro-batch
+  /// Last chunk, by loss: what its chain makes, which is an output of the model.
+  address outputs[most_losses];
   view<copied> passed_gradients;  ///< gradients that pass through the stage unchanged
   /// Whether B and W are two programs, not one. weight_program: the program that completes
   /// gradients.
@@ -315,9 +317,9 @@ struct pipeline_description {
   view<int> streams;                                ///< numbers of the streams of random bits
   view<tie> ties;
   int inputs = 1;
-  /// Sizes of a micro-batch as kernels read and write it: real-valued inputs and the output are in
-  /// value_type.
-  long input_bytes[max_inputs]{}, label_bytes = 0, output_bytes = 0;
+  /// Sizes of a micro-batch as kernels read and write it: real-valued inputs and outputs are in
+  /// value_type. Outputs by loss.
+  long input_bytes[max_inputs]{}, label_bytes = 0, output_bytes[most_losses]{};
   /// Whether an input is converted to value_type: real numbers, except inputs of the loss.
   bool input_is_converted[max_inputs]{};
   dtype value_type = dtype::f32;

@@ -79,7 +79,8 @@ enum class data_place : unsigned char { host, device, loaded, staged };
 struct job_batch {
   void const* input[max_inputs]{};
   void const* label = nullptr;
-  void* output = nullptr;  ///< infer: the model's output before the loss
+  /// infer, by loss: the array for what its chain makes; null if the program does not ask for it
+  void* output[most_losses]{};
   data_place place = data_place::host;
   bool output_is_on_device = false;
   /// If arrays are in device memory: the cudaStream_t behind whose work they are accessed.

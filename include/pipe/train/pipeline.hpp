@@ -29,6 +29,7 @@
 #include <pipe/train/parts/find_nonfinite.hpp>
 #include <pipe/train/parts/initialize_parameters.hpp>
 #include <pipe/train/parts/losses.hpp>
+#include <pipe/train/parts/outputs.hpp>
 #include <pipe/train/parts/prefetched.hpp>
 #include <pipe/train/parts/refused_calls.hpp>
 #include <pipe/train/parts/setting_checks.hpp>
@@ -62,7 +63,9 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
                  public detail::with_training<Pipeline<Given, Options...>>,
                  private detail::refused_calls<Pipeline<Given, Options...>, step_result>,
                  public detail::with_losses<Pipeline<Given, Options...>,
-                                            typename detail::made_from<Given, Options...>::model> {
+                                            typename detail::made_from<Given, Options...>::model>,
+                 public detail::with_outputs<Pipeline<Given, Options...>,
+                                             typename detail::made_from<Given, Options...>::model> {
   using made = detail::made_from<Given, Options...>;
   using M = typename made::model;
   using diagnosis = typename made::diagnosis;
@@ -226,22 +229,6 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return watch_on(b, see);
   }
 
-  /// The model's output (logits, before the loss) for n <= samples samples.
-  ///
-  /// shape: inputs[n * inputs_per_sample] -> outputs[n * outputs_per_sample]
-  void forward(input_values<0> inputs, output_values outputs) {
-    forward(batch{inputs, {}}, outputs);
-  }
-  /// The output of a model with further inputs. Labels and inputs of the loss are not read.
-  void forward(batch const& b, output_values outputs) { infer(b, outputs); }
-  /// The same from, and to, arrays in device memory. Outputs are there when the call returns.
-  void forward(device_input_values<0> inputs, device_output_values outputs) {
-    infer(device_batch{inputs, {}}, outputs);
-  }
-  void forward(device_batch const& b, device_output_values outputs) { infer(b, outputs); }
-  void forward(device_batch const& b, output_values outputs) { infer(b, outputs); }
-  void forward(batch const& b, device_output_values outputs) { infer(b, outputs); }
-
   /// Views of all parameters in model order: shared ones once, constant tables not at all, empty
   /// ones of another process's ranks, copies of those that replicas divide (see
   /// for_each_parameter). After writing to them call parameters_changed().
@@ -314,6 +301,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   friend detail::optimizer_states<Pipeline>;
   friend detail::training_of<Pipeline>;
   friend detail::with_losses<Pipeline, M>;
+  friend detail::with_outputs<Pipeline, M>;
   step_result run(detail::job const& j) { return runs_.run(*engine_.operator->(), j); }
 
   /// The chunks, with their memory in the engine.
@@ -353,18 +341,6 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     j.seed = settings_.seed;
     j.step = steps_ + 1;
     return j;
-  }
-  template <class Batch, class Outputs>
-  void infer(Batch const& b, Outputs const& outputs) {
-    constexpr bool to_device = detail::device_list<Outputs>;
-    if constexpr (to_device || std::is_same_v<Batch, device_batch>)
-      static_assert(detail::accepted<decltype(detail::diagnose_device_data<made>())>::value);
-    auto const access = engine_.enter();
-    detail::job j;
-    j.what = detail::job::kind::infer;
-    take(b, j);
-    detail::take_outputs(outputs, outputs_per_sample, j, *engine_.operator->());
-    run(j);
   }
 
   /// Runs one training step. A skipped step is not counted, but discards accumulated gradients.

@@ -26,8 +26,10 @@ struct process_call {
   kinds kind = kinds::step;
   std::uint64_t seed = 0;
   std::uint64_t optimizer = 0;  ///< a hash of its settings
-  std::uint64_t labels = 0;  ///< a hash of the labels of the mini-batch, which all processes read
-  double samples = 0;        ///< of the mini-batch
+  /// A hash of the labels of the mini-batch, which all processes read; of an inference the outputs
+  /// that it gives, one bit each.
+  std::uint64_t labels = 0;
+  double samples = 0;  ///< of the mini-batch
   double loss_terms = 0;
   double step = 0;
   double learning_rate = 0, clip_value = 0, clip_norm = 0;

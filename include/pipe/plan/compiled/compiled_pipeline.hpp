@@ -200,7 +200,8 @@ struct compiled_pipeline : chosen_options<Options> {
       d.input_bytes[i] = step::batch_bytes(g, i);
     }
     d.label_bytes = step::batch_bytes(g, d.inputs);
-    d.output_bytes = samples * g.output.elements() * long(sizeof(value));
+    for (int i = 0; i < d.losses; ++i)
+      d.output_bytes[i] = samples * passes::loss_inputs[i].elements * long(sizeof(value));
     d.value_type = dtype_of<value>::value;
     d.scales_loss = precision::scales_loss;
     d.has_buffers = has_buffers;

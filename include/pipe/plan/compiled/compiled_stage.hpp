@@ -91,7 +91,7 @@ struct compiled_stage {
     }
   }
   /// The programs of a set, the gradients that pass through the stage, and in the last stage the
-  /// address of the logits.
+  /// addresses of the outputs.
   template <class Programs>
   static constexpr program_set describe_set() {
     program_set set;
@@ -106,7 +106,8 @@ struct compiled_stage {
     }
     set.passed_gradients = Programs::passed_gradients;
     if constexpr (S == Work::stages - 1)
-      set.output = Programs::template resolve<program::forward>(value_operand(passes::logits));
+      for (int i = 0; i < passes::loss_inputs.size(); ++i)
+        set.outputs[i] = Programs::template resolve<program::forward>(passes::loss_inputs[i].at);
     return set;
   }
 

@@ -213,7 +213,7 @@ class cuda_engine {
     step_result result;
     if (j.what == job::kind::infer) {
       executor_.deliver();
-      processes_.share_output(j);
+      processes_.share_outputs(j);
       result.seconds = executor_.times().seconds();
       return result;
     }

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <climits>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -194,12 +193,13 @@ class cuda_executor {
     // A wait for one event would never end if a process were lost.
     if (copies_.processes() != nullptr) streams_.wait();
     if (job_.batch.output_is_on_device || !is_local(d_.chunks - 1)) return streams_.wait();
-    long const each = d_.output_bytes / size_of(d_.value_type);
     for (int mb = 0; samples_in(d_, job_, mb) > 0; ++mb) {
       reached(d_.chunks - 1, milestone::forward, mb).wait();
-      convert_to_float(d_.value_type, static_cast<float*>(job_.batch.output) + mb * each,
-                       outputs_.data() + mb * d_.output_bytes,
-                       each / d_.samples * samples_in(d_, job_, mb));
+      for_each_output(d_, job_, [&](int output) {
+        long const each = d_.output_bytes[output] / size_of(d_.value_type);
+        convert_to_float(d_.value_type, static_cast<float*>(job_.batch.output[output]) + mb * each,
+                         downloaded(output, mb), each / d_.samples * samples_in(d_, job_, mb));
+      });
     }
     streams_.wait();
   }
@@ -249,12 +249,13 @@ class cuda_executor {
   int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
   double* row_losses() const { return at<double>(last_rank(), d_.rank[last_rank()].row_losses); }
 
-  /// Staging for outputs. Pinned, because an asynchronous copy to pageable memory would block the
-  /// host from enqueueing.
-  char* downloaded_outputs() {
-    if (outputs_.data() == nullptr)
-      outputs_ = cuda::pinned_buffer(d_.output_bytes * d_.micro_batches);
-    return outputs_.data();
+  /// Staging for an output of a micro-batch. Pinned, because an asynchronous copy to pageable
+  /// memory would block the host from enqueueing.
+  char* downloaded(int output, int micro_batch) {
+    cuda::pinned_buffer& all = outputs_[output];
+    long const bytes = d_.output_bytes[output];
+    if (all.data() == nullptr) all = cuda::pinned_buffer(bytes * d_.micro_batches);
+    return all.data() + micro_batch * bytes;
   }
 
   /// Enqueues the staging of the mini-batch and the upload of the numbers of the run.
@@ -335,14 +336,14 @@ class cuda_executor {
                                         cudaMemcpyDeviceToDevice, stream_of(r)),
                         "copy of a value that is handed on");
         },
-        [&](address const& output) {
+        [&](address const& from, int output) {
           if (job_.batch.output_is_on_device)
-            return uploads(r).give_output(job_, mb, at.at(output), stream_of(r));
-          cuda::check(
-              cudaMemcpyAsync(downloaded_outputs() + mb * d_.output_bytes, at.at(output),
-                              std::size_t(d_.output_bytes / d_.samples * samples_in(d_, job_, mb)),
-                              cudaMemcpyDeviceToHost, stream_of(r)),
-              "download of outputs");
+            return uploads(r).give_output(job_, output, mb, at.at(from), stream_of(r));
+          long const each = d_.output_bytes[output] / d_.samples;
+          cuda::check(cudaMemcpyAsync(downloaded(output, mb), at.at(from),
+                                      std::size_t(each * samples_in(d_, job_, mb)),
+                                      cudaMemcpyDeviceToHost, stream_of(r)),
+                      "download of outputs");
         },
         [&](milestone m) {
           cuda::check(cudaEventRecord(reached(c, m, mb), stream_of(r)), "record of an event");
@@ -432,7 +433,7 @@ class cuda_executor {
   heap_array<cuda::bump_allocator> bookkeeping_{d_.ranks};  // by rank: bookkeeping in its arena
   heap_array<unsigned*> tickets_{d_.ranks};                 // by rank, in device memory
   cuda::pinned_buffer run_to_send_;                         // device_part::run, of the next run
-  cuda::pinned_buffer outputs_;                   // outputs of all micro-batches of an inference
+  cuda::pinned_buffer outputs_[most_losses];      // by output: all micro-batches of an inference
   std::vector<heap_array<cuda::event>> reached_;  // by chunk; then milestone and micro-batch
   /// The function add_up of enqueue(). is_added_up_: whether it is called after launches of the
   /// current action.

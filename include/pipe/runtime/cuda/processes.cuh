@@ -33,7 +33,7 @@ class cuda_processes {
   static cuda_place place(std::vector<int> numbers) {
     return {{{P::devices, P::ranks}, 0, P::devices}, std::move(numbers), nullptr};
   }
-  void share_output(job const&) const {}
+  void share_outputs(job const&) const {}
   void abort(char const*) const noexcept {}
 };
 
@@ -74,29 +74,33 @@ class cuda_processes<P, true> {
     };
     return {of(true), of(false)};
   }
-  /// Gives the output of an inference, as the first replica has it, to all processes.
+  /// Gives the outputs of an inference, as the first replica has them, to all processes.
   ///
   /// needs: the run has ended
-  void share_output(job const& j) {
+  void share_outputs(job const& j) {
     pipeline_description const d = description();
-    long const each = d.output_bytes / size_of(d.value_type) / d.samples,
-               bytes = j.batch.samples * each * long(sizeof(float));
-    int const from = d.devices.of(d.chunk[d.chunks - 1].rank);
-    if (!j.batch.output_is_on_device)
-      return transport_.broadcast(from, static_cast<char*>(j.batch.output), bytes);
-    std::vector<char> values(static_cast<std::size_t>(bytes));
-    auto const copy = [&](void* to, void const* of, cudaMemcpyKind kind) {
-      cuda::check(cudaMemcpy(to, of, values.size(), kind), "copy of outputs");
-    };
-    if (transport_.process() == from) copy(values.data(), j.batch.output, cudaMemcpyDeviceToHost);
-    transport_.broadcast(from, values.data(), bytes);
-    copy(j.batch.output, values.data(), cudaMemcpyHostToDevice);
+    for_each_output(d, j, [&](int output) {
+      long const each = d.output_bytes[output] / size_of(d.value_type) / d.samples;
+      share(d.devices.of(d.chunk[d.chunks - 1].rank), j.batch.output[output],
+            j.batch.samples * each * long(sizeof(float)), j.batch.output_is_on_device);
+    });
   }
   void abort(char const* why) noexcept {
     if (transport_.link() != nullptr) transport_.link()->abort(why);
   }
 
  private:
+  /// Gives an array of one process to all.
+  void share(int from, void* output, long bytes, bool is_on_device) {
+    if (!is_on_device) return transport_.broadcast(from, static_cast<char*>(output), bytes);
+    std::vector<char> values(static_cast<std::size_t>(bytes));
+    auto const copy = [&](void* to, void const* of, cudaMemcpyKind kind) {
+      cuda::check(cudaMemcpy(to, of, values.size(), kind), "copy of outputs");
+    };
+    if (transport_.process() == from) copy(values.data(), output, cudaMemcpyDeviceToHost);
+    transport_.broadcast(from, values.data(), bytes);
+    copy(output, values.data(), cudaMemcpyHostToDevice);
+  }
   local_devices local() const {
     process_place const here = P::transport::place(P::ranks);
     int const each = transport_.processes() / here.replicas;

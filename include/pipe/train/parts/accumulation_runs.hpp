@@ -79,6 +79,7 @@ struct batch_accumulations {
   template <class M, class Element>
   job part_of(job const& whole, int begin, int number) const {
     constexpr auto const& inputs = model_tables<M>::inputs;
+    constexpr auto const& outputs = model_tables<M>::loss_inputs;
     constexpr graph_view const outline = model_tables<M>::outline;
     auto const after = [](auto* from, long items, std::size_t bytes) {
       using byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(from)>>,
@@ -96,7 +97,8 @@ struct batch_accumulations {
                                inputs[i].is_ids ? sizeof(int) : sizeof(Element));
     j.batch.label = after(whole.batch.label, from * model_tables<M>::labels,
                           M::labels_are_ids ? sizeof(int) : sizeof(Element));
-    j.batch.output = after(whole.batch.output, from * outline.output.elements(), sizeof(Element));
+    for (int i = 0; i < outputs.size(); ++i)
+      j.batch.output[i] = after(whole.batch.output[i], from * outputs[i].elements, sizeof(Element));
     return j;
   }
 };

@@ -186,19 +186,6 @@ void check_readable(Engine& engine, batch_part of, device_span<T> values) {
                              "the host's"});
 }
 
-/// Enters the array for the outputs of an inference in a job.
-///
-/// throws: data_error for a wrong size, or an address that the device cannot write to
-template <class Outputs, class Engine>
-void take_outputs(Outputs const& outputs, long per_sample, job& j,
-                  [[maybe_unused]] Engine& engine) {
-  check_size({"outputs"}, outputs.size(), std::size_t(j.batch.samples * per_sample));
-  j.batch.output = outputs.data();
-  j.batch.output_is_on_device = device_list<Outputs>;
-  if constexpr (device_list<Outputs> && requires { engine.device_data(); })
-    check_readable(engine, {"outputs"}, outputs);
-}
-
 /// The divisor of a loss of a batch of `rows` rows of `columns` columns: see loss_terms. To be
 /// called after the checks.
 template <class Loss, class T, class Batch, class Engine>

@@ -34,9 +34,10 @@ namespace pp::detail {
       return sentence({there.name(), " with ", n.name, " ", n.there, ", and not ", n.here}).begin();
   if (there.seed != here.seed)
     return sentence({there.name(), " with seed ", there.seed, ", and not ", here.seed}).begin();
-  return sentence({there.name(), there.labels != here.labels
-                                     ? " with other labels"
-                                     : " with other settings of the optimizer"})
+  char const* const labels =
+      here.kind == process_call::kinds::forward ? " with other outputs" : " with other labels";
+  return sentence({there.name(),
+                   there.labels != here.labels ? labels : " with other settings of the optimizer"})
       .begin();
 }
 

@@ -180,9 +180,10 @@ class action_runner {
           for (copied const& what : all)
             std::memcpy(at.at(what.to), at.at(what.from), std::size_t(what.bytes));
         },
-        [&](address const& output) {
-          std::memcpy(static_cast<char*>(j.batch.output) + mb * d_.output_bytes, at.at(output),
-                      std::size_t(d_.output_bytes / d_.samples * samples_in(d_, j, mb)));
+        [&](address const& from, int output) {
+          long const bytes = d_.output_bytes[output];
+          std::memcpy(static_cast<char*>(j.batch.output[output]) + mb * bytes, at.at(from),
+                      std::size_t(bytes / d_.samples * samples_in(d_, j, mb)));
         },
         [&](milestone m) { link(r, j).publish(c, m, mb + place.shift); });
   }

@@ -48,6 +48,8 @@ inline process_call call_of(process_call::kinds kind, job const& j, std::uint64_
   c.samples = j.batch.samples, c.loss_terms = j.loss.terms;
   c.step = double(j.step), c.learning_rate = j.update.learning_rate;
   c.clip_value = j.update.clip_value, c.clip_norm = j.update.clip_norm;
+  for (int i = 0; i < most_losses; ++i)  // an inference has no labels
+    if (j.batch.output[i] != nullptr) c.labels |= std::uint64_t(1) << i;
   return c;
 }
 /// Begins a run and, with the first run of a call, the call. optimizer: a hash of the optimizer's
@@ -69,7 +71,7 @@ void begin_run(job const& run, [[maybe_unused]] std::uint64_t optimizer, Transpo
     transport.begin_call(call_of(kind, j, optimizer));
   }
 }
-/// Ends a run and, with the last run of a call, the call. Gives the output of an inference to all
+/// Ends a run and, with the last run of a call, the call. Gives the outputs of an inference to all
 /// processes.
 ///
 /// throws: error if another process makes another call
@@ -85,8 +87,11 @@ void end_run(pipeline_description const& d, job const& j, Transport& transport) 
     long samples = 0;
     for (; samples_in(d, j, end) > 0 && maker(end) == maker(first); ++end)
       samples += samples_in(d, j, end);
-    transport.broadcast(maker(first), static_cast<char*>(j.batch.output) + first * d.output_bytes,
-                        samples * (d.output_bytes / d.samples));
+    for_each_output(d, j, [&](int output) {
+      long const bytes = d.output_bytes[output];
+      transport.broadcast(maker(first), static_cast<char*>(j.batch.output[output]) + first * bytes,
+                          samples * (bytes / d.samples));
+    });
   }
 }
 
