@@ -10,7 +10,8 @@ struct Net : Model<Input<3>, Linear<4>, Stash<"seen">, Linear<2>,
                    Losses<MSE, FurtherLoss<"value", "seen", Linear<1>, MSE>>> {};
 using Trainer = Pipeline<Net, PortableHost>;
 
-void look(Trainer& trainer, Trainer::batch const& batch, std::span<float> policy, std::span<float> value) {
+void look(Trainer& trainer, Trainer::batch const& batch, std::span<float> policy,
+          std::span<float> value) {
 #ifdef PIPE_EXPECT_OK
   trainer.forward<"labels", "value">(batch, policy, value);
 #else

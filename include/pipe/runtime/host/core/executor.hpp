@@ -164,7 +164,7 @@ step_result executor<T, Transport>::run(job const& j) {
   begin_run(j, context_.calls.optimizer_settings, context_.transport);
   job_ = j;
   context_.runner.begin();
-  context_.run([this](int r) { run_rank(r); }, [this] { watch(); });
+  context_.run_watched([this](int r) { run_rank(r); }, [this] { watch(); });
   if constexpr (streams) end_run(context_.d, j, context_.transport);
   copies_state& copies = context_.copies;
   copies.was_written = false;

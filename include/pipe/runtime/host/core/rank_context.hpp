@@ -47,8 +47,9 @@ struct copies_state {
 };
 
 /// The ranks of this process, each with a thread that lives as long as the object and is parked
-/// between two tasks. T: element type of values and parameters. A method that takes a rank is
-/// called on that rank's thread.
+/// between two tasks. A rank that is the only one works in the thread of the caller instead, unless
+/// settings ask for a watch, since a thread cannot watch itself. T: element type of values and
+/// parameters. A method that takes a rank is called on the thread in which that rank works.
 template <class T, transport Transport>
 class rank_context {
   using worker = rank_worker<T, Transport>;
@@ -76,8 +77,7 @@ class rank_context {
       : d(of), calls(backend),
         settings(fit_to_cores(given, place.ranks * d.threads, place.neighbours)), watch(given) {
     try {
-      for_each_rank([this](int r) { start(r); });
-      run([this](int r) { assemble(r); }, [] {});
+      each_rank([this](int r) { assemble(r); });
     } catch (...) {
       stop();
       throw;
@@ -96,11 +96,23 @@ class rank_context {
   }
   template <class Work>
   void each_rank(Work const& work) {
-    each_rank(work, [] {});
+    transport.reset();
+    run_watched(work, [] {});
+  }
+  /// As each_rank, for a caller that has reset the transport and whose `watch` only watches.
+  template <class Work, class Watch>
+  void run_watched(Work const& work, Watch const& watches) {
+    if (!works_in_caller_) return run(work, watches);
+    serve_once(place.first_rank, [&](int r) { work(r); });
+    failure.rethrow();
   }
   /// As each_rank, for a caller that has reset the transport.
   template <class Work, class Meanwhile>
   void run(Work const& work, Meanwhile const& meanwhile) {
+    if (!has_threads_) {
+      for_each_rank([this](int r) { start(r); });
+      has_threads_ = true;
+    }
     work_ = {&work, [](void const* w, int r) { (*static_cast<Work const*>(w))(r); }};
     start_.advance();
     try {
@@ -193,16 +205,29 @@ class rank_context {
       seen = progress::after(seen);
       start_.wait(seen, {settings.waiting.spin, no_deadline});
       if (work_.call == nullptr) return;
-      try {
-        work_.call(work_.of, r);
-      } catch (...) {
-        fail(std::current_exception());
-      }
-      ranks[r].doing.change(activity::kind::nothing, 0, now());
+      serve_once(r, [this](int rank) { work_.call(work_.of, rank); });
       finished_.add();
     }
   }
+  template <class Work>
+  void serve_once(int r, Work const& work) {
+    try {
+      work(r);
+    } catch (...) {
+      fail(std::current_exception());
+    }
+    ranks[r].doing.change(activity::kind::nothing, 0, now());
+  }
+  /// Whether a program has set no time, no report and no core of a rank's own.
+  static bool is_unwatched(executor_settings const& s) {
+    executor_settings const usual;
+    return s.waiting.deadline == usual.waiting.deadline && s.on_timeout == usual.on_timeout &&
+           s.slow.factor == usual.slow.factor && s.slow.at_least == usual.slow.at_least &&
+           s.slow.report == usual.slow.report && !s.pin;
+  }
 
+  bool const works_in_caller_ = !streams && place.ranks == 1 && is_unwatched(settings);
+  bool has_threads_ = false;
   progress start_, finished_;
   /// The work that ranks are given; null: threads end.
   struct {
