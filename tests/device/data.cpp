@@ -55,6 +55,10 @@ void has_the_bits_of_the_hosts_arrays(bool by_streams) {
     CHECK(laws::same_bits(a.gradients(host).loss,
                           b.gradients(device_copy<Trainer>(host, on).view()).loss));
     CHECK(laws::same_numbers(laws::snapshot(a).gradients, laws::snapshot(b).gradients));
+    if (Trainer::loss_names.size() > 1 && step % 3 > 0) {  // each has a divisor of its own
+      for (int k = 0; k < step % 3; ++k) a.count_terms(first), b.count_terms(first);
+      a.count_terms(host), b.count_terms(host);
+    }
     for (int k = 0; k < step % 3; ++k)
       CHECK(laws::same_bits(a.accumulate(first).loss,
                             b.accumulate(device_copy<Trainer>(first, on).view()).loss));
