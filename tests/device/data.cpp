@@ -26,6 +26,9 @@ struct Regression : Model<Input<5>, Linear<12>, ReLU, Linear<12>, RMSNorm, SiLU,
 struct Weighted : Model<Input<4, 3>, Linear<5>, Stash<"left">, Named<"ids", Tokens<9, 4>>,
                         Embedding<5>, Pop<"left">, Tanh, Linear<4>,
                         With<CrossEntropy, Weights<"weight">, ClassWeights<3, 1, 0, 7>>> {};
+/// A further loss without labels.
+struct Coded : Model<Input<3>, Linear<6>, Tanh, Stash<"code">, Linear<2>,
+                     Losses<MSE, FurtherLoss<"spread", "code", TripletMarginLoss<1, 2>>>> {};
 struct Chances : Model<Input<3>, Linear<4>, Tanh, Linear<2>, With<BCE, Weights<"weight">>> {};
 
 template <class M, class Precision>
@@ -112,6 +115,7 @@ TEST_CASE("weights in device memory give the bits of the host's", "[cuda]") {
 }
 TEST_CASE("labels of several losses in device memory give the bits of the host's", "[cuda]") {
   has_the_bits_under_all_preferences<laws::Vision, BF16>();
+  has_the_bits_under_all_preferences<Coded, FP32>();
 }
 
 namespace {

@@ -14,6 +14,9 @@ struct Ends : Model<Input<2, 3>, Linear<7>, Tanh, Linear<19>, LayerNorm, Loss> {
 template <class Loss>
 struct Wide : Model<Input<3>, Linear<264>, Loss> {};
 
+/// A further loss without labels.
+struct Coded : Model<Input<2, 3>, Linear<6>, Tanh, Stash<"code">, Linear<5>,
+                     Losses<MSE, FurtherLoss<"spread", "code", TripletMarginLoss<1, 2>>>> {};
 struct Triplets : Model<Input<2, 3>, Linear<12>, TripletMarginLoss<>> {};
 
 struct Gates : Model<Input<2, 3>, Linear<10>, SwiGLU, Linear<18>, LayerNorm, GEGLU,
@@ -48,6 +51,8 @@ TEST_CASE("losses by rows agree with the host", "[cuda]") {
   on_host::agrees_with_the_host<Ends<With<KLDivLoss, Weights<"weight">>>, MicroBatches<2>,
                                 MicroBatchSize<3>>();
   on_host::agrees_with_the_host<Triplets, MicroBatches<2>, MicroBatchSize<3>>();
+  on_host::agrees_with_the_host<Coded, MicroBatches<2>, MicroBatchSize<3>>();
+  on_host::agrees_with_the_host<Coded, MicroBatches<2>, MicroBatchSize<3>, Stages<2>>();
 }
 TEST_CASE("pools agree with the host", "[cuda]") {
   on_host::agrees_with_the_host<laws::EveryPool<MeanPool>, MicroBatches<2>, MicroBatchSize<3>>();

@@ -177,8 +177,14 @@ TEST_CASE("a further loss by rows without labels is not in the batch", "[laws]")
   auto const first = t.step({x, x});
   CHECK(first.losses[0] + 0.1 * first.losses[1] == Approx(first.loss).epsilon(1e-9));
   CHECK(first.losses[1] > 0);
-  for (int step = 0; step < 40; ++step) t.step({x, x});
+  std::vector<float> none;
+  none.reserve(4);  // an address, and no numbers
+  trainer::batch same{x, x};
+  same.set<"divergence">(none);
+  for (int step = 0; step < 40; ++step) t.step(same);
   CHECK(t.evaluate({x, x}) < first.loss);
+  none.resize(1);
+  CHECK_THROWS_AS(t.step(same.set<"divergence">(none)), data_error);
 }
 
 TEST_CASE("losses by rows have the same bits for every cut and number of threads", "[laws]") {

@@ -91,7 +91,7 @@ void take_input(Batch const& b, std::size_t samples, job& j, [[maybe_unused]] Ch
   // Input 0 determines the number of samples, so its size needs no check here.
   if constexpr (Index > 0) check_size({"input ", input_name<M, Index>()}, values.size(), expected);
   if constexpr (in.is_ids) checks.ids("token", values, -1, in.vocabulary);
-  j.batch.input[Index] = values.data();
+  j.batch.input[Index] = expected > 0 ? values.data() : nullptr;  // labels may be of no numbers
 }
 
 /// Counts the samples, checks every input and enters them in a job.

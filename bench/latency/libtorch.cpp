@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The same by PyTorch's C++ interface: see bench/latency.py, which compiles this file with the
+// headers of an installed PyTorch. Argument: calls of each.
+#include <torch/torch.h>
+
+#include <cstdlib>
+
+#include "times.hpp"
+
+int main(int count, char** arguments) {
+  int const calls = count > 1 ? std::atoi(arguments[1]) : 1000;
+  at::set_num_threads(1);
+  torch::nn::Sequential net(torch::nn::Linear(latency::inputs, 64), torch::nn::Tanh(),
+                            torch::nn::Linear(64, 64), torch::nn::Tanh(),
+                            torch::nn::Linear(64, latency::outputs));
+  torch::optim::Adam optimizer(net->parameters(), torch::optim::AdamOptions(1e-3));
+  torch::Tensor const x = torch::full({1, latency::inputs}, 0.1f),
+                      y = torch::full({1, latency::outputs}, 0.2f);
+  float sum = 0;
+  latency::print("forward", calls, [&] {
+    c10::InferenceMode const guard;
+    sum += net->forward(x).data_ptr<float>()[0];
+  });
+  latency::print("step", calls, [&] {
+    optimizer.zero_grad();
+    torch::Tensor const loss = torch::mse_loss(net->forward(x), y);
+    loss.backward();
+    optimizer.step();
+    sum += loss.item<float>();
+  });
+  return sum == 1e30f;
+}
