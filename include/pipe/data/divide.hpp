@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/data/shuffled_order.hpp>
 
 namespace pp::tables {
@@ -27,8 +28,8 @@ struct division {
 /// throws: data_error for fewer than 2 rows, or a share outside (0, 1)
 inline division divide(std::size_t n, double share, std::uint64_t seed) {
   if (n < 2 || !(share > 0 && share < 1))
-    throw data_error("divide: expected 2 rows or more and a share in (0, 1), got " +
-                     std::to_string(n) + " and " + std::to_string(share));
+    detail::throw_error<data_error>(
+        {"divide: expected 2 rows or more and a share in (0, 1), got ", n, " and ", share});
   std::vector<std::size_t> const order = detail::shuffled_order(n, seed, 0);
   std::size_t const count =
       std::min(n - 1, std::max<std::size_t>(1, std::size_t(double(n) * share + 0.5)));

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <vector>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 
 namespace pp::tables {

@@ -118,9 +118,9 @@ class table {
     return text;
   }
   static bool alike(std::string_view a, std::string_view b) {
-    auto const small = [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; };
+    auto const lower = [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; };
     return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
-                                              [&](char x, char y) { return small(x) == small(y); });
+                                              [&](char x, char y) { return lower(x) == lower(y); });
   }
 
   std::string name_;

@@ -4,6 +4,8 @@
 // rows.
 #pragma once
 
+#include <pipe/base/config.hpp>
+
 namespace pp::detail {
 
 /// Labels of a row of `columns` columns: an id; or as many numbers as the loss says, which without

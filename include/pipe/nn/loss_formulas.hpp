@@ -205,16 +205,16 @@ struct TripletMarginLoss
                                          custom::row<T> to) {
     int const n = x.size / 3;
     T const *const a = x.values, *const p = a + n, *const m = p + n;
-    T const near = distance(n, a, p), far = distance(n, a, m);
-    bool const counts = near - far + margin::template value<T>() > T(0);
-    T const by_near = counts && near > T(0) ? T(1) / near : T(0),
-            by_far = counts && far > T(0) ? T(1) / far : T(0);
+    T const to_positive = distance(n, a, p), to_negative = distance(n, a, m);
+    bool const counts = to_positive - to_negative + margin::template value<T>() > T(0);
+    T const by_positive = counts && to_positive > T(0) ? T(1) / to_positive : T(0),
+            by_negative = counts && to_negative > T(0) ? T(1) / to_negative : T(0);
     for (int i = 0; i < n; ++i) {
-      T const of_near = (a[i] - p[i] + T(1e-6)) * by_near,
-              of_far = (a[i] - m[i] + T(1e-6)) * by_far;
-      to[i] = of_near - of_far;
-      to[n + i] = -of_near;
-      to[2 * n + i] = of_far;
+      T const of_positive = (a[i] - p[i] + T(1e-6)) * by_positive,
+              of_negative = (a[i] - m[i] + T(1e-6)) * by_negative;
+      to[i] = of_positive - of_negative;
+      to[n + i] = -of_positive;
+      to[2 * n + i] = of_negative;
     }
   }
 

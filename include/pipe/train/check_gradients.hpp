@@ -131,6 +131,8 @@ gradient_report check_model(std::uint64_t seed, double step) {
   std::vector<typename trainer::label_type> labels;
   fill(inputs, trainer::inputs_per_sample, 1, M::graph.inputs[0].vocabulary);
   fill(labels, trainer::labels_per_sample, 2, M::labels_are_ids ? M::graph.output.columns() : 0);
+  if constexpr (requires { M::loss::least_target; })
+    for (auto& label : labels) label = (label + 1) / 2;  // all such ranges are [0, 1]
   typename trainer::batch b{inputs, labels};
   std::vector<double> named[max_inputs];
   for (int i = 1; i < M::graph.size.inputs;
@@ -162,7 +164,8 @@ detail::gradient_report check_gradients(std::uint64_t seed = 1, double step = 1e
 }
 
 /// Checks the gradients of loss L on an output of the given shape: `check_loss<Pinball,
-/// Input<5>>().ok()`. Targets are in (-1, 1), further inputs of the loss in (0.5, 2.5).
+/// Input<5>>().ok()`. Targets are in (-1, 1), those of a loss of shares in (0, 1), further inputs
+/// of the loss in (0.5, 2.5).
 ///
 /// needs: L is smooth near the random point given by the seed
 template <class L, class In>
