@@ -298,11 +298,14 @@ class network {
     long const each = bytes_of_input(i) / Samples;
     char* const given =
         const_cast<char*>(static_cast<char const*>(j.batch.input[i])) + first * each;
-    if (n == Samples || j.batch.input[i] == nullptr) return given;
-    char* const to = room + at.input[i];
-    std::memcpy(to, given, std::size_t(n * each));
-    std::memset(to + n * each, 0, std::size_t((Samples - n) * each));
-    return to;
+    if constexpr (Samples > 1)
+      if (n < Samples && j.batch.input[i] != nullptr) {
+        char* const to = room + at.input[i];
+        std::memcpy(to, given, std::size_t(n * each));
+        std::memset(to + n * each, 0, std::size_t((Samples - n) * each));
+        return to;
+      }
+    return given;
   }
 
   detail::arena memory_;
