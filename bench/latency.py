@@ -17,39 +17,40 @@ import torch
 from torch.utils import cpp_extension
 
 HERE = Path(__file__).resolve().parent
-INPUTS, OUTPUTS = 32, 4
+INPUTS, OUTPUTS, SAMPLES = 32, 4, 64
 
 
 def peer(calls):
     """Prints the times of PyTorch's variants: {name: {"forward": nanoseconds, "step": nanoseconds}}."""
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    x, y = torch.full((1, INPUTS), 0.1), torch.full((1, OUTPUTS), 0.2)
+    x = [torch.sin(torch.arange(INPUTS) * 13.0 + i * 7).reshape(1, INPUTS) for i in range(SAMPLES)]
+    y = [torch.sin(torch.arange(OUTPUTS) * 7.0 + i * 13).reshape(1, OUTPUTS) for i in range(SAMPLES)]
 
     def network():
         return torch.nn.Sequential(torch.nn.Linear(INPUTS, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, OUTPUTS))
 
     def times(call):
-        for _ in range(1 + calls // 4):
-            call()
+        for i in range(1 + calls // 4):
+            call(i % SAMPLES)
         found = []
-        for _ in range(calls):
+        for i in range(calls):
             begin = time.perf_counter_ns()
-            call()
+            call(i % SAMPLES)
             found.append(time.perf_counter_ns() - begin)
         return found
 
     def forward_of(net):
-        def call():
+        def call(i):
             with torch.inference_mode():
-                return net(x)
+                return net(x[i])
 
         return call
 
     def step_of(net, optimizer):
-        def call():
+        def call(i):
             optimizer.zero_grad()
-            loss = torch.nn.functional.mse_loss(net(x), y)
+            loss = torch.nn.functional.mse_loss(net(x[i]), y[i])
             loss.backward()
             optimizer.step()
             return loss.item()
@@ -59,7 +60,7 @@ def peer(calls):
     eager = network()
     variants = {"eager": {"forward": times(forward_of(eager)), "step": times(step_of(eager, torch.optim.Adam(eager.parameters(), fused=True)))}}
     with torch.inference_mode():
-        traced = torch.jit.freeze(torch.jit.trace(network().eval(), x))
+        traced = torch.jit.freeze(torch.jit.trace(network().eval(), x[0]))
     variants["traced"] = {"forward": times(forward_of(traced))}
     net = network()
     compiled = torch.compile(net)

@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 
 #include <cstdlib>
+#include <vector>
 
 #include "times.hpp"
 
@@ -15,16 +16,21 @@ int main(int count, char** arguments) {
                             torch::nn::Linear(64, 64), torch::nn::Tanh(),
                             torch::nn::Linear(64, latency::outputs));
   torch::optim::Adam optimizer(net->parameters(), torch::optim::AdamOptions(1e-3));
-  torch::Tensor const x = torch::full({1, latency::inputs}, 0.1f),
-                      y = torch::full({1, latency::outputs}, 0.2f);
+  std::vector<torch::Tensor> x, y;
+  for (int i = 0; i < latency::samples; ++i) {
+    x.push_back(torch::empty({1, latency::inputs}));
+    y.push_back(torch::empty({1, latency::outputs}));
+    for (int k = 0; k < latency::inputs; ++k) x.back()[0][k] = latency::number(i, k);
+    for (int k = 0; k < latency::outputs; ++k) y.back()[0][k] = latency::number(k, i);
+  }
   float sum = 0;
-  latency::print("forward", calls, [&] {
+  latency::print("forward", calls, [&](int i) {
     c10::InferenceMode const guard;
-    sum += net->forward(x).data_ptr<float>()[0];
+    sum += net->forward(x[i]).data_ptr<float>()[0];
   });
-  latency::print("step", calls, [&] {
+  latency::print("step", calls, [&](int i) {
     optimizer.zero_grad();
-    torch::Tensor const loss = torch::mse_loss(net->forward(x), y);
+    torch::Tensor const loss = torch::mse_loss(net->forward(x[i]), y[i]);
     loss.backward();
     optimizer.step();
     sum += loss.item<float>();

@@ -19,10 +19,17 @@ using Trainer = Pipeline<Policy, Adam>;
 int main(int count, char** arguments) {
   int const calls = count > 1 ? std::atoi(arguments[1]) : 1000;
   Trainer t({.seed = 1});
-  std::vector<float> x(latency::inputs, 0.1f), y(latency::outputs, 0.2f), found(latency::outputs);
+  std::vector<std::vector<float>> x, y;
+  for (int i = 0; i < latency::samples; ++i) {
+    x.emplace_back();
+    y.emplace_back();
+    for (int k = 0; k < latency::inputs; ++k) x.back().push_back(latency::number(i, k));
+    for (int k = 0; k < latency::outputs; ++k) y.back().push_back(latency::number(k, i));
+  }
+  std::vector<float> found(latency::outputs);
   network<Policy> const alone(1);
   network<Policy>::workspace room;
-  latency::print("network", calls, [&] { alone.forward(x, found, room); });
-  latency::print("forward", calls, [&] { t.forward(x, found); });
-  latency::print("step", calls, [&] { t.step({x, y}); });
+  latency::print("network", calls, [&](int i) { alone.forward(x[std::size_t(i)], found, room); });
+  latency::print("forward", calls, [&](int i) { t.forward(x[std::size_t(i)], found); });
+  latency::print("step", calls, [&](int i) { t.step({x[std::size_t(i)], y[std::size_t(i)]}); });
 }
