@@ -149,7 +149,8 @@ class network {
   /// throws: std::bad_alloc
   explicit network(std::uint64_t seed = 0) : memory_(at.weights) {
     programs::template launches<detail::program::forward>();
-    Backend::for_each_set(host::best_isa(), [this]<host::isa Set>() { choose<Set>(); });
+    Backend::for_each_set(host::best_isa(),
+                          [this]<host::isa Set>() { this->template choose<Set>(); });
     for (detail::parameter_place const& p : stage::places.items) {
       auto const how = detail::model_tables<model>::parameters[p.index].initial;
       for (long e = 0; e < p.elements(); ++e)
