@@ -18,7 +18,8 @@
 
 namespace pp::tables {
 
-/// What a missing number is: an error, or NaN, which a `scale` makes the mean.
+/// How numbers() treats a missing number: as an error, or as NaN, which a `scale` replaces by the
+/// mean.
 enum class missing { refused, kept };
 
 /// Numbers of these columns, row by row.

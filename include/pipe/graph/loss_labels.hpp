@@ -19,11 +19,14 @@ constexpr int labels_of_row(int columns) {
   else
     return columns;
 }
+/// Whether a term of the loss is a row.
+template <class Loss>
+inline constexpr bool counts_rows = Loss::labels_are_ids || requires { Loss::row_labels(1); };
 /// Terms of a row, by whose number the sum of the loss is divided: 1, or each element if the loss
 /// is a sum over elements.
 template <class Loss>
 constexpr int terms_of_row(int columns) {
-  return Loss::labels_are_ids || requires { Loss::row_labels(columns); } ? 1 : columns;
+  return counts_rows<Loss> ? 1 : columns;
 }
 
 }  // namespace pp::detail

@@ -47,17 +47,9 @@ class model_weights {
     for (int i = 0; i < g.size.parameters; ++i) {
       detail::parameter const& p = g.parameters[i];
       if (p.tied_to >= 0 || detail::is_table(p.initial.kind)) continue;
-      detail::parameter_name const& file = detail::parameter_names<Model>()[std::size_t(i)];
       detail::heap_array<T>& values = memory_.emplace_back(p.elements());
-      views_.push_back({.index = i,
-                        .layer = p.unit,
-                        .name = file.name,
-                        .file_shape = detail::file_shape(p, file.transposed),
-                        .stored_transposed = file.transposed,
-                        .rows = p.rows(),
-                        .columns = p.columns(),
-                        .values = {values.begin(), std::size_t(values.size())},
-                        .gradients = {}});
+      views_.push_back(
+          detail::view_of_parameter<Model, T>(i, {values.begin(), std::size_t(values.size())}));
     }
   }
 

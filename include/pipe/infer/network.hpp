@@ -163,18 +163,11 @@ class network {
   std::vector<parameter_view<element>> parameters() {
     std::vector<parameter_view<element>> all;
     for (detail::parameter_place const& p : stage::places.items) {
-      detail::parameter const& of = detail::model_tables<model>::parameters[p.index];
-      if (p.shared || detail::is_table(of.initial.kind)) continue;
-      detail::parameter_name const& file = detail::parameter_names<model>()[std::size_t(p.index)];
-      all.push_back({.index = p.index,
-                     .layer = of.unit,
-                     .name = file.name,
-                     .file_shape = detail::file_shape(of, file.transposed),
-                     .stored_transposed = file.transposed,
-                     .rows = p.rows,
-                     .columns = p.columns,
-                     .values = {values_of(p), std::size_t(p.elements())},
-                     .gradients = {}});
+      if (p.shared ||
+          detail::is_table(detail::model_tables<model>::parameters[p.index].initial.kind))
+        continue;
+      all.push_back(detail::view_of_parameter<model, element>(
+          p.index, {values_of(p), std::size_t(p.elements())}));
     }
     return all;
   }
@@ -226,34 +219,30 @@ class network {
                                       p.offset);
   }
   template <Text Name>
-  static void take(detail::job& j, output_values const& outputs) {
+  void take(detail::job& j, output_values const& outputs) const {
     constexpr int number = detail::output_number<model, Name>;
-    constexpr long each = detail::model_tables<model>::loss_inputs[number].elements;
-    detail::check_size(detail::output_part<Name>(), outputs.size(),
-                       std::size_t(j.batch.samples * each));
-    j.batch.output[number] = outputs.data();
+    detail::take_output(number, detail::output_part<Name>(), outputs,
+                        detail::model_tables<model>::loss_inputs[number].elements, j, *this);
   }
   template <host::isa Set>
   void choose() {
-    host::kernels<compiled> all;
-    [&all]<int... G>(std::integer_sequence<int, G...>) {
-      (choose_group<Set, G>(all), ...);
+    [this]<int... G>(std::integer_sequence<int, G...>) {
+      (this->template choose_group<Set, G>(), ...);
     }(std::make_integer_sequence<int, groups>{});
-    for (int g = 0; g < groups; ++g) kernels_[g] = all.groups[g];
     runs_on_ = Set;
   }
   template <host::isa Set, int G>
-  static void choose_group(host::kernels<compiled>& all) {
+  void choose_group() {
     if constexpr (detail::runs_in_inference<programs>(G)) {
       using source = host::source_of<compiled>;
 #ifdef __x86_64__
       if constexpr (Set == host::isa::avx512)
-        all.groups[G] = &host::avx512::run<source, G>;
+        kernels_[G] = &host::avx512::run<source, G>;
       else if constexpr (Set == host::isa::avx2)
-        all.groups[G] = &host::avx2::run<source, G>;
+        kernels_[G] = &host::avx2::run<source, G>;
       else
 #endif
-        all.groups[G] = &host::portable::run<source, G>;
+        kernels_[G] = &host::portable::run<source, G>;
     }
   }
 

@@ -234,7 +234,7 @@ class value_layout {
     occurrence const* const in_weights =
         m_.splits_backward ? scratch_.seen[int(program::backward_weight)] : nullptr;
     occurrence* const in_recompute = scratch_.seen[int(ahead ? program::recompute : backward)];
-    // What a loss makes of a value of an earlier stage is sent at the end of backward.
+    // The gradient that a loss computes for a value of an earlier stage is sent when backward ends.
     for (handed_on const& x : entered.gradient)
       if (int const at = r_.local(x.what.index); at >= 0 && at < r_.values.size()) {
         occurrence& o = in_backward[at];

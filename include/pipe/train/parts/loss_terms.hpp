@@ -15,24 +15,22 @@ namespace pp::detail {
 /// rows whose label is not -1 if labels are ids, rows if the loss is a formula of rows, else
 /// elements. 0 if no term counts; 1 under Reduction<Sum>.
 ///
-/// shape:  labels [rows], or [rows * columns] for real targets, of a formula of rows its own
-/// number;
-///         weights [rows], empty if the loss has none
+/// shape:  labels [rows], or [rows * columns] for real targets, as many as it says for a
+///         formula of rows; weights [rows], empty if the loss has none
 /// throws: data_error for a label or a weight out of range, or a number of weights other than the
 ///         number of rows
 template <class Loss, class Label, class Weight>
 double loss_terms(std::span<Label const> labels, std::span<Weight const> weights, int columns,
                   long rows) {
-  constexpr bool counts_rows = terms_of_row<Loss>(2) == 1;
   if constexpr (Loss::labels_are_ids)
     check_ids("label", labels, -1, int(columns));
   else
     check_targets<Loss>(labels);
   if constexpr (Loss::is_weighted)
     check_size({"input ", Loss::weights::name.view()}, weights.size(),
-               counts_rows && !Loss::labels_are_ids
-                   ? std::size_t(rows)
-                   : labels.size() / std::size_t(Loss::labels_are_ids ? 1 : columns));
+               Loss::labels_are_ids ? labels.size()
+               : counts_rows<Loss>  ? std::size_t(rows)
+                                    : labels.size() / std::size_t(columns));
   check_weights(weights);
   // A loss that sums its terms has no divisor; labels and weights have been checked all the same.
   if (Loss::sums) return 1;
@@ -48,9 +46,9 @@ double loss_terms(std::span<Label const> labels, std::span<Weight const> weights
         count += weight(row);
     }
   } else if (weights.empty()) {
-    count = counts_rows ? double(rows) : double(labels.size());
+    count = counts_rows<Loss> ? double(rows) : double(labels.size());
   } else {
-    for (Weight const w : weights) count += double(w) * (counts_rows ? 1 : double(columns));
+    for (Weight const w : weights) count += double(w) * double(terms_of_row<Loss>(columns));
   }
   return count;
 }

@@ -28,6 +28,17 @@ std::vector<long> file_shape(parameter const& p, bool transposed) {
   return shape;
 }
 
+/// A view of parameter `index` of model M.
+template <class M, class T>
+parameter_view<T> view_of_parameter(int index, std::span<T> values,
+                                    std::span<T const> gradients = {}) {
+  parameter const& of = model_tables<M>::parameters[index];
+  parameter_name const& file = parameter_names<M>()[std::size_t(index)];
+  return {index,           of.unit,   file.name,    file_shape(of, file.transposed),
+          file.transposed, of.rows(), of.columns(), values,
+          gradients};
+}
+
 /// The parameters whose values are viewed.
 enum class viewed : unsigned char {
   all,       ///< parameters that replicas divide are copied: see value_mirror
@@ -60,10 +71,9 @@ std::vector<parameter_view<T>> view_parameters(
         auto const span_at = [&](char* at) {
           return std::span(reinterpret_cast<T*>(at), at != nullptr ? std::size_t(p.elements()) : 0);
         };
-        parameter_name const& file = parameter_names<M>()[std::size_t(p.index)];
-        all.push_back({p.index, of.unit, file.name, file_shape(of, file.transposed),
-                       file.transposed, p.rows, p.columns, span_at(values),
-                       span_at(has_gradient ? memory + chunk.gradients + p.offset : nullptr)});
+        all.push_back(view_of_parameter<M, T>(
+            p.index, span_at(values),
+            span_at(has_gradient ? memory + chunk.gradients + p.offset : nullptr)));
       });
   return all;
 }

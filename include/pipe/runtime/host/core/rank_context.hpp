@@ -103,7 +103,7 @@ class rank_context {
   template <class Work, class Watch>
   void run_watched(Work const& work, Watch const& watches) {
     if (!works_in_caller_) return run(work, watches);
-    serve_once(place.first_rank, [&](int r) { work(r); });
+    serve_once(place.first_rank, work);
     failure.rethrow();
   }
   /// As each_rank, for a caller that has reset the transport.
