@@ -114,11 +114,11 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     report_name(wrong::value_is_popped_but_never_stashed);
     return current_;
   }
-  /// Whether another value may replace h as the current one: h is stashed, or no op has made it.
+  /// Whether another value may replace h as the current one: h is stashed or kept, or an input.
   constexpr bool is_kept(handle h) const {
     for (named_value const& v : named_)
       if (v.value.at == h.at) return true;
-    return h.at.where != space::value;
+    return h.at.where != space::value || h.at == kept_;
   }
   /// Names the latest input.
   constexpr void name_input(std::string_view name) {

@@ -75,6 +75,11 @@ constexpr cost cost_of(op const& o) {
     case op_kind::row_bias_gradient: return {results, 8 * results};
     case op_kind::add:
     case op_kind::multiply: return {results, 12 * results};
+    case op_kind::row_dot: {
+      long const read = results * o.attributes.contraction().inner;
+      return {2 * read, 4 * (2 * read + results)};
+    }
+    case op_kind::row_scale: return {results, 8 * results};
     case op_kind::concat:
     case op_kind::slice:
     case op_kind::transpose: return {0, 8 * results};

@@ -93,6 +93,7 @@ class differentiator : gradient_ops, reversal<differentiator> {
   ///   softmax   dx from dy and y; gate: dx from dy and x; pool: dx from dy and the padding
   ///   resample  dx from dy and, of a maximum, x
   ///   transpose dx is the transpose of dy
+  ///   row_dot   dx = dy z, dz = dy x, by row_scale; of which dx = dy s, ds = the row_dot of dy, x
   ///   attention dx from dy, x, y and the rows' log sums; the probabilities are computed again
   ///   lookup    dtable[id] = sum of dy over the rows of that id; ids have no gradient
   ///   custom    the layer's own functions
@@ -188,6 +189,19 @@ class differentiator : gradient_ops, reversal<differentiator> {
           d.rows = o.columns;
           d.columns = o.rows;
           input(d, x);
+        }
+        return;
+      case op_kind::row_dot:
+        row_scale(o, o.in[1], dy, x);
+        row_scale(o, x, dy, o.in[1]);
+        return;
+      case op_kind::row_scale:
+        if (needs(x)) input(backward(op_kind::row_scale, o, {dy, o.in[1]}), x);
+        if (needs(o.in[1])) {
+          op d = backward(op_kind::row_dot, o, {dy, x});
+          d.attributes = contraction_attributes{o.columns};
+          d.columns = 1;
+          input(d, o.in[1]);
         }
         return;
       case op_kind::attention: attention_rule(o, x, dy); return;
@@ -365,6 +379,13 @@ class differentiator : gradient_ops, reversal<differentiator> {
     d.attributes = slice_attributes{o.columns, first};
     d.columns = end - first;
     return d;
+  }
+  /// Adds the gradient of x, an operand of the row_dot o: the rows of the other operand z times dy.
+  constexpr void row_scale(op const& o, operand z, operand dy, operand x) {
+    if (!needs(x)) return;
+    op d = backward(op_kind::row_scale, o, {z, dy});
+    d.columns = o.attributes.contraction().inner;
+    input(d, x);
   }
   /// One op computes the gradients of both operands, or of the one that needs it.
   constexpr void attention_rule(op const& o, operand x, operand dy) {

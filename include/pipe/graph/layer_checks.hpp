@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string_view>
+#include <utility>
 
 #include <pipe/base/utf8.hpp>
 #include <pipe/graph/diagnostics.hpp>
@@ -198,6 +199,10 @@ class layer_checks {
     return ok();
   }
 
+  /// Sets the value that a layer around the present one reads later, so that another value may
+  /// replace it; returns the one before.
+  constexpr operand keep(operand at) { return std::exchange(kept_, at); }
+
   /// Returns y, and marks y as probabilities if x is marked: y is x with elements dropped, or means
   /// of rows of x.
   constexpr handle as_probable(handle const& x, handle const& y) {
@@ -214,6 +219,7 @@ class layer_checks {
   model_fault fault_{};
   int leaf_ = 0, position_ = 0;
   operand probabilities_{};  // the latest value that is probabilities
+  operand kept_{};           // see keep()
 };
 
 }  // namespace pp::detail

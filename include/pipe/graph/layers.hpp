@@ -38,17 +38,26 @@ constexpr layers<A..., B...> operator+(layers<A...>, layers<B...>) {
 template <class L>
 concept opened = requires { L::times; };
 
-/// A layer type, followed by the layer types of its parts, recursively.
+/// The formulas of L beside its own: types that an op refers to as it does to a layer type.
+template <class L>
+constexpr auto formulas_of() {
+  if constexpr (requires { typename L::formulas; })
+    return typename L::formulas{};
+  else
+    return layers<>{};
+}
+
+/// A layer type, followed by its formulas and the layer types of its parts, recursively.
 template <class L>
 struct leaves_of {
-  using type = layers<L>;
+  using type = decltype(layers<L>{} + formulas_of<L>());
 };
 template <class L>
   requires requires { typename L::parts; }
 struct leaves_of<L> {
   template <class... P>
   static constexpr auto join(layers<P...>) {
-    return (layers<L>{} + ... + typename leaves_of<P>::type{});
+    return ((layers<L>{} + formulas_of<L>()) + ... + typename leaves_of<P>::type{});
   }
   using type = decltype(join(typename L::parts{}));
 };

@@ -75,11 +75,25 @@ class op_functions {
   constexpr handle map(handle x, bool reads_output) {
     return self().push(op_kind::map, x, x.form, {}, map_attributes{reads_output});
   }
+  /// The same by formula F, one of the `formulas` of the layer being described.
+  template <class F>
+  constexpr handle map(handle x) {
+    int const layer = self().leaf_;
+    self().leaf_ = self().template index_of<F>();
+    handle const y = map(x, F::derivative_reads_output);
+    self().leaf_ = layer;
+    return y;
+  }
   /// x and z of one shape -> x + z
   constexpr handle add(handle x, handle z) { return self().push(op_kind::add, x, x.form, {z.at}); }
   /// x and z of one shape -> x z, element by element
   constexpr handle multiply(handle x, handle z) {
     return self().push(op_kind::multiply, x, x.form, {z.at});
+  }
+  /// x[R, C] and z[R, C] -> the sums of x z along the rows, [R, 1]
+  constexpr handle row_dot(handle x, handle z) {
+    return self().push(op_kind::row_dot, x, x.form.with_columns(1), {z.at},
+                       contraction_attributes{x.form.columns()});
   }
   /// x[R, K] -> scale(x a) b, [R, N]: the low-rank term of the LoRA around the layer. a[K, rank]
   /// begins as `initial`, b[rank, N] as zeros.

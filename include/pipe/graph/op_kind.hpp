@@ -36,6 +36,9 @@ enum class op_kind : unsigned char {
   pool,       // x[S, C], ids[S]?               -> y[1, C]    the mean of rows, or one of them
   resample,   // x[R, C]                       -> y[S, C]    pools, upsampling, padding of an image
   transpose,  // x[C, R]                      -> y[R, C]    of each sample; its own gradient
+  // x[R, C], z[R, C] -> y[R, 1]: the sums of x z along the rows
+  row_dot,
+  row_scale,  // x[R, C], s[R, 1]             -> y[R, C]    rows times numbers
   // qkv[R, C + 2K], -, table?, ids? -> y[R, C], lse[R, H]; or q[R, C], kv[S, 2K], -, ids?
   attention,
   // losses: further targets are in[2] to in[4], weights[R] in[5]; the result is the gradient of the

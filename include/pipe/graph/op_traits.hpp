@@ -29,6 +29,7 @@ enum class row_rule : unsigned char {
   multiply,       // y = x z
   copy,           // y = x
   concat,         // y = x, z
+  dot,            // y = the sum of x z
   formula,        // y = f(x), a function of the kind and, if it has a formula, of the layer type
   norm,           // y = (x - mean) / deviation * gamma + beta
   attention,      // if causal: to keys and values of this row and of earlier rows
@@ -137,6 +138,14 @@ constexpr op_traits traits_of(op_kind k) {
     case op_kind::pool: return {.name = "pool", .attributes = attribute_kind::pool};
     case op_kind::resample: return {.name = "resample", .attributes = attribute_kind::resample};
     case op_kind::transpose: return {.name = "transpose"};
+    case op_kind::row_dot:
+      return {.name = "row_dot",
+              .attributes = attribute_kind::contraction,
+              .epilogue = true,
+              .ends_in_product = true,
+              .by_row = row_rule::dot};
+    case op_kind::row_scale:
+      return {.name = "row_scale", .epilogue = true, .ends_in_product = true};
     case op_kind::attention:
       return {.name = "attention",
               .attributes = attribute_kind::attention,

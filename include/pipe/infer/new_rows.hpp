@@ -182,6 +182,13 @@ class new_rows {
           copy(row(o.in[1], r), columns - width_of_left, to + width_of_left);
         });
         break;
+      case row_rule::dot:
+        each([&](int r, T const* left, T* to) {
+          extent const n = width(o.in[0]);
+          m_.kernels.dot[n % m_.kernels.attention.tiles.lanes == 0](int(n), left,
+                                                                    row(o.in[1], r), to);
+        });
+        break;
       case row_rule::norm:
         // A position has several rows if its heads are normalised.
         for (extent at = 0; at < (end - first) * (o.rows / m_.context) * columns; at += columns) {

@@ -36,12 +36,22 @@ struct Residual {
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
     detail::handle const x = b.current();
+    detail::operand const outer = b.keep(x.at);
     b.all(parts{});
+    b.keep(outer);
     detail::handle const y = b.current();
     if (b.ok() && !(y.form == x.form))
       b.report(wrong::residual_must_keep_the_shape, x.form, y.form);
     if (b.ok()) b.set(b.add(y, x));
   }
+};
+
+/// x itself, as a branch: `ConcatOf<Identity, Named<"more", Input<4>>>`.
+///
+/// shape: any -> the same, at no cost
+struct Identity {
+  template <class Builder>
+  static constexpr void describe(Builder&) {}
 };
 
 /// (T, C) or (H, W, C) -> (T * C): the same numbers in another shape, at no cost.

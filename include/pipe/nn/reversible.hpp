@@ -6,7 +6,7 @@
 
 #include <pipe/graph/builder.hpp>
 #include <pipe/graph/layers.hpp>
-#include <pipe/nn/branches.hpp>
+#include <pipe/nn/join.hpp>
 
 namespace pp {
 
@@ -24,7 +24,7 @@ namespace pp {
 /// cost:   F and G run once more
 /// source: Gomez et al., The reversible residual network, 2017
 template <class F, class G>
-struct Reversible : detail::joining<Subtract> {
+struct Reversible : detail::negative {
   using parts = detail::layers<F, G>;
 
   template <class Builder>

@@ -46,6 +46,13 @@ struct row_facts {
   static constexpr int tile_rows(detail::group const&, int) { return 0; }
 };
 
+/// Facts of sums of products along rows, whose result has one number for each row.
+struct dot_facts : row_facts {
+  static constexpr int parts(detail::group const& g, int samples, int threads) {
+    return parts_for(g, samples, threads, double(g.attributes.contraction().inner) / 2);
+  }
+};
+
 /// The fewest rows of a register tile that pipeline P needs, a power of two: the numbers of rows of
 /// all its products are multiples of it, so smaller tiles are not compiled. Defined in
 /// kernel_facts.hpp, from the facts of all kernels.

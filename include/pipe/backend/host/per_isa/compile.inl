@@ -30,6 +30,7 @@
 #include <pipe/backend/host/per_isa/response_norm.inl>
 #include <pipe/backend/host/per_isa/softmax.inl>
 #include <pipe/backend/host/per_isa/gate.inl>
+#include <pipe/backend/host/per_isa/row_products.inl>
 #include <pipe/backend/host/per_isa/lookup.inl>
 #include <pipe/backend/host/per_isa/pool.inl>
 #include <pipe/backend/host/per_isa/resample.inl>
