@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Values that are compared row by row, and branches that begin with a further input or a stashed
+// value, under the laws: gradients of central differences, and the bits of one stage.
+#include "catch.hpp"
+
+#include <cmath>
+
+#include "laws/bit_law.hpp"
+#include "laws/gradient_law.hpp"
+#include "laws/schedules.hpp"
+
+using namespace pp;
+
+namespace {
+
+/// Each way to compare rows, of branches and of stashed values, with layers before and behind that
+/// fuse with it.
+struct Compared
+    : Model<Input<3, 4>, Linear<6>, Stash<"x">, DotOf<Seq<Linear<9>, Tanh>, Linear<9>>, Sigmoid,
+            Stash<"dot">, Recall<"x">, Linear<6>, Tanh, Pop<"x", CosineSimilarity>,
+            Pop<"dot", Concat>, Stash<"two">, Recall<"x">,
+            PairwiseDistanceOf<Tanh, Seq<Linear<6>, SiLU>>, Pop<"two", Concat>, Linear<16>,
+            Stash<"y">, LayerNorm, Stash<"z">, Linear<16>, Pop<"y", Dot>, Stash<"dot">, Recall<"z">,
+            Tanh, Pop<"y", PairwiseDistance>, Pop<"dot", Multiply>, Stash<"dot">, Recall<"z">,
+            CosineSimilarityOf<Identity, Linear<16>>, Pop<"dot">, MSE> {};
+
+/// Further inputs and stashed values where a branch begins, and in a residual.
+// [inputs]
+struct Joined
+    : Model<Input<4>, Linear<6>, ConcatOf<Identity, Named<"more", Input<4>>>, Linear<10>, Tanh,
+            Stash<"x">, Residual<Named<"shift", Input<10>>>,
+            SumOf<Seq<Linear<10>, Tanh>, Recall<"x">>,
+            DotOf<Linear<5>, Seq<Named<"word", Tokens<9, 1>>, Embedding<5>, Flatten>>, MSE> {};
+// [/inputs]
+
+template <class M, class... More>
+using Small = Pipeline<M, PortableHost, AdamW, MicroBatchSize<2>, More...>;
+template <class M, class... More>
+using Exact = Pipeline<M, FP64, PortableHost, MicroBatches<2>, MicroBatchSize<2>, More...>;
+
+template <class M, int MicroBatchCount, class... More>
+void check() {
+  laws::same_as_one_stage<Small<M, MicroBatches<MicroBatchCount>>,
+                          Small<M, MicroBatches<MicroBatchCount>, More...>>(5);
+}
+template <class Trainer>
+void holds(std::uint64_t seed) {
+  pp::detail::gradient_report const r = laws::compare_with_differences<Trainer>(seed);
+  INFO("parameter " << r.worst_parameter);
+  CHECK(r.worst < 1e-7);
+  CHECK(r.smallest > 1e-6);
+}
+
+}  // namespace
+
+TEST_CASE("rows that are compared have the gradients of central differences", "[laws]") {
+  holds<Exact<Compared>>(1);
+  holds<Exact<Compared, Stages<5>, RecomputeAll>>(2);
+}
+TEST_CASE("rows that are compared give the bits of one stage", "[laws]") {
+  check<Compared, 4, Stages<Compared::graph.size.units>>();
+  check<Compared, 5, Stages<3>, GPipe, RecomputeAll>();
+  check<Compared, 4, laws::MixedWeights, Stages<4>, HostThreads<2>>();
+}
+TEST_CASE("branches that begin with inputs have the gradients of central differences", "[laws]") {
+  holds<Exact<Joined>>(3);
+  holds<Exact<Joined, Stages<3>>>(4);
+}
+TEST_CASE("branches that begin with inputs give the bits of one stage", "[laws]") {
+  check<Joined, 4, Stages<Joined::graph.size.units>>();
+  check<Joined, 5, Stages<3>, GPipe, RecomputeAll>();
+}
