@@ -202,6 +202,18 @@ def concat(x, y):
     return torch.cat([x, y], -1)
 
 
+def dot(x, y):
+    return torch.linalg.vecdot(x, y).unsqueeze(-1)
+
+
+def cosine(x, y):
+    return nn.CosineSimilarity(dim=-1)(x, y).unsqueeze(-1)
+
+
+def distance(x, y):
+    return nn.PairwiseDistance(keepdim=True)(x, y)
+
+
 class Pop(Layer):
     """The current value and a stashed one, joined by a function of both."""
 

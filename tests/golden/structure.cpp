@@ -30,6 +30,12 @@ struct Joins
             DifferenceOf<Tanh, Linear<5>>, Linear<6>, Pop<"first", Multiply>, Linear<5>,
             Pop<"second", Subtract>, ConcatOf<Tanh, SumOf<Linear<3>, Linear<3>>>, Linear<2>, MSE> {
 };
+/// Rows compared, of a stashed value and of branches that begin with further inputs.
+template <class How, template <class, class> class Of>
+struct Compares
+    : Model<Input<3, 4>, Linear<6>, Stash<"first">, Linear<6>, Pop<"first", How>, Flatten,
+            Linear<5>, ConcatOf<Identity, Named<"more", Input<3>>>, Linear<6>,
+            Of<Seq<Linear<7>, Tanh>, Seq<Named<"other", Input<4>>, Linear<7>>>, MSE> {};
 struct TiedTable : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions, Stash<"left">,
                          Named<"right", Tokens<11, 4>>, Tied<"table">, Pop<"left">, LayerNorm,
                          Tied<"table">, CrossEntropy> {};
@@ -50,6 +56,11 @@ TEST_CASE("named values and further inputs give PyTorch's numbers", "[golden]") 
 }
 TEST_CASE("sums, differences and products of values give PyTorch's numbers", "[golden]") {
   check<Joins>("joins");
+}
+TEST_CASE("values that are compared row by row give PyTorch's numbers", "[golden]") {
+  check<Compares<Dot, DotOf>>("dot");
+  check<Compares<CosineSimilarity, CosineSimilarityOf>>("cosine");
+  check<Compares<PairwiseDistance, PairwiseDistanceOf>>("distance");
 }
 TEST_CASE("shared weights give PyTorch's numbers", "[golden]") {
   check<TiedTable>("tied_table");

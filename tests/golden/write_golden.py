@@ -47,7 +47,7 @@ import optimizers
 from layers import (AdaptedAttention, Attention, BatchNorm, Beside, Branches, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d,
                     CrossAttention, Embedding, FlattenChannelsFirst, FurtherInput, Gate, GroupedAttention, GroupNorm, Image,
                     InstanceNorm, LocalResponseNorm, LoRA, Model, Pool, Pop, Positions, Repeat, Residual, Reversible,
-                    ScoredAttention, Seq, SinusoidalPositions, Stash, Tied, concat)
+                    ScoredAttention, Seq, SinusoidalPositions, Stash, Tied, concat, cosine, distance, dot)
 
 HERE = Path(__file__).parent
 SAMPLES = 4  # of a mini-batch
@@ -344,6 +344,12 @@ def layer_cases():
         Linear(4, 6), Stash("first"), Branches(torch.mul, Seq(Linear(6, 5), nn.Sigmoid()), Linear(6, 5, bias=False), Linear(6, 5)),
         Stash("second"), Branches(torch.sub, nn.Tanh(), Linear(5, 5)), Linear(5, 6), Pop("first", torch.mul), Linear(6, 5),
         Pop("second", torch.sub), Branches(concat, nn.Tanh(), Branches(torch.add, Linear(5, 3), Linear(5, 3))), Linear(8, 2)), MSE
+
+    for name, compare in {"dot": dot, "cosine": cosine, "distance": distance}.items():
+        yield name, Input(3, 4), Model(
+            Linear(4, 6), Stash("first"), Linear(6, 6), Pop("first", compare), nn.Flatten(), Linear(3, 5),
+            Branches(concat, nn.Identity(), FurtherInput("more")), Linear(8, 6),
+            Branches(compare, Seq(Linear(6, 7), nn.Tanh()), Seq(FurtherInput("other"), Linear(4, 7)))), MSE, {"more": Input(3), "other": Input(4)}
 
     table = Embedding(11, 6)
     yield "tied_table", Tokens(11, 4), Model(
