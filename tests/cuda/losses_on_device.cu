@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Every loss of the library on a GPU.
+// Every loss of the library, and every way to compare rows, on a GPU.
 #include "cuda/device_laws.hpp"
 #include "laws/every_layer.hpp"
 
@@ -17,4 +17,5 @@ TEST_CASE("every loss equals the host's", "[gpu]") {
   on_device::losses_equal_the_hosts<laws::EveryPool<MeanPool>>(1e-4, 5);
   on_device::losses_equal_the_hosts<laws::EveryPool<FirstPosition>>(1e-4, 5);
   on_device::losses_equal_the_hosts<laws::EveryLoss<laws::UnequalClasses>>(1e-4, 5);
+  on_device::losses_equal_the_hosts<laws::EveryComparison>(1e-4, 5);
 }

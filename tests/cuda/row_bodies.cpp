@@ -303,8 +303,67 @@ void check_copies() {
   CHECK(std::memcmp(v.data(), z.data(), sizeof(T) * rows * right) == 0);
 }
 
+/// Operands 0 and 1 are read, 2 is written; 3 is added after, and the sum stored in 4.
+template <op_kind Kind, int Columns>
+struct products {
+  static constexpr detail::group make() {
+    detail::group g;
+    g.anchor = Kind;
+    g.rows = 3;
+    g.columns = Kind == op_kind::row_dot ? 1 : Columns;
+    if (Kind == op_kind::row_dot) g.attributes = detail::contraction_attributes{Columns};
+    g.in[0] = 0, g.in[1] = 1;
+    g.out[0] = 2;
+    g.epilogue.push_back({op_kind::add, 0, 3, 4, false});
+    g.operands = 5;
+    return g;
+  }
+};
+
+template <class T, int Columns>
+void check_products(thread_order order) {
+  constexpr std::size_t rows = 6, n = Columns;
+  auto x = buffer<T>::random(rows * n, 1), z = buffer<T>::random(rows * n, 2),
+       s = buffer<T>::random(rows, 3), after = buffer<T>::random(rows * n, 4);
+  buffer<T> dot(rows), dot_end(rows), scaled(rows * n), scaled_end(rows * n);
+  std::vector<double> dots, dot_ends, scaled_rows, ends;
+  for (std::size_t r = 0; r < rows; ++r) {
+    double sum = 0;
+    for (std::size_t i = r * n; i < (r + 1) * n; ++i) {
+      sum += x.value(i) * z.value(i);
+      scaled_rows.push_back(x.value(i) * s.value(r));
+      ends.push_back(scaled_rows.back() + after.value(i));
+    }
+    dots.push_back(sum);
+    dot_ends.push_back(sum + after.value(r));
+  }
+  cuda::arguments a;
+  a.operand[0] = x.data(), a.operand[1] = z.data(), a.operand[2] = dot.data();
+  a.operand[3] = after.data(), a.operand[4] = dot_end.data();
+  on_host::run_alone<on_host::one_group<T, products<op_kind::row_dot, Columns>, 2>>(a, order);
+  a.operand[1] = s.data(), a.operand[2] = scaled.data(), a.operand[4] = scaled_end.data();
+  on_host::run_alone<on_host::one_group<T, products<op_kind::row_scale, Columns>, 2>>(a, order);
+  INFO(Columns << " columns");
+  CHECK(on_host::difference(dot, dots) < on_host::tolerance<T>);
+  CHECK(on_host::difference(dot_end, dot_ends) < on_host::tolerance<T>);
+  CHECK(on_host::difference(scaled, scaled_rows) < on_host::tolerance<T>);
+  CHECK(on_host::difference(scaled_end, ends) < on_host::tolerance<T>);
+}
+template <class T>
+void check_products() {
+  check_products<T, 1>(thread_order::ascending);
+  check_products<T, 20>(thread_order::descending);
+  check_products<T, 257>(thread_order::interleaved);
+  check_products<T, 4100>(thread_order::descending);
+  check_products<T, 20000>(thread_order::interleaved);
+}
+
 }  // namespace
 
+TEST_CASE("products along rows agree with fp64", "[cuda]") {
+  on_host::again_to_the_bit(check_products<float>);
+  on_host::again_to_the_bit(check_products<bf16>);
+}
 TEST_CASE("kernels along rows agree with fp64", "[cuda]") {
   on_host::again_to_the_bit(check_widths<float, op_kind::norm>);
   on_host::again_to_the_bit(check_widths<float, op_kind::norm_gradient>);

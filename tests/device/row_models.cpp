@@ -62,6 +62,11 @@ TEST_CASE("pools agree with the host", "[cuda]") {
 TEST_CASE("pools, upsampling and padding agree with the host", "[cuda]") {
   on_host::agrees_with_the_host<laws::EveryResampling, MicroBatches<2>, MicroBatchSize<3>>();
 }
+TEST_CASE("rows that are compared agree with the host", "[cuda]") {
+  on_host::agrees_with_the_host<laws::EveryComparison, MicroBatches<2>, MicroBatchSize<3>>();
+  on_host::agrees_with_the_host<laws::EveryComparison, MicroBatches<3>, MicroBatchSize<2>,
+                                Stages<4>>();
+}
 TEST_CASE("gates agree with the host", "[cuda]") {
   on_host::agrees_with_the_host<Gates, MicroBatches<2>, MicroBatchSize<3>>();
   on_host::agrees_with_the_host<GatesOnInput, MicroBatches<2>, MicroBatchSize<3>, Stages<2>>();

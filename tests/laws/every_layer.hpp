@@ -109,6 +109,20 @@ struct EveryResampling
                 pp::AdaptiveAvgPool1d<5>, pp::FlattenChannelsFirst, pp::Linear<3>,
                 pp::CrossEntropy> {};
 
+/// Each way to compare values row by row, of branches and of stashed values, with layers before and
+/// behind that fuse with it.
+struct EveryComparison
+    : pp::Model<pp::Input<3, 4>, pp::Linear<6>, pp::Stash<"x">,
+                pp::DotOf<pp::Seq<pp::Linear<9>, pp::Tanh>, pp::Linear<9>>, pp::Sigmoid,
+                pp::Stash<"dot">, pp::Recall<"x">, pp::Linear<6>, pp::Tanh,
+                pp::Pop<"x", pp::CosineSimilarity>, pp::Pop<"dot", pp::Concat>, pp::Stash<"two">,
+                pp::Recall<"x">, pp::PairwiseDistanceOf<pp::Tanh, pp::Seq<pp::Linear<6>, pp::SiLU>>,
+                pp::Pop<"two", pp::Concat>, pp::Linear<16>, pp::Stash<"y">, pp::LayerNorm,
+                pp::Stash<"z">, pp::Linear<16>, pp::Pop<"y", pp::Dot>, pp::Stash<"dot">,
+                pp::Recall<"z">, pp::Tanh, pp::Pop<"y", pp::PairwiseDistance>,
+                pp::Pop<"dot", pp::Multiply>, pp::Stash<"dot">, pp::Recall<"z">,
+                pp::CosineSimilarityOf<pp::Identity, pp::Linear<16>>, pp::Pop<"dot">, pp::MSE> {};
+
 /// One net for each of the other losses.
 template <class Loss>
 struct EveryLoss

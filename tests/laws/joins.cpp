@@ -7,23 +7,13 @@
 #include <cmath>
 
 #include "laws/bit_law.hpp"
+#include "laws/every_layer.hpp"
 #include "laws/gradient_law.hpp"
 #include "laws/schedules.hpp"
 
 using namespace pp;
 
 namespace {
-
-/// Each way to compare rows, of branches and of stashed values, with layers before and behind that
-/// fuse with it.
-struct Compared
-    : Model<Input<3, 4>, Linear<6>, Stash<"x">, DotOf<Seq<Linear<9>, Tanh>, Linear<9>>, Sigmoid,
-            Stash<"dot">, Recall<"x">, Linear<6>, Tanh, Pop<"x", CosineSimilarity>,
-            Pop<"dot", Concat>, Stash<"two">, Recall<"x">,
-            PairwiseDistanceOf<Tanh, Seq<Linear<6>, SiLU>>, Pop<"two", Concat>, Linear<16>,
-            Stash<"y">, LayerNorm, Stash<"z">, Linear<16>, Pop<"y", Dot>, Stash<"dot">, Recall<"z">,
-            Tanh, Pop<"y", PairwiseDistance>, Pop<"dot", Multiply>, Stash<"dot">, Recall<"z">,
-            CosineSimilarityOf<Identity, Linear<16>>, Pop<"dot">, MSE> {};
 
 /// Further inputs and stashed values where a branch begins, and in a residual.
 // [inputs]
@@ -55,13 +45,13 @@ void holds(std::uint64_t seed) {
 }  // namespace
 
 TEST_CASE("rows that are compared have the gradients of central differences", "[laws]") {
-  holds<Exact<Compared>>(1);
-  holds<Exact<Compared, Stages<5>, RecomputeAll>>(2);
+  holds<Exact<laws::EveryComparison>>(1);
+  holds<Exact<laws::EveryComparison, Stages<5>, RecomputeAll>>(2);
 }
 TEST_CASE("rows that are compared give the bits of one stage", "[laws]") {
-  check<Compared, 4, Stages<Compared::graph.size.units>>();
-  check<Compared, 5, Stages<3>, GPipe, RecomputeAll>();
-  check<Compared, 4, laws::MixedWeights, Stages<4>, HostThreads<2>>();
+  check<laws::EveryComparison, 4, Stages<laws::EveryComparison::graph.size.units>>();
+  check<laws::EveryComparison, 5, Stages<3>, GPipe, RecomputeAll>();
+  check<laws::EveryComparison, 4, laws::MixedWeights, Stages<4>, HostThreads<2>>();
 }
 TEST_CASE("branches that begin with inputs have the gradients of central differences", "[laws]") {
   holds<Exact<Joined>>(3);

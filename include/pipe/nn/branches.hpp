@@ -46,8 +46,7 @@ struct branches : joining<How> {
  private:
   /// Whether z has been computed after y.
   static constexpr bool is_newer(handle const& z, handle const& y) {
-    return z.at.where == space::value &&
-           (y.at.where != space::value || z.at.index > y.at.index);
+    return z.at.where == space::value && (y.at.where != space::value || z.at.index > y.at.index);
   }
 };
 

@@ -29,7 +29,8 @@ struct Stash {
 /// Adds a stashed value of the same shape to the current one or, with an option, joins them in
 /// another way.
 ///
-/// shape:  (..., C) and stashed (..., C) -> (..., C); Concat: (..., C) and (..., S) -> (..., C + S);
+/// shape:  (..., C) and stashed (..., C) -> (..., C); Concat: (..., C) and (..., S) -> (..., C +
+/// S);
 ///         Dot, CosineSimilarity, PairwiseDistance: -> (..., 1)
 template <Text Key, class... How>
 struct Pop
