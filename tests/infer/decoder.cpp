@@ -26,7 +26,10 @@ struct Gpt : Model<Tokens<13, 40>, Named<"tokens", Embedding<12>>, Positions, Dr
                           Residual<LayerNorm, Linear<19>, GELUTanh, Linear<12>>>,
                    Stash<"a">, Linear<12>, Tanh, Stash<"b">, Softmax, Pop<"b", Concat>, Linear<12>,
                    Pop<"a">, LayerNorm, ProductOf<Tanh, Linear<12>>, Pop<"a", Subtract>,
-                   Tied<"tokens">, CrossEntropy> {};
+                   ConcatOf<Identity, DotOf<Linear<16>, Linear<16>>, DotOf<Tanh, Linear<12>>,
+                            CosineSimilarityOf<Recall<"a">, Linear<12>>,
+                            PairwiseDistanceOf<Tanh, Linear<12>>>,
+                   Linear<12>, Tied<"tokens">, CrossEntropy> {};
 
 /// Llama, with a context of more than one block of keys.
 struct Llama
