@@ -32,10 +32,9 @@ struct Joins
 };
 /// Rows compared, of a stashed value and of branches that begin with further inputs.
 template <class How, template <class, class> class Of>
-struct Compares
-    : Model<Input<3, 4>, Linear<6>, Stash<"first">, Linear<6>, Pop<"first", How>, Flatten,
-            Linear<5>, ConcatOf<Identity, Named<"more", Input<3>>>, Linear<6>,
-            Of<Seq<Linear<7>, Tanh>, Seq<Named<"other", Input<4>>, Linear<7>>>, MSE> {};
+struct Compares : Model<Input<3, 4>, Linear<6>, Stash<"first">, Linear<6>, Pop<"first", How>,
+                        Flatten, Linear<5>, ConcatOf<Identity, Named<"more", Input<3>>>, Linear<6>,
+                        Of<Seq<Linear<7>, Tanh>, Seq<Named<"other", Input<4>>, Linear<7>>>, MSE> {};
 struct TiedTable : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions, Stash<"left">,
                          Named<"right", Tokens<11, 4>>, Tied<"table">, Pop<"left">, LayerNorm,
                          Tied<"table">, CrossEntropy> {};

@@ -42,71 +42,42 @@ struct Deviation {
 };
 
 struct Variational
-    : Model<Input<6>, Linear<16>, Tanh, Stash<"hidden">, Linear<2>, Stash<"mean">, Recall<"hidden">,
-            Linear<2>, Stash<"log variance">, Recall<"mean">, Pop<"log variance", Concat>,
-            Stash<"code">, Recall<"log variance">, Map<Deviation>, Stash<"deviation">,
-            Named<"noise", Input<2>>, Pop<"deviation", Multiply>, Pop<"mean">, Linear<16>, Tanh,
+    : Model<Input<6>, Linear<16>, Tanh,
+            ConcatOf<Seq<Linear<2>, Stash<"mean">>, Seq<Linear<2>, Stash<"log variance">>>,
+            Stash<"code">, Recall<"log variance">,
+            ProductOf<Map<Deviation>, Named<"noise", Input<2>>>, Pop<"mean">, Linear<16>, Tanh,
             Linear<6>,
             Losses<MSE, FurtherLoss<"divergence", "code", LossWeight<1, 100>, Divergence>>> {};
 // [/autoencoder]
 
 // [towers]
-/// BCE of a score that is the sum of a row, and a label of 1 or 0.
-struct Matches : RowLoss<Matches> {
-  static constexpr int labels = 1;
-  template <class T>
-  PIPE_HD static PIPE_INLINE T score(custom::row<T const> x) {
-    T sum = 0;
-    for (T const each : x) sum += each;
-    return sum;
-  }
-  template <class T>
-  PIPE_HD static PIPE_INLINE T value(custom::row<T const> x, custom::row<T const> label) {
-    T const s = score(x), size = libm::fabs(s);
-    return ((s + size) / T(2) - label[0] * s) + math::log1p(math::exp(-size));
-  }
-  template <class T>
-  PIPE_HD static PIPE_INLINE void slopes(custom::row<T const> x, custom::row<T const> label,
-                                         custom::row<T> to) {
-    T const slope = math::sigmoid(score(x)) - label[0];
-    for (T& each : to) each = slope;
-  }
-};
+using Tower = Seq<Embedding<8>, Linear<8>, Tanh, Linear<4>>;
 
 /// Whether a user likes an item: the dot product of what two towers make of them.
-struct Towers : Model<Tokens<20, 1>, Embedding<8>, Linear<8>, Tanh, Linear<4>, Stash<"user">,
-                      Named<"item", Tokens<30, 1>>, Embedding<8>, Linear<8>, Tanh, Linear<4>,
-                      Pop<"user", Multiply>, Matches> {};
+struct Towers : Model<Tokens<20, 1>, DotOf<Tower, Seq<Named<"item", Tokens<30, 1>>, Tower>>, BCE> {
+};
 // [/towers]
 
 // [twins]
-/// The contrastive loss (Hadsell, Chopra and LeCun, 2006) of a difference: d^2 / 2 for two of a
-/// kind (label 1), max(1 - d, 0)^2 / 2 for others (label 0).
-struct Contrastive : RowLoss<Contrastive> {
-  static constexpr int labels = 1;
+/// The contrastive loss (Hadsell, Chopra and LeCun, 2006) of a distance: d^2 / 2 for two of a kind
+/// (label 1), max(1 - d, 0)^2 / 2 for others (label 0).
+struct Contrastive : ElementLoss<Contrastive> {
   template <class T>
-  PIPE_HD static PIPE_INLINE T distance(custom::row<T const> x) {
-    T sum = 0;
-    for (T const each : x) sum += each * each;
-    return libm::sqrt(sum);
+  PIPE_HD static PIPE_INLINE T value(T d, T same) {
+    T const left = d < T(1) ? T(1) - d : T(0);
+    return (same > T(0) ? d * d : left * left) / T(2);
   }
   template <class T>
-  PIPE_HD static PIPE_INLINE T value(custom::row<T const> x, custom::row<T const> label) {
-    T const d = distance(x), left = d < T(1) ? T(1) - d : T(0);
-    return label[0] > T(0) ? d * d / T(2) : left * left / T(2);
-  }
-  template <class T>
-  PIPE_HD static PIPE_INLINE void slopes(custom::row<T const> x, custom::row<T const> label,
-                                         custom::row<T> to) {
-    T const d = distance(x), away = d > T(0) && d < T(1) ? (d - T(1)) / d : T(0);
-    for (int i = 0; i < x.size; ++i) to[i] = x[i] * (label[0] > T(0) ? T(1) : away);
+  PIPE_HD static PIPE_INLINE T slope(T d, T same) {
+    return same > T(0) ? d : d < T(1) ? d - T(1) : T(0);
   }
 };
 
 /// One network for both pictures.
-struct Twins : Model<Input<8>, Named<"twin", Seq<Linear<16>, Tanh, Linear<3>>>, Stash<"first">,
-                     Named<"second", Input<8>>, Tied<"twin">, Pop<"first", Subtract>, Contrastive> {
-};
+struct Twins : Model<Input<8>,
+                     PairwiseDistanceOf<Named<"twin", Seq<Linear<16>, Tanh, Linear<3>>>,
+                                        Seq<Named<"second", Input<8>>, Tied<"twin">>>,
+                     Contrastive> {};
 // [/twins]
 
 // [student]
@@ -170,7 +141,6 @@ struct Density : Model<Input<1>, Linear<16>, Tanh, Linear<6>, Mixture<2>> {};
 
 TEST_CASE("the gradients of the recipes' losses are right", "[laws]") {
   CHECK(check_loss<Divergence, Input<6>>().ok());
-  CHECK(check_loss<Matches, Input<4>>().ok());
   CHECK(check_loss<Contrastive, Input<3>>().ok());
   CHECK(check_loss<Mixture<2>, Input<6>>().ok());
 }
@@ -203,7 +173,7 @@ TEST_CASE("two towers find who likes what", "[laws]") {
   trainer t({.seed = 1, .optimizer = {.learning_rate = 0.01}});
   std::mt19937 bits(1);
   std::vector<int> user(static_cast<std::size_t>(trainer::samples)), item(user.size());
-  std::vector<float> likes(user.size()), products(4 * user.size());
+  std::vector<float> likes(user.size()), scores(user.size());
   auto const draw = [&] {
     for (std::size_t i = 0; i < user.size(); ++i) {
       user[i] = int(bits() % 20), item[i] = int(bits() % 30);
@@ -214,13 +184,9 @@ TEST_CASE("two towers find who likes what", "[laws]") {
     return b;
   };
   for (int step = 0; step < 400; ++step) t.step(draw());
-  t.forward(draw(), products);
+  t.forward(draw(), scores);
   int right = 0;
-  for (std::size_t i = 0; i < user.size(); ++i) {
-    float const score =
-        products[4 * i] + products[4 * i + 1] + products[4 * i + 2] + products[4 * i + 3];
-    right += (score > 0) == (likes[i] > 0);
-  }
+  for (std::size_t i = 0; i < user.size(); ++i) right += (scores[i] > 0) == (likes[i] > 0);
   CHECK(right > 9 * trainer::samples / 10);
 }
 

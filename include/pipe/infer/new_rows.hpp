@@ -185,8 +185,8 @@ class new_rows {
       case row_rule::dot:
         each([&](int r, T const* left, T* to) {
           extent const n = width(o.in[0]);
-          m_.kernels.dot[n % m_.kernels.attention.tiles.lanes == 0](int(n), left,
-                                                                    row(o.in[1], r), to);
+          m_.kernels.dot[n % m_.kernels.attention.tiles.lanes == 0](int(n), left, row(o.in[1], r),
+                                                                    to);
         });
         break;
       case row_rule::norm:

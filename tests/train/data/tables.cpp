@@ -163,8 +163,8 @@ namespace {
 
 // [model]
 /// The price of a home by two numbers and its city.
-struct Price : Model<Tokens<4, 1>, Embedding<2>, Stash<"city">, Named<"home", Input<1, 2>>,
-                     Pop<"city", Concat>, Linear<16>, Tanh, Linear<1>, MSE> {};
+struct Price : Model<Tokens<4, 1>, ConcatOf<Embedding<2>, Named<"home", Input<1, 2>>>, Linear<16>,
+                     Tanh, Linear<1>, MSE> {};
 using Trainer = Pipeline<Price, MicroBatches<2>, MicroBatchSize<16>, PortableHost, Adam>;
 // [/model]
 
