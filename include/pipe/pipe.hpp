@@ -33,6 +33,7 @@
 #include <pipe/nn/group.hpp>
 #include <pipe/nn/group_norm.hpp>
 #include <pipe/nn/images/image_pool.hpp>
+#include <pipe/nn/info_nce.hpp>
 #include <pipe/nn/initial.hpp>
 #include <pipe/nn/linear.hpp>
 #include <pipe/nn/lora.hpp>
@@ -42,6 +43,7 @@
 #include <pipe/nn/model.hpp>
 #include <pipe/nn/named.hpp>
 #include <pipe/nn/norm.hpp>
+#include <pipe/nn/normalize.hpp>
 #include <pipe/nn/images/pad.hpp>
 #include <pipe/nn/images/patch_embedding.hpp>
 #include <pipe/nn/pool.hpp>

@@ -118,6 +118,7 @@ constexpr cost cost_of(op const& o) {
     case op_kind::squared_error:
     case op_kind::element_loss:
     case op_kind::row_loss:
+    case op_kind::contrast:
     case op_kind::map_gradient:
     case op_kind::norm_gradient:
     case op_kind::batch_norm_gradient:

@@ -104,7 +104,8 @@ class differentiator : gradient_ops, reversal<differentiator> {
       case op_kind::cross_entropy:
       case op_kind::squared_error:
       case op_kind::element_loss:
-      case op_kind::row_loss: contribute(o, x, o.out[0]); return;
+      case op_kind::row_loss:
+      case op_kind::contrast: contribute(o, x, o.out[0]); return;
       case op_kind::matmul: matmul_rule(o, x, dy); return;
       case op_kind::convolution:
       case op_kind::convolution_input_gradient: convolution_rule(o, x, dy); return;

@@ -51,6 +51,7 @@ enum class option_kind : unsigned char {
   corners,
   alpha,
   negative_slope,
+  symmetry,
   samples
 };
 

@@ -95,6 +95,10 @@ class op_functions {
     return self().push(op_kind::row_dot, x, x.form.with_columns(1), {z.at},
                        contraction_attributes{x.form.columns()});
   }
+  /// x[R, C] and s[R, 1] -> each row of x times its number, [R, C]
+  constexpr handle row_scale(handle x, handle s) {
+    return self().push(op_kind::row_scale, x, x.form, {s.at});
+  }
   /// x[R, K] -> scale(x a) b, [R, N]: the low-rank term of the LoRA around the layer. a[K, rank]
   /// begins as `initial`, b[rank, N] as zeros.
   constexpr handle low_rank(handle x, int columns, initializer initial, char const* name_of_a,

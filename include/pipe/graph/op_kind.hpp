@@ -47,6 +47,7 @@ enum class op_kind : unsigned char {
   squared_error,  // x[R, C], target[R, C]          -> dx
   element_loss,   // x[R, C], target[R, C]          -> dx         a formula
   row_loss,       // x[R, C], target[R, D]?         -> dx         a formula of a row
+  contrast,       // x[R, 2C], -, x                 -> dx         of all rows of a micro-batch
   custom,         // x, p0?, p1?, p2?               -> y, saved?
   // backward, input gradients
   matmul_input_gradient,  // dy[R, N], w            -> dx[R, K]

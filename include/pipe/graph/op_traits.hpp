@@ -30,6 +30,7 @@ enum class row_rule : unsigned char {
   copy,           // y = x
   concat,         // y = x, z
   dot,            // y = the sum of x z
+  scale,          // y = x z, z one number
   formula,        // y = f(x), a function of the kind and, if it has a formula, of the layer type
   norm,           // y = (x - mean) / deviation * gamma + beta
   attention,      // if causal: to keys and values of this row and of earlier rows
@@ -145,7 +146,10 @@ constexpr op_traits traits_of(op_kind k) {
               .ends_in_product = true,
               .by_row = row_rule::dot};
     case op_kind::row_scale:
-      return {.name = "row_scale", .epilogue = true, .ends_in_product = true};
+      return {.name = "row_scale",
+              .epilogue = true,
+              .ends_in_product = true,
+              .by_row = row_rule::scale};
     case op_kind::attention:
       return {.name = "attention",
               .attributes = attribute_kind::attention,
@@ -157,6 +161,7 @@ constexpr op_traits traits_of(op_kind k) {
     case op_kind::squared_error: return {.name = "squared_error", .loss = true};
     case op_kind::element_loss: return {.name = "element_loss", .formula = true, .loss = true};
     case op_kind::row_loss: return {.name = "row_loss", .formula = true, .loss = true};
+    case op_kind::contrast: return {.name = "contrast", .formula = true, .loss = true};
     case op_kind::custom:
       return {.name = "custom", .attributes = attribute_kind::custom, .formula = true};
     case op_kind::matmul_input_gradient:

@@ -189,6 +189,11 @@ class new_rows {
                                                                     to);
         });
         break;
+      case row_rule::scale:
+        each([&](int r, T const* from, T* to) {
+          m_.kernels.scale(int(columns), from, *row(o.in[1], r), to);
+        });
+        break;
       case row_rule::norm:
         // A position has several rows if its heads are normalised.
         for (extent at = 0; at < (end - first) * (o.rows / m_.context) * columns; at += columns) {

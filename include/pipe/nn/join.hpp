@@ -83,17 +83,22 @@ struct length {
     return y == T(0) ? T(0) : T(0.5) / y;
   }
 };
-/// 1 / max(length, 1e-8) of a row, from the sum of its squares.
+/// 1 / max(length, 10^-Digits) of a row, from the sum of its squares.
+template <int Digits>
 struct inverse_length {
   static constexpr bool derivative_reads_output = true;
   template <class T>
+  PIPE_HD static constexpr T least() {
+    return Digits == 8 ? T(1e-8) : T(1e-12);
+  }
+  template <class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
     T const y = libm::sqrt(x);
-    return T(1) / (y < T(1e-8) ? T(1e-8) : y);
+    return T(1) / (y < least<T>() ? least<T>() : y);
   }
   template <class T>
   PIPE_HD static PIPE_INLINE T derivative(T y) {
-    return y < T(1) / T(1e-8) ? T(-0.5) * y * y * y : T(0);
+    return y < T(1) / least<T>() ? T(-0.5) * y * y * y : T(0);
   }
 };
 
@@ -108,7 +113,7 @@ struct joining<Subtract> {
 };
 template <>
 struct joining<CosineSimilarity> {
-  using formulas = layers<inverse_length>;
+  using formulas = layers<inverse_length<8>>;
 };
 template <>
 struct joining<PairwiseDistance> {
@@ -136,8 +141,8 @@ constexpr handle join_values(Builder& b, handle const& y, handle const& z, bool 
   } else if constexpr (std::is_same_v<How, Dot>) {
     return b.row_dot(y, z);
   } else if constexpr (std::is_same_v<How, CosineSimilarity>) {
-    handle const of_y = b.template map<inverse_length>(b.row_dot(y, y)),
-                 of_z = b.template map<inverse_length>(b.row_dot(z, z));
+    handle const of_y = b.template map<inverse_length<8>>(b.row_dot(y, y)),
+                 of_z = b.template map<inverse_length<8>>(b.row_dot(z, z));
     return b.multiply(b.multiply(b.row_dot(y, z), of_y), of_z);
   } else if constexpr (std::is_same_v<How, PairwiseDistance>) {
     handle const d = b.template map<apart>(join_values<Subtract>(b, y, z, z_is_newer));

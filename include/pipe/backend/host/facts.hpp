@@ -53,6 +53,17 @@ struct dot_facts : row_facts {
   }
 };
 
+/// Facts of a contrast of all rows of a micro-batch with each other.
+struct contrast_facts : row_facts {
+  template <class T>
+  static constexpr long workspace_bytes(detail::group const& g, int samples, int) {
+    return 5 * long(g.rows) * samples * long(sizeof(T));
+  }
+  static constexpr int parts(detail::group const& g, int samples, int threads) {
+    return parts_for(g, samples, threads, double(g.rows) * samples * product_work);
+  }
+};
+
 /// The fewest rows of a register tile that pipeline P needs, a power of two: the numbers of rows of
 /// all its products are multiples of it, so smaller tiles are not compiled. Defined in
 /// kernel_facts.hpp, from the facts of all kernels.

@@ -70,6 +70,13 @@ constexpr bool norms_one_number(graph_view const& g, int samples) {
     if (group_without_positions(o, samples) == 1) return true;
   return false;
 }
+/// Whether a contrastive loss of the model has one row in micro-batches of `samples`: it would be
+/// 0.
+constexpr bool contrasts_one_row(graph_view const& g, int samples) {
+  for (op const& o : g.ops)
+    if (o.kind == op_kind::contrast && long(o.rows) * samples < 2) return true;
+  return false;
+}
 /// The first op whose groups of samples do not make up a micro-batch of `samples`, or -1.
 constexpr int first_with_parts_of_groups(graph_view const& g, int samples) {
   for (int i = 0; i < g.ops.count; ++i)
@@ -110,6 +117,8 @@ struct option_family::micro_batch_size : detail::any_family {
                                   option>();
     else if constexpr (detail::norms_one_number(M::graph, option::value))
       return detail::diagnosis_of<wrong::micro_batch_norms_one_number, M, option>();
+    else if constexpr (detail::contrasts_one_row(M::graph, option::value))
+      return detail::diagnosis_of<wrong::micro_batch_contrasts_one_row, M, option>();
     else
       return std::type_identity<detail::nothing_wrong>{};
   }

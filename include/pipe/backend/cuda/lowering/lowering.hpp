@@ -16,6 +16,7 @@
 #include <pipe/backend/cuda/rows/concat.hpp>
 #include <pipe/backend/cuda/convolution/convolution.hpp>
 #include <pipe/backend/cuda/matmul/contraction.hpp>
+#include <pipe/backend/cuda/rows/contrast.hpp>
 #include <pipe/backend/cuda/rows/custom.hpp>
 #include <pipe/backend/cuda/rows/gate.hpp>
 #include <pipe/backend/cuda/rows/group_norm.hpp>

@@ -197,8 +197,8 @@ struct narrow_chain_rule {
     detail::operand derived;
     bool is_kept = false;
     if (!is_chain || !detail::is_loss(g.anchor) || g.anchor == op_kind::row_loss ||
-        !g.prologue.empty() || !g.epilogue.empty() || g.rows != before.rows ||
-        g.columns != before.columns || handed(before) < 0 ||
+        g.anchor == op_kind::contrast || !g.prologue.empty() || !g.epilogue.empty() ||
+        g.rows != before.rows || g.columns != before.columns || handed(before) < 0 ||
         main_operand(forward, loss) != forward.operand_of(last, handed(before)) ||
         main_operand(backward, b.first) != forward.operand_of(loss, handed(g)) ||
         !may_recompute(forward, last, derived, is_kept) || is_kept)

@@ -38,6 +38,7 @@
 #include <pipe/backend/host/per_isa/losses.inl>
 #include <pipe/backend/host/per_isa/element_loss.inl>
 #include <pipe/backend/host/per_isa/row_loss.inl>
+#include <pipe/backend/host/per_isa/contrast.inl>
 #include <pipe/backend/host/per_isa/pointwise.inl>
 #include <pipe/backend/host/per_isa/custom.inl>
 
