@@ -214,6 +214,11 @@ def distance(x, y):
     return nn.PairwiseDistance(keepdim=True)(x, y)
 
 
+class Normalize(nn.Module):
+    def forward(self, x):
+        return nn.functional.normalize(x, dim=-1)
+
+
 class Pop(Layer):
     """The current value and a stashed one, joined by a function of both."""
 

@@ -12,9 +12,14 @@ namespace {
 template <class Loss>
 struct Ends : Model<Input<3, 5>, Linear<8>, Tanh, Linear<11>, Loss> {};
 
-/// Rows of an anchor, a positive and a negative of four numbers each.
+/// Rows of an anchor, a positive and a negative of four numbers each, or of two halves.
 template <class Loss>
 struct Triplets : Model<Input<3, 5>, Linear<8>, Tanh, Linear<12>, Loss> {};
+
+/// Two rows of length 1 for each row.
+struct Contrasted : Model<Input<3, 5>, Linear<8>, Tanh,
+                          ConcatOf<Seq<Linear<6>, Normalize>, Seq<Linear<6>, Normalize>>,
+                          InfoNCE<7, 100, Symmetric>> {};
 
 template <class Loss>
 void check(char const* name) {
@@ -50,6 +55,12 @@ TEST_CASE("losses by rows are PyTorch's", "[golden]") {
   check<KLDivLoss>("kl_divergence");
   golden::check_in_two<Triplets<TripletMarginLoss<>>>("losses", "triplet");
   golden::check_in_two<Triplets<TripletMarginLoss<1, 2>>>("losses", "triplet_half");
+}
+
+TEST_CASE("losses of all rows of a micro-batch are PyTorch's", "[golden]") {
+  golden::check_in_two<Triplets<InfoNCE<1, 4>>>("losses", "info_nce");
+  golden::check_in_two<Contrasted>("losses", "info_nce.symmetric");
+  golden::check_in_two<Contrasted>("losses", "info_nce.three_samples");
 }
 
 namespace {

@@ -46,7 +46,7 @@ from torch.nn import functional
 import optimizers
 from layers import (AdaptedAttention, Attention, BatchNorm, Beside, Branches, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d,
                     CrossAttention, Embedding, FlattenChannelsFirst, FurtherInput, Gate, GroupedAttention, GroupNorm, Image,
-                    InstanceNorm, LocalResponseNorm, LoRA, Model, Pool, Pop, Positions, Repeat, Residual, Reversible,
+                    InstanceNorm, LocalResponseNorm, LoRA, Model, Normalize, Pool, Pop, Positions, Repeat, Residual, Reversible,
                     ScoredAttention, Seq, SinusoidalPositions, Stash, Tied, concat, cosine, distance, dot)
 
 HERE = Path(__file__).parent
@@ -181,6 +181,21 @@ def TripletMargin(margin):
             return functional.triplet_margin_loss(*y.flatten(0, -2).chunk(3, -1), margin=margin)
 
         return torch.zeros(0), loss
+
+    return make
+
+
+def InfoNCE(temperature, symmetric=False, samples=2):
+    """samples: of a micro-batch, whose rows of halves are compared. Symmetric: Radford et al., CLIP, 2021, figure 3."""
+
+    def make(draw, output):
+        def one(y):
+            a, b = y.flatten(0, -2).chunk(2, -1)
+            scores, own = a @ b.T / temperature, torch.arange(len(a))
+            forth = functional.cross_entropy(scores, own, reduction="sum")
+            return (forth + functional.cross_entropy(scores.T, own, reduction="sum")) / 2 if symmetric else forth
+
+        return torch.zeros(0), lambda y: sum(one(part) for part in y.split(samples)) / y.flatten(0, -2).shape[0]
 
     return make
 
@@ -459,6 +474,10 @@ def loss_cases():
         yield name, Input(3, 5), Model(Linear(5, 8), nn.Tanh(), Linear(8, 11)), loss
     for name, margin in {"triplet": 1.0, "triplet_half": 0.5}.items():
         yield name, Input(3, 5), Model(Linear(5, 8), nn.Tanh(), Linear(8, 12)), TripletMargin(margin)
+    yield "info_nce", Input(3, 5), Model(Linear(5, 8), nn.Tanh(), Linear(8, 12)), InfoNCE(0.25)
+    for name, samples in {"info_nce.symmetric": SAMPLES, "info_nce.three_samples": 3}.items():
+        yield name, Input(3, 5, samples=samples), Model(
+            Linear(5, 8), nn.Tanh(), Branches(concat, *[Seq(Linear(8, 6), Normalize()) for _ in range(2)])), InfoNCE(0.07, symmetric=True)
     short = {"three_samples": (3, CrossEntropy(ignored=True)), "one_sample": (1, CrossEntropy()), "three_samples.mse": (3, MSE)}
     for name, (samples, loss) in short.items():
         yield name, Input(3, 5, samples=samples), Model(Linear(5, 8), nn.Tanh(), Linear(8, 11)), loss
