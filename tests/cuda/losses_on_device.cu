@@ -18,4 +18,7 @@ TEST_CASE("every loss equals the host's", "[gpu]") {
   on_device::losses_equal_the_hosts<laws::EveryPool<FirstPosition>>(1e-4, 5);
   on_device::losses_equal_the_hosts<laws::EveryLoss<laws::UnequalClasses>>(1e-4, 5);
   on_device::losses_equal_the_hosts<laws::EveryComparison>(1e-4, 5);
+  on_device::losses_equal_the_hosts<laws::EveryContrast<>>(1e-4, 5);
+  on_device::losses_equal_the_hosts<laws::EveryContrast<Symmetric>>(1e-4, 5);
+  on_device::losses_equal_the_hosts<laws::FurtherContrast>(1e-4, 5);
 }

@@ -67,6 +67,15 @@ TEST_CASE("rows that are compared agree with the host", "[cuda]") {
   on_host::agrees_with_the_host<laws::EveryComparison, MicroBatches<3>, MicroBatchSize<2>,
                                 Stages<4>>();
 }
+TEST_CASE("losses of all rows of a micro-batch agree with the host", "[cuda]") {
+  on_host::agrees_with_the_host<laws::EveryContrast<>, MicroBatches<2>, MicroBatchSize<3>>();
+  on_host::agrees_with_the_host<laws::EveryContrast<Symmetric>, MicroBatches<3>, MicroBatchSize<2>,
+                                Stages<2>>();
+  on_host::agrees_with_the_host<laws::FurtherContrast, MicroBatches<2>, MicroBatchSize<3>>();
+  struct Large : Model<Input<2, 3>, ConcatOf<Linear<130>, Linear<130>>, InfoNCE<2, 1, Symmetric>> {
+  };
+  on_host::agrees_with_the_host<Large, MicroBatches<1>, MicroBatchSize<80>>();
+}
 TEST_CASE("gates agree with the host", "[cuda]") {
   on_host::agrees_with_the_host<Gates, MicroBatches<2>, MicroBatchSize<3>>();
   on_host::agrees_with_the_host<GatesOnInput, MicroBatches<2>, MicroBatchSize<3>, Stages<2>>();

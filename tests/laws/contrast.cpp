@@ -1,30 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // InfoNCE under the laws: gradients of central differences, the bits of one stage, partial
-// micro-batches, threads; and two towers that learn which of many rows belongs to each.
+// micro-batches, threads.
 #include "catch.hpp"
 
-#include <cmath>
-#include <random>
-
 #include "laws/bit_law.hpp"
+#include "laws/every_layer.hpp"
 #include "laws/gradient_law.hpp"
 #include "laws/schedules.hpp"
 
 using namespace pp;
 
 namespace {
-
-template <class... Options>
-struct Contrasted
-    : Model<Input<2, 4>, Linear<6>, Tanh,
-            ConcatOf<Seq<Linear<5>, Normalize>, Seq<Named<"other", Input<2, 3>>, Linear<5>, Tanh>>,
-            InfoNCE<1, 4, Options...>> {};
-/// As a further loss, with a value behind it that another loss reads.
-struct Beside : Model<Input<4>, Linear<6>, ConcatOf<Tanh, Linear<6>>, Stash<"pairs">, Linear<3>,
-                      Losses<CrossEntropy, FurtherLoss<"contrast", "pairs", LossWeight<1, 3>,
-                                                       InfoNCE<1, 2, Symmetric, Reduction<Sum>>>>> {
-};
 
 template <class M, class... More>
 using Small = Pipeline<M, PortableHost, AdamW, MicroBatchSize<3>, More...>;
@@ -47,12 +34,26 @@ void check(long fewer = 0) {
 }  // namespace
 
 TEST_CASE("InfoNCE has the gradients of central differences", "[laws]") {
-  holds<Exact<Contrasted<>>>(1);
-  holds<Exact<Contrasted<Symmetric>, Stages<2>, RecomputeAll>>(2);
-  holds<Exact<Beside>>(3);
+  holds<Exact<laws::EveryContrast<>>>(1);
+  holds<Exact<laws::EveryContrast<Symmetric>, Stages<2>, RecomputeAll>>(2);
+  holds<Exact<laws::FurtherContrast>>(3);
 }
 TEST_CASE("InfoNCE gives the bits of one stage, with fewer samples too", "[laws]") {
-  check<Contrasted<Symmetric>, Stages<3>>();
-  check<Contrasted<>, Stages<2>, GPipe, RecomputeAll>(1);
-  check<Beside, Stages<3>>(1);
+  check<laws::EveryContrast<Symmetric>, Stages<3>>();
+  check<laws::EveryContrast<>, Stages<2>, GPipe, RecomputeAll>(1);
+  check<laws::FurtherContrast, Stages<3>>(1);
+}
+TEST_CASE("threads that share a micro-batch give the bits of one", "[laws]") {
+  struct Pairs
+      : Model<Input<2, 5>, ConcatOf<Linear<12>, Tanh, Linear<7>>, InfoNCE<1, 4, Symmetric>> {};
+  using one = Pipeline<Pairs, PortableHost, MicroBatches<2>, MicroBatchSize<96>>;
+  using many = Pipeline<Pairs, PortableHost, MicroBatches<2>, MicroBatchSize<96>, HostThreads<3>>;
+  constexpr auto g = [] {
+    detail::group all;
+    all.rows = 2;
+    all.columns = 24;
+    return all;
+  }();
+  static_assert(host::contrast_facts::parts(g, 96, 3) == 3);
+  laws::same_as_one_stage<one, many>(7, 2, 3);
 }

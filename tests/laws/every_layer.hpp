@@ -123,6 +123,22 @@ struct EveryComparison
                 pp::Pop<"dot", pp::Multiply>, pp::Stash<"dot">, pp::Recall<"z">,
                 pp::CosineSimilarityOf<pp::Identity, pp::Linear<16>>, pp::Pop<"dot">, pp::MSE> {};
 
+/// Losses of all rows of a micro-batch.
+template <class... Options>
+struct EveryContrast
+    : pp::Model<pp::Input<2, 4>, pp::Linear<6>, pp::Tanh,
+                pp::ConcatOf<pp::Seq<pp::Linear<5>, pp::Normalize>,
+                             pp::Seq<pp::Named<"other", pp::Input<2, 3>>, pp::Linear<5>, pp::Tanh>>,
+                pp::InfoNCE<1, 4, Options...>> {};
+/// The same beside another loss, of a value that other layers read, too.
+struct FurtherContrast
+    : pp::Model<
+          pp::Input<4>, pp::Linear<6>, pp::ConcatOf<pp::Tanh, pp::Linear<6>>, pp::Stash<"pairs">,
+          pp::Linear<3>,
+          pp::Losses<pp::CrossEntropy,
+                     pp::FurtherLoss<"contrast", "pairs", pp::LossWeight<1, 3>,
+                                     pp::InfoNCE<1, 2, pp::Symmetric, pp::Reduction<pp::Sum>>>>> {};
+
 /// One net for each of the other losses.
 template <class Loss>
 struct EveryLoss

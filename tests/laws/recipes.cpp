@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The models of several parts that docs/howto/recipes.md shows, each of which learns what it is
-// for: an autoencoder that can be drawn from, two towers, twins, a student with a teacher, and a
-// mixture of normal distributions.
+// for: an autoencoder that can be drawn from, two towers, twins, pairs, a student with a teacher,
+// and a mixture of normal distributions.
 #include "catch.hpp"
 
 #include <cmath>
@@ -79,6 +79,16 @@ struct Twins : Model<Input<8>,
                                         Seq<Named<"second", Input<8>>, Tied<"twin">>>,
                      Contrastive> {};
 // [/twins]
+
+// [pairs]
+/// Which word belongs to which picture, learned from pairs alone.
+struct Pairs
+    : Model<
+          Input<8>,
+          ConcatOf<Seq<Linear<16>, Tanh, Linear<4>, Normalize>,
+                   Seq<Named<"word", Tokens<12, 1>>, Embedding<8>, Flatten, Linear<4>, Normalize>>,
+          InfoNCE<1, 10, Symmetric>> {};
+// [/pairs]
 
 // [student]
 /// Labels, and the distribution that a larger model gives.
@@ -215,6 +225,42 @@ TEST_CASE("twins tell two of a kind from others", "[laws]") {
     if (step == 0) first = last;
   }
   CHECK(last < 0.2 * first);
+}
+
+TEST_CASE("pairs are found among all of a micro-batch", "[laws]") {
+  using trainer = Trained<Pairs>;
+  trainer t({.seed = 1, .optimizer = {.learning_rate = 0.01}});
+  std::mt19937 bits(1);
+  std::size_t const n = std::size_t(trainer::samples);
+  std::vector<float> x, found(8 * n);
+  std::vector<int> words(n);
+  auto const draw = [&] {
+    x = normal_numbers(8 * n, bits);
+    for (std::size_t i = 0; i < n; ++i) {
+      words[i] = int(bits() % 12);
+      for (std::size_t k = 0; k < 8; ++k)
+        x[8 * i + k] = 0.1f * x[8 * i + k] + float(std::sin(double(words[i]) * double(k + 1)));
+    }
+    trainer::batch b{x, {}};
+    b.set<"word">(words);
+    return b;
+  };
+  for (int step = 0; step < 400; ++step) t.step(draw());
+  t.forward(draw(), found);
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    auto const score = [&](std::size_t j) {
+      double sum = 0;
+      for (std::size_t k = 0; k < 4; ++k)
+        sum += double(found[8 * i + k]) * double(found[8 * j + 4 + k]);
+      return sum;
+    };
+    std::size_t best = 0;
+    for (std::size_t j = 1; j < n; ++j)
+      if (score(j) > score(best)) best = j;
+    right += words[best] == words[i];
+  }
+  CHECK(right > 9 * n / 10);
 }
 
 TEST_CASE("a student learns a teacher's distribution beside labels", "[laws]") {
