@@ -25,7 +25,7 @@ struct Gpt : Model<Tokens<13, 40>, Named<"tokens", Embedding<12>>, Positions, Dr
                    Repeat<2, Residual<LayerNorm, Attention<3>>,
                           Residual<LayerNorm, Linear<19>, GELUTanh, Linear<12>>>,
                    Stash<"a">, Linear<12>, Tanh, Stash<"b">, Softmax, Pop<"b", Concat>, Linear<12>,
-                   Pop<"a">, LayerNorm, ProductOf<Tanh, Linear<12>>, Pop<"a", Subtract>,
+                   Pop<"a">, LayerNorm, Normalize, ProductOf<Tanh, Linear<12>>, Pop<"a", Subtract>,
                    ConcatOf<Identity, DotOf<Linear<16>, Linear<16>>, DotOf<Tanh, Linear<12>>,
                             CosineSimilarityOf<Recall<"a">, Linear<12>>,
                             PairwiseDistanceOf<Tanh, Linear<12>>>,

@@ -9,6 +9,8 @@ struct contrasted {
   T const* x;
   int n, width;
   T factor;  // of a dot product in a score
+  bool is_symmetric;
+  T *of_row, *of_column;  // the logs of sums of e^score, of each row and column
   T const* a(int r) const { return x + extent(r) * 2 * width; }
   T const* b(int r) const { return a(r) + width; }
 };
@@ -35,20 +37,20 @@ PIPE_ONE_COPY void contrast_shares(int n, T const* s, T const* log, bool is_one,
 /// The logs of sums of e^score: of each row over all columns and, if symmetric, of each column over
 /// all rows.
 ///
-/// shape: -> of_row (n), of_column (n); room (3 n)
+/// shape: -> of.of_row (n), of.of_column (n); room (3 n)
 /// law:   a row's exponentials are summed as row_sums does, a column's in the order of rows, less
 ///        the largest so far: no exponential overflows
 template <class T>
-PIPE_ONE_COPY void contrast_logs(contrasted<T> const& of, bool is_symmetric, T* room, T* of_row,
-                                 T* of_column) {
-  T *const s = room, *const e = room + of.n, *const top = room + 2 * of.n;
+PIPE_ONE_COPY void contrast_logs(contrasted<T> const& of, T* room) {
+  T *const s = room, *const e = room + of.n, *const top = room + 2 * of.n,
+           *const of_column = of.of_column;
   for (int r = 0; r < of.n; ++r) {
     contrast_scores<T, false>(of, of.a(r), s);
     T most = s[0];
     for (int j = 1; j < of.n; ++j) most = s[j] > most ? s[j] : most;
     contrast_shares(of.n, s, &most, true, false, e);
-    of_row[r] = T(libm::log(double(row_sum<T, false>(of.n, plain_term<T>{e}))) + double(most));
-    if (!is_symmetric) continue;
+    of.of_row[r] = T(libm::log(double(row_sum<T, false>(of.n, plain_term<T>{e}))) + double(most));
+    if (!of.is_symmetric) continue;
     if (r == 0) {
       for (int j = 0; j < of.n; ++j) top[j] = s[j], of_column[j] = T(1);
       continue;
@@ -61,9 +63,8 @@ PIPE_ONE_COPY void contrast_logs(contrasted<T> const& of, bool is_symmetric, T* 
       top[j] = now;
     }
   }
-  if (!is_symmetric) return;
-  for (int j = 0; j < of.n; ++j)
-    of_column[j] = T(libm::log(double(of_column[j])) + double(top[j]));
+  if (!of.is_symmetric) return;
+  for (int j = 0; j < of.n; ++j) of_column[j] = T(libm::log(double(of_column[j])) + double(top[j]));
 }
 
 /// The sum of w[j] times each a, or each b, times a scale.
@@ -85,24 +86,24 @@ PIPE_ONE_COPY void contrast_sum(contrasted<T> const& of, T const* w, T scale, T*
 /// The loss of row r, and its gradient by that row's a and b, which the losses of all rows
 /// contribute to.
 ///
-/// shape: of_row, of_column (n) -> gradient (2 width); room (2 n)
+/// shape: -> gradient (2 width); room (2 n)
+/// needs: the logs of all rows
 template <class T>
-PIPE_ONE_COPY double contrast_row(contrasted<T> const& of, bool is_symmetric, int r,
-                                  T const* of_row, T const* of_column, T scale,
-                                  bool wants_gradient, T* room, T* gradient) {
+PIPE_ONE_COPY double contrast_row(contrasted<T> const& of, int r, T scale, bool wants_gradient,
+                                  T* room, T* gradient) {
   T *const s = room, *const w = room + of.n;
   contrast_scores<T, false>(of, of.a(r), s);
-  double loss = double(of_row[r]) - double(s[r]);
-  if (is_symmetric) loss = (loss + (double(of_column[r]) - double(s[r]))) / 2;
+  double loss = double(of.of_row[r]) - double(s[r]);
+  if (of.is_symmetric) loss = (loss + (double(of.of_column[r]) - double(s[r]))) / 2;
   if (!wants_gradient) return loss;
-  T const own = is_symmetric ? T(2) : T(1), each = scale * of.factor / own;
-  contrast_shares(of.n, s, of_row + r, true, false, w);
-  if (is_symmetric) contrast_shares(of.n, s, of_column, false, true, w);
+  T const own = of.is_symmetric ? T(2) : T(1), each = scale * of.factor / own;
+  contrast_shares(of.n, s, of.of_row + r, true, false, w);
+  if (of.is_symmetric) contrast_shares(of.n, s, of.of_column, false, true, w);
   w[r] -= own;
   contrast_sum<T, false>(of, w, each, gradient);
   contrast_scores<T, true>(of, of.b(r), s);
-  contrast_shares(of.n, s, of_row, false, false, w);
-  if (is_symmetric) contrast_shares(of.n, s, of_column + r, true, true, w);
+  contrast_shares(of.n, s, of.of_row, false, false, w);
+  if (of.is_symmetric) contrast_shares(of.n, s, of.of_column + r, true, true, w);
   w[r] -= own;
   contrast_sum<T, true>(of, w, each, gradient + of.width);
   return loss;
@@ -125,16 +126,16 @@ struct kernel_of<op_kind::contrast> : contrast_facts {
     using layer = typename detail::leaf_at<k::g.leaf, typename P::leaves>::formula;
     constexpr int rows = int(k::rows);
     extent const valid = extent(a.valid_samples) * k::g.rows;
-    contrasted<T> const of{a.at(k::g.in[0]), int(valid < rows ? valid : rows), k::g.columns / 2,
-                           layer::template factor<T>()};
-    T *const of_row = static_cast<T*>(a.workspace), *const of_column = of_row + rows,
-             *const room = of_column + rows;
+    T *const logs = static_cast<T*>(a.workspace), *const room = logs + 2 * rows;
+    contrasted<T> const of{a.at(k::g.in[0]),    int(valid < rows ? valid : rows),
+                           k::g.columns / 2,    layer::template factor<T>(),
+                           layer::is_symmetric, logs,
+                           logs + rows};
     bool knows_logs = false;
     k::each_loss(a, [&](extent r, T scale, T* gradient) {
-      if (!knows_logs) contrast_logs(of, layer::is_symmetric, room, of_row, of_column);
+      if (!knows_logs) contrast_logs(of, room);
       knows_logs = true;
-      return contrast_row(of, layer::is_symmetric, int(r), of_row, of_column, scale,
-                          a.wants_gradient, room, gradient);
+      return contrast_row(of, int(r), scale, a.wants_gradient, room, gradient);
     });
   }
 };
