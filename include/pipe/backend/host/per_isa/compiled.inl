@@ -39,6 +39,11 @@ PIPE_COMPILED template decltype(softmax_gradient_row<float, false>)
 PIPE_COMPILED template decltype(softmax_gradient_row<float, true>)
     softmax_gradient_row<float, true>;
 PIPE_COMPILED template decltype(squared_error_row<float>) squared_error_row<float>;
+PIPE_COMPILED template decltype(dot_row<float, false>) dot_row<float, false>;
+PIPE_COMPILED template decltype(dot_row<float, true>) dot_row<float, true>;
+PIPE_COMPILED template decltype(scaled_row<float>) scaled_row<float>;
+PIPE_COMPILED template decltype(contrast_logs<float>) contrast_logs<float>;
+PIPE_COMPILED template decltype(contrast_row<float>) contrast_row<float>;
 
 // Layers of images.
 PIPE_COMPILED template decltype(batch_statistics<float, false>) batch_statistics<float, false>;

@@ -107,7 +107,7 @@ void fill_rows(row_kernels<T>& k, [[maybe_unused]] row_function<T>* functions,
   k.times = &times_rows<T>;
   k.dot[0] = &dot_row<T, false>;
   k.dot[1] = &dot_row<T, true>;
-  k.scale = &scale_row<T>;
+  k.scale = &scaled_row<T>;
   k.norm[0] = &norm_row<T, false, false>;
   k.norm[1] = &norm_row<T, true, false>;
   ((functions[Is] = function_of<Program, int(Is)>()), ...);

@@ -14,7 +14,7 @@ PIPE_ONE_COPY void dot_row(int n, T const* x, T const* z, T* y) {
 ///
 /// shape: x (n) -> y (n)
 template <class T>
-PIPE_ONE_COPY void scale_row(int n, T const* x, T s, T* y) {
+PIPE_ONE_COPY void scaled_row(int n, T const* x, T s, T* y) {
   PIPE_INDEPENDENT
   for (int i = 0; i < n; ++i) y[i] = x[i] * s;
 }
@@ -56,7 +56,7 @@ struct kernel_of<op_kind::row_scale> : row_facts {
     part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const y = k::result_row(a, r, static_cast<T*>(a.workspace));
-      scale_row<T>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1])[r], y);
+      scaled_row<T>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1])[r], y);
       finish_row<P, G>(a, r, y);
     }
   }
