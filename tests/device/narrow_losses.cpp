@@ -4,7 +4,7 @@
 // training step then launches neither the loss nor the layers before it, and all bits are those of
 // separate kernels.
 #include "device/chains_alike.hpp"
-#include "laws/clipped_loss.hpp"
+#include "../../examples/cart_pole/clipped.hpp"
 
 using namespace pp;
 using namespace on_host;

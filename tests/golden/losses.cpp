@@ -3,7 +3,7 @@
 // Every loss and its options against PyTorch: the loss, and the gradients of a small network before
 // it. The cases are those of loss_cases() in write_golden.py.
 #include "golden/record.hpp"
-#include "laws/clipped_loss.hpp"
+#include "../../examples/cart_pole/clipped.hpp"
 
 using namespace pp;
 

@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "laws/clipped_loss.hpp"
+#include "../../examples/cart_pole/clipped.hpp"
 #include "laws/data.hpp"
 #include "transport/messages.hpp"
 

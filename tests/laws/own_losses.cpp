@@ -10,7 +10,7 @@
 
 #include <pipe/train/check_gradients.hpp>
 
-#include "laws/clipped_loss.hpp"
+#include "../../examples/cart_pole/clipped.hpp"
 #include "laws/layer_laws.hpp"
 
 using namespace pp;
