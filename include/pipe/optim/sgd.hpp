@@ -3,6 +3,8 @@
 // Stochastic gradient descent with momentum, as torch.optim.SGD.
 #pragma once
 
+#include <string_view>
+
 #include <pipe/base/config.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/optim/named_states.hpp>
@@ -25,6 +27,8 @@ struct SGD {
   static constexpr custom::named_states states_of(custom::tensor_kind) {
     return {{"momentum_buffer"}};
   }
+  /// Without momentum PyTorch has no buffer.
+  bool uses_state(std::string_view) const { return momentum > 0; }
   /// throws: data_error for momentum outside [0, 1) or weight decay outside [0, 1e30]; trainers
   ///         check the learning rate themselves
   void check(custom::setting_check const& is) const {
