@@ -40,6 +40,8 @@ enum diagnosis : unsigned char {
   // Sizes and shapes
   // found: the shape of the operand
   pooling_needs_more_than_one_position,
+  // expected: the vocabulary; found: the index
+  padding_index_is_outside_of_the_vocabulary,
   // found: the shape
   layer_needs_an_image_of_three_extents,
   // found: the shape

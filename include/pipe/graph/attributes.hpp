@@ -20,15 +20,24 @@ struct contraction_attributes {
   friend constexpr bool operator==(contraction_attributes const&,
                                    contraction_attributes const&) = default;
 };
-/// Of a lookup and its gradient.
+/// Of a lookup, of a bag, whose result has a row for each `ids` neighbouring ids, and of their
+/// gradients.
 struct lookup_attributes {
-  int vocabulary = 0;  // rows of the table
+  int vocabulary = 0;    // rows of the table
+  int ids = 1;           // for each row of the result
+  int padding = -1;      // an id that is left out, as -1 is
+  bool is_mean = false;  // of the rows that are not left out, else their sum
   friend constexpr bool operator==(lookup_attributes const&, lookup_attributes const&) = default;
 };
 /// Of a map.
 struct map_attributes {
   bool reads_output = false;  // the derivative is a function of y, not of x
   friend constexpr bool operator==(map_attributes const&, map_attributes const&) = default;
+};
+/// Of a prelu and its gradients.
+struct slope_attributes {
+  bool is_shared = false;  // one slope for all columns, else one for each
+  friend constexpr bool operator==(slope_attributes const&, slope_attributes const&) = default;
 };
 /// Of a concatenation: the first `left` columns of the result are the columns of the first operand;
 /// left_is_parameter: the first operand is one row, the same for every row of the result.
@@ -190,6 +199,7 @@ enum class attribute_kind : unsigned char {
   contraction,
   lookup,
   map,
+  slope,
   concat,
   slice,
   norm,
@@ -219,6 +229,7 @@ class attributes {
       : kind_(is::contraction), as_contraction(a) {}
   constexpr attributes(lookup_attributes const& a) : kind_(is::lookup), as_lookup(a) {}
   constexpr attributes(map_attributes const& a) : kind_(is::map), as_map(a) {}
+  constexpr attributes(slope_attributes const& a) : kind_(is::slope), as_slope(a) {}
   constexpr attributes(concat_attributes const& a) : kind_(is::concat), as_concat(a) {}
   constexpr attributes(slice_attributes const& a) : kind_(is::slice), as_slice(a) {}
   constexpr attributes(norm_attributes const& a) : kind_(is::norm), as_norm(a) {}
@@ -242,6 +253,7 @@ class attributes {
   }
   constexpr lookup_attributes const& lookup() const { return needs(is::lookup), as_lookup; }
   constexpr map_attributes const& map() const { return needs(is::map), as_map; }
+  constexpr slope_attributes const& slope() const { return needs(is::slope), as_slope; }
   constexpr concat_attributes const& concat() const { return needs(is::concat), as_concat; }
   constexpr slice_attributes const& slice() const { return needs(is::slice), as_slice; }
   constexpr norm_attributes const& norm() const { return needs(is::norm), as_norm; }
@@ -267,8 +279,9 @@ class attributes {
       case is::none: return 0;
       case is::contraction:
         return as_contraction.inner + (long(as_contraction.is_transposed) << 32);
-      case is::lookup: return as_lookup.vocabulary;
+      case is::lookup: return as_lookup.vocabulary + (long(as_lookup.ids - 1) << 32);
       case is::map: return as_map.reads_output;
+      case is::slope: return as_slope.is_shared;
       case is::concat: return as_concat.left;
       case is::slice: return as_slice.columns + (long(as_slice.first) << 32);
       case is::norm: return as_norm.has_mean;
@@ -293,6 +306,7 @@ class attributes {
       case is::contraction: return a.as_contraction == b.as_contraction;
       case is::lookup: return a.as_lookup == b.as_lookup;
       case is::map: return a.as_map == b.as_map;
+      case is::slope: return a.as_slope == b.as_slope;
       case is::concat: return a.as_concat == b.as_concat;
       case is::slice: return a.as_slice == b.as_slice;
       case is::norm: return a.as_norm == b.as_norm;
@@ -322,6 +336,7 @@ class attributes {
     contraction_attributes as_contraction;
     lookup_attributes as_lookup;
     map_attributes as_map;
+    slope_attributes as_slope;
     concat_attributes as_concat;
     slice_attributes as_slice;
     norm_attributes as_norm;

@@ -73,6 +73,14 @@ constexpr cost cost_of(op const& o) {
     case op_kind::row_bias:
     case op_kind::bias_gradient:
     case op_kind::row_bias_gradient: return {results, 8 * results};
+    case op_kind::bag:
+    case op_kind::bag_gradient: {
+      long const rows = o.attributes.lookup().ids;
+      return {rows * results, 4 * (rows + 1) * results};
+    }
+    case op_kind::prelu:
+    case op_kind::prelu_parameter_gradient: return {2 * results, 8 * results};
+    case op_kind::prelu_gradient: return {2 * results, 12 * results};
     case op_kind::add:
     case op_kind::multiply: return {results, 12 * results};
     case op_kind::row_dot: {

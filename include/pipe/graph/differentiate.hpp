@@ -84,6 +84,7 @@ class differentiator : gradient_ops, reversal<differentiator> {
   ///   convolution   dx and dw are ops of their own; of a transposed one x and dy change places
   ///   bias      dx = dy, db = sum of dy over rows; row_bias: dtable[t] = sum of dy over samples
   ///   map       dx = dy f'(x), from y instead of x where the formula allows it
+  ///   prelu     dx from dy, x and the slopes; dslope = sum of dy x over rows where x <= 0
   ///   add       dx = dz = dy, without an op
   ///   multiply  dx = dy z, dz = dy x
   ///   dropout   dx = dy mask, the mask drawn again from the same stream
@@ -96,6 +97,7 @@ class differentiator : gradient_ops, reversal<differentiator> {
   ///   row_dot   dx = dy z, dz = dy x, by row_scale; of which dx = dy s, ds = the row_dot of dy, x
   ///   attention dx from dy, x, y and the rows' log sums; the probabilities are computed again
   ///   lookup    dtable[id] = sum of dy over the rows of that id; ids have no gradient
+  ///   bag       as lookup, dy divided by the number of its ids for a mean
   ///   custom    the layer's own functions
   constexpr void rule(op const& o) {
     operand const x = o.in[0];
@@ -122,6 +124,10 @@ class differentiator : gradient_ops, reversal<differentiator> {
           input(backward(op_kind::map_gradient, o,
                          {dy, o.attributes.map().reads_output ? o.out[0] : x}),
                 x);
+        return;
+      case op_kind::prelu:
+        weight(op_kind::prelu_parameter_gradient, o, {dy, x}, o.in[1]);
+        if (needs(x)) input(backward(op_kind::prelu_gradient, o, {dy, x, o.in[1]}), x);
         return;
       case op_kind::add:
         contribute(o, x, dy);
@@ -207,10 +213,12 @@ class differentiator : gradient_ops, reversal<differentiator> {
         return;
       case op_kind::attention: attention_rule(o, x, dy); return;
       case op_kind::lookup: weight(op_kind::lookup_gradient, o, {dy, x}, o.in[1]); return;
+      case op_kind::bag: weight(op_kind::bag_gradient, o, {dy, x}, o.in[1]); return;
       case op_kind::batch_statistics:  // its gradient is part of the rule of batch_norm
       case op_kind::none:              // none and the gradients below are never in a forward graph
       case op_kind::matmul_input_gradient:
       case op_kind::map_gradient:
+      case op_kind::prelu_gradient:
       case op_kind::norm_gradient:
       case op_kind::batch_sums:
       case op_kind::batch_norm_gradient:
@@ -226,11 +234,13 @@ class differentiator : gradient_ops, reversal<differentiator> {
       case op_kind::convolution_weight_gradient:
       case op_kind::bias_gradient:
       case op_kind::row_bias_gradient:
+      case op_kind::prelu_parameter_gradient:
       case op_kind::norm_parameter_gradient:
       case op_kind::batch_parameter_gradient:
       case op_kind::batch_running_sums:
       case op_kind::group_parameter_gradient:
       case op_kind::lookup_gradient:
+      case op_kind::bag_gradient:
       case op_kind::custom_weight_gradient:
       case op_kind::custom_statistics:
       case op_kind::pointwise: return;

@@ -52,6 +52,8 @@ enum class option_kind : unsigned char {
   alpha,
   negative_slope,
   symmetry,
+  per_channel,
+  padding_index,
   samples
 };
 

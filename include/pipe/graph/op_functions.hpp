@@ -33,6 +33,13 @@ class op_functions {
     y.padding = ids.at;
     return y;
   }
+  /// ids[..., I] and table[V, C] -> [..., C]: sums or means of I rows of the table each; see
+  /// EmbeddingBag. The number of ids of a row, of.ids, is that of the last extent.
+  constexpr handle bag(handle ids, operand table, lookup_attributes of, int width) {
+    of.ids = ids.form.columns();
+    self().is_a(custom::tensor_kind::table, table);
+    return self().push(op_kind::bag, ids, ids.form.with_columns(width), {table}, of);
+  }
   /// x[R, K] and w[K, N] -> [R, N]
   constexpr handle matmul(handle x, operand w, int columns) {
     self().is_a(custom::tensor_kind::matrix, w);
@@ -83,6 +90,11 @@ class op_functions {
     handle const y = map(x, F::derivative_reads_output);
     self().leaf_ = layer;
     return y;
+  }
+  /// x[R, C] and slope[C] -> x above 0, else slope x; with is_shared: slope[1]. The layer that is
+  /// described has the constant is_shared, too; see PReLU.
+  constexpr handle prelu(handle x, operand slope, bool is_shared) {
+    return self().push(op_kind::prelu, x, x.form, {slope}, slope_attributes{is_shared});
   }
   /// x and z of one shape -> x + z
   constexpr handle add(handle x, handle z) { return self().push(op_kind::add, x, x.form, {z.at}); }

@@ -14,12 +14,14 @@ enum class op_kind : unsigned char {
   none,
   // forward
   lookup,  // ids[R], table[V, C]            -> y[R, C]
+  bag,     // ids[R, I], table[V, C]         -> y[R, C]     sums or means of I rows of the table
   matmul,  // x[R, K], w[K, N]               -> y[R, N]
   // x[H, W, C], w[kh, kw, C / G, N] -> y[Y, X, N]: see convolution_attributes
   convolution,
   bias,      // x[R, C], b[C]                  -> y          pointwise
   row_bias,  // x[R, C], t[R, C]               -> y          pointwise: one row of t per position
   map,       // x                              -> y          pointwise: a formula
+  prelu,     // x[R, C], slope[C] or [1]       -> y          pointwise: x above 0, else slope x
   add,       // x, z                           -> y          pointwise
   multiply,  // x, z                           -> y          pointwise; its own gradients
   // x, stream -> y, pointwise. The gradient is the same op: dy, stream -> dx
@@ -54,6 +56,7 @@ enum class op_kind : unsigned char {
   // dy[Y, X, N], w -> dx[H, W, C]; in a forward graph, a transposed convolution
   convolution_input_gradient,
   map_gradient,            // dy, x or y             -> dx         pointwise
+  prelu_gradient,          // dy, x, slope           -> dx         pointwise
   slice,                   // dy[R, K] -> dx[R, C]: columns from `first` on
   norm_gradient,           // dy, x, gamma, statistics -> dx
   batch_sums,              // dy, x, statistics        -> sums[2, C] of the micro-batch: dy xhat, dy
@@ -72,11 +75,13 @@ enum class op_kind : unsigned char {
   convolution_weight_gradient,  // x[H, W, C], dy[Y, X, N] -> dw[kh, kw, C / G, N]
   bias_gradient,                // dy[R, C]             -> db[C]
   row_bias_gradient,            // dy[R, C]             -> dt[R, C]
+  prelu_parameter_gradient,     // dy[R, C], x[R, C]    -> dslope[C] or [1]
   norm_parameter_gradient,      // dy, x, statistics    -> dgamma, dbeta?
   batch_parameter_gradient,     // sums[2, C]          -> dgamma?, dbeta?
   batch_running_sums,           // statistics, running mean -> sums of two buffers
   group_parameter_gradient,     // dy, x, statistics   -> dgamma?, dbeta?
   lookup_gradient,              // dy[R, C], ids[R]     -> dtable[V, C]
+  bag_gradient,                 // dy[R, C], ids[R, I]  -> dtable[V, C]
   custom_weight_gradient,       // dy, x, saved?          -> dp0, dp1?, dp2?
   custom_statistics,            // x, saved?              -> sums of buffers
   // not an op: the anchor of a kernel group that is a chain of pointwise ops alone

@@ -31,6 +31,7 @@ enum class row_rule : unsigned char {
   concat,         // y = x, z
   dot,            // y = the sum of x z
   scale,          // y = x z, z one number
+  slope,          // y = x above 0, else p x
   formula,        // y = f(x), a function of the kind and, if it has a formula, of the layer type
   norm,           // y = (x - mean) / deviation * gamma + beta
   attention,      // if causal: to keys and values of this row and of earlier rows
@@ -69,6 +70,8 @@ constexpr op_traits traits_of(op_kind k) {
               .attributes = attribute_kind::lookup,
               .epilogue = true,
               .by_row = row_rule::lookup};
+    case op_kind::bag:
+      return {.name = "bag", .attributes = attribute_kind::lookup, .epilogue = true};
     case op_kind::matmul:
       return {.name = "matmul",
               .attributes = attribute_kind::contraction,
@@ -88,6 +91,13 @@ constexpr op_traits traits_of(op_kind k) {
               .pointwise = true,
               .by_leaf = true,
               .by_row = row_rule::formula};
+    case op_kind::prelu:
+      return {.name = "prelu",
+              .attributes = attribute_kind::slope,
+              .pointwise = true,
+              .by_leaf = true,
+              .ends_in_product = true,
+              .by_row = row_rule::slope};
     case op_kind::add: return {.name = "add", .pointwise = true, .by_row = row_rule::add};
     case op_kind::multiply:
       return {.name = "multiply",
@@ -174,6 +184,12 @@ constexpr op_traits traits_of(op_kind k) {
               .attributes = attribute_kind::convolution,
               .epilogue = true};
     case op_kind::map_gradient: return {.name = "map_gradient", .pointwise = true, .by_leaf = true};
+    case op_kind::prelu_gradient:
+      return {.name = "prelu_gradient",
+              .attributes = attribute_kind::slope,
+              .pointwise = true,
+              .by_leaf = true,
+              .ends_in_product = true};
     case op_kind::slice: return {.name = "slice", .attributes = attribute_kind::slice};
     case op_kind::norm_gradient:
       return {.name = "norm_gradient",
@@ -219,6 +235,8 @@ constexpr op_traits traits_of(op_kind k) {
       return {.name = "convolution_weight_gradient", .attributes = attribute_kind::convolution};
     case op_kind::bias_gradient: return {.name = "bias_gradient"};
     case op_kind::row_bias_gradient: return {.name = "row_bias_gradient"};
+    case op_kind::prelu_parameter_gradient:
+      return {.name = "prelu_parameter_gradient", .attributes = attribute_kind::slope};
     case op_kind::norm_parameter_gradient: return {.name = "norm_parameter_gradient"};
     case op_kind::batch_parameter_gradient:
       return {.name = "batch_parameter_gradient", .attributes = attribute_kind::batch};
@@ -228,6 +246,8 @@ constexpr op_traits traits_of(op_kind k) {
       return {.name = "group_parameter_gradient", .attributes = attribute_kind::group};
     case op_kind::lookup_gradient:
       return {.name = "lookup_gradient", .attributes = attribute_kind::lookup};
+    case op_kind::bag_gradient:
+      return {.name = "bag_gradient", .attributes = attribute_kind::lookup};
     case op_kind::custom_weight_gradient:
       return {
           .name = "custom_weight_gradient", .attributes = attribute_kind::custom, .formula = true};
@@ -271,6 +291,8 @@ constexpr attribute_kind attributes_of(op_kind k) { return op_traits_rows.rows[i
 /// The rule by which a decoder computes one row of the result.
 constexpr row_rule row_rule_of(op_kind k) { return op_traits_rows.rows[int(k)].by_row; }
 constexpr bool is_pointwise(op_kind k) { return kinds_with<&op_traits::pointwise> >> int(k) & 1; }
+/// Whether a pointwise op has a third operand, a parameter, behind its second one.
+constexpr bool has_third(op_kind k) { return k == op_kind::prelu_gradient; }
 /// Whether the op is pointwise and takes a formula or numbers from its layer type.
 constexpr bool is_by_leaf(op_kind k) { return kinds_with<&op_traits::by_leaf> >> int(k) & 1; }
 /// Whether the op is not pointwise and takes a formula from its layer type.

@@ -171,6 +171,11 @@ class new_rows {
         break;
       case row_rule::add: join(m_.kernels.add, row(o.in[1], first), columns); break;
       case row_rule::multiply: join(m_.kernels.times, row(o.in[1], first), columns); break;
+      case row_rule::slope:
+        each([&](int, T const* from, T* to) {
+          m_.kernels.slope(columns, from, weights(o.in[1]), o.attributes.slope().is_shared, to);
+        });
+        break;
       case row_rule::copy: copy(x, all, y); break;
       case row_rule::formula:
         each([&](int, T const* from, T* to) { m_.functions[i](from, to); });

@@ -135,9 +135,9 @@ constexpr option_number first_out_of_range() {
 
 }  // namespace detail
 
-/// An option of Linear, convolutions, Attention and Embedding, and of a Group for all of these
-/// inside it: the recipe of the weights. Biases keep the layer's default, as under torch.nn.init,
-/// unless there is a second recipe: `Init<Xavier, Zeros>`.
+/// An option of Linear, convolutions, Attention, Embedding and EmbeddingBag, and of a Group for all
+/// of these inside it: the recipe of the weights. Biases keep the layer's default, as under
+/// torch.nn.init, unless there is a second recipe: `Init<Xavier, Zeros>`.
 template <class... Recipes>
 struct Init {
   static constexpr bool complete = (sizeof...(Recipes) == 1 || sizeof...(Recipes) == 2) &&

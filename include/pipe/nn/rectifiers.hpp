@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Activations that rise like x above zero and are small below: relatives of ReLU.
+// Activations that rise like x above zero and are small below: relatives of ReLU. The slope of
+// PReLU is trained.
 #pragma once
 
+#include <pipe/graph/builder.hpp>
 #include <pipe/nn/activation.hpp>
 #include <pipe/nn/ratio.hpp>
 #include <pipe/nn/with.hpp>
 
 namespace pp {
 
-/// An option of LeakyReLU: the slope below zero, Numerator / Denominator >= 0.
+/// An option of LeakyReLU, the slope below zero, and of PReLU, the slope with which training
+/// begins: Numerator / Denominator >= 0.
 template <auto Numerator, int Denominator = 1>
 struct NegativeSlope : detail::ratio<Numerator, Denominator> {
   using quotient = detail::ratio<Numerator, Denominator>;
   static constexpr auto option = detail::option_kind::negative_slope;
   static constexpr detail::option_number number = quotient::in(quotient::at_least_zero());
+};
+
+/// An option of PReLU: a slope for each channel, PyTorch's num_parameters=C.
+struct PerChannel {
+  static constexpr auto option = detail::option_kind::per_channel;
 };
 
 namespace detail {
@@ -55,6 +63,23 @@ struct elu_with : Activation<elu_with<Options...>> {
   }
 };
 
+/// PReLU with options.
+template <class... Options>
+struct prelu_with {
+  using options = layers<Options...>;
+  static constexpr auto takes = option_kinds(option_kind::negative_slope, option_kind::per_channel);
+  using start = option_or<option_kind::negative_slope, NegativeSlope<1, 4>, Options...>;
+  static constexpr bool is_shared = index_of_option<option_kind::per_channel, Options...>() < 0;
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    if (!b.needs_numbers()) return;
+    initializer const initial{distribution::constant, float(start::template value<double>())};
+    operand const slope =
+        b.parameter(1, is_shared ? 1 : b.current().form.columns(), initial, false, {"weight"});
+    b.set(b.prelu(b.current(), slope, is_shared));
+  }
+};
+
 }  // namespace detail
 
 /// x above 0, else s x.
@@ -72,6 +97,18 @@ struct LeakyReLU : detail::leaky_relu_with<> {
 struct ELU : detail::elu_with<> {
   template <class... Options>
   using with_options = detail::elu_with<Options...>;
+};
+
+/// x above 0, else s x, where s is trained: one slope for the layer or, with PerChannel, one for
+/// each channel, which is the last extent here.
+///
+/// shape:   (..., C) -> the same; s[1] or s[C], without weight decay
+/// options: NegativeSlope, with which s begins (default 1/4, as PyTorch's); PerChannel
+/// law:     the gradient of s is a sum over all rows in a fixed order; at x = 0 the slope is s
+/// source:  He et al., Delving Deep into Rectifiers, 2015
+struct PReLU : detail::prelu_with<> {
+  template <class... Options>
+  using with_options = detail::prelu_with<Options...>;
 };
 
 /// log(1 + e^x), as max(x, 0) + log(1 + e^-|x|), which does not overflow.

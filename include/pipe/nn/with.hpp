@@ -10,8 +10,9 @@ namespace pp {
 /// Layer or loss L with options: `With<LayerNorm, Epsilon<1, 1'000'000>>`. A model may name L alone
 /// where no option is given.
 ///
-/// needs: L is LayerNorm, RMSNorm, BatchNorm, InstanceNorm, LeakyReLU, ELU, CrossEntropy, MSE or
-///        BCE
+/// needs: L is LayerNorm, RMSNorm, BatchNorm, InstanceNorm, LeakyReLU, PReLU, ELU, CrossEntropy,
+/// MSE
+///        or BCE
 template <class L, class... Options>
   requires requires { typename L::template with_options<Options...>; }
 struct With : L::template with_options<Options...> {};

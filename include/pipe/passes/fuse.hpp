@@ -43,10 +43,14 @@ constexpr bool joins(op const* ops, int begin, int at, int count, op const& last
   if (is_pointwise(next.kind)) {
     if (!takes_epilogue(last.kind) || next.rows != last.rows || next.columns != last.columns)
       return false;
-    // The second operand must be in memory before the group starts.
-    for (int i = begin; i < at; ++i)
+    // The second operand must be in memory before the group starts. An op with a third operand
+    // takes the place of two ops, so that the group has no more operands than other groups.
+    int places = at - begin + has_third(next.kind);
+    for (int i = begin; i < at; ++i) {
       if (next.in[1].where == space::value && next.in[1] == ops[i].out[0]) return false;
-    return true;
+      places += has_third(ops[i].kind);
+    }
+    return places < group::max_ops;
   }
   // Rule 2: all ops so far are pointwise, and the prologue covers the main operand row by row.
   if (!takes_prologue(next.kind)) return false;
@@ -101,6 +105,7 @@ constexpr group describe_group(op const* ops, int begin, int end, int const* use
       if (o.ins > 1 && o.kind != op_kind::bias_gradient) {
         s.operand = static_cast<signed char>(n);
         operands[n++] = o.in[1];
+        if (has_third(o.kind)) operands[n++] = o.in[2];
       }
       if (!inside) {
         s.store = static_cast<signed char>(n);

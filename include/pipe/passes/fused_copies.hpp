@@ -121,6 +121,7 @@ class fused_copies {
                                  int* index) {
     for (pointwise_op const& s : ops) {
       if (s.operand >= 0) index[s.operand] = first + 1;
+      if (has_third(s.kind)) index[s.operand + 1] = first + 2;
       if (s.store >= 0) index[s.store] = first + 8;
       first += 16;
     }

@@ -17,7 +17,7 @@ namespace pp::detail {
 struct pointwise_op {
   op_kind kind;
   short leaf;           // of a map: the layer type that has its formula
-  signed char operand;  // the second operand, or -1
+  signed char operand;  // the second operand, or -1; a third one (has_third) follows it
   signed char store;    // the operand to which v is stored after this op, or -1
   bool is_joined;       // indivisible from the product before it: see joined_ops.hpp
   // No default initialisers: with them nvcc's front end takes elements of an array for

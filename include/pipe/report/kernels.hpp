@@ -21,8 +21,10 @@ namespace detail {
 /// model's leaf types.
 template <class = void>
 std::string op_text(pointwise_op const& s, std::vector<std::string_view> const& leaf) {
-  if (s.kind == op_kind::map) return std::string(leaf[std::size_t(s.leaf)]);
-  if (s.kind == op_kind::map_gradient) return std::string(leaf[std::size_t(s.leaf)]) + " gradient";
+  if (s.kind == op_kind::map || s.kind == op_kind::prelu)
+    return std::string(leaf[std::size_t(s.leaf)]);
+  if (s.kind == op_kind::map_gradient || s.kind == op_kind::prelu_gradient)
+    return std::string(leaf[std::size_t(s.leaf)]) + " gradient";
   return name_of(s.kind);
 }
 
@@ -41,7 +43,9 @@ std::string attribute_text(attributes const& a) {
   switch (a.kind()) {
     case attribute_kind::contraction: return " k" + std::to_string(a.contraction().inner);
     case attribute_kind::attention: return " h" + std::to_string(a.attention().heads);
-    case attribute_kind::lookup: return " v" + std::to_string(a.lookup().vocabulary);
+    case attribute_kind::lookup:
+      return " v" + std::to_string(a.lookup().vocabulary) +
+             (a.lookup().ids > 1 ? " of " + std::to_string(a.lookup().ids) : "");
     case attribute_kind::concat: return " k" + std::to_string(a.concat().left);
     case attribute_kind::slice: return " k" + std::to_string(a.slice().columns);
     case attribute_kind::convolution: return " k" + std::to_string(a.convolution().inner());
@@ -51,6 +55,7 @@ std::string attribute_text(attributes const& a) {
     case attribute_kind::group: return " g" + std::to_string(a.group().groups);
     case attribute_kind::none:
     case attribute_kind::map:
+    case attribute_kind::slope:
     case attribute_kind::norm:
     case attribute_kind::batch:
     case attribute_kind::response:

@@ -64,6 +64,13 @@ struct contrast_facts : row_facts {
   }
 };
 
+/// Facts of lookups, of bags of rows of a table, and of their gradients.
+struct lookup_facts : row_facts {
+  static constexpr int parts(detail::group const& g, int samples, int threads) {
+    return parts_for(g, samples, threads, g.attributes.lookup().ids);
+  }
+};
+
 /// The fewest rows of a register tile that pipeline P needs, a power of two: the numbers of rows of
 /// all its products are multiples of it, so smaller tiles are not compiled. Defined in
 /// kernel_facts.hpp, from the facts of all kernels.

@@ -41,6 +41,7 @@
 #include <pipe/base/philox.hpp>
 #include <pipe/graph/layers.hpp>
 #include <pipe/graph/loss_labels.hpp>
+#include <pipe/graph/slope_formula.hpp>
 #include <pipe/passes/group.hpp>
 
 #if defined(__GNUC__) && !defined(__clang__)

@@ -24,6 +24,7 @@ struct row_kernels {
   /// dot[0] is dot_row for any length; dot[1] for a length of whole vectors.
   void (*dot[2])(int n, T const* x, T const* z, T* y) = {};
   void (*scale)(int n, T const* x, T s, T* y) = nullptr;
+  void (*slope)(extent n, T const* x, T const* slope, bool is_shared, T* y) = nullptr;
   /// norm[0] is norm_row for any length; norm[1] for a length of whole vectors.
   void (*norm[2])(int n, bool has_mean, T epsilon, T const* x, T const* gamma, T const* beta,
                   T* statistics, T* y) = {};

@@ -17,6 +17,7 @@
 #include <pipe/base/math.hpp>
 #include <pipe/base/philox.hpp>
 #include <pipe/graph/layers.hpp>
+#include <pipe/graph/slope_formula.hpp>
 
 #ifdef __CUDACC__  // nvcc only warns of a user-defined formula that is for the host alone, and
                    // calls nothing
@@ -154,7 +155,8 @@ struct chain {
                                             [[maybe_unused]] int column,
                                             [[maybe_unused]] fetched<T, Count>& z) {
     constexpr detail::pointwise_op s = pointwise_at<Index>::value;
-    if constexpr (!IsSkipped && s.kind != op_kind::map && s.kind != op_kind::dropout) {
+    if constexpr (!IsSkipped && s.kind != op_kind::map && s.kind != op_kind::dropout &&
+                  s.kind != op_kind::prelu) {
       constexpr int rows = group_of<P, G>::value.rows;
       extent const at = s.kind == op_kind::bias       ? extent(column)
                         : s.kind == op_kind::row_bias ? row % rows * width + column
@@ -208,6 +210,16 @@ struct chain {
       keep<Count, detail::leaf_at<s.leaf, leaves>>(a, *a.ids(s.operand), row, column, factor);
       PIPE_UNROLL
       for (int i = 0; i < Count; ++i) v[i] = v[i] * factor[i];
+    } else if constexpr (s.kind == op_kind::prelu || s.kind == op_kind::prelu_gradient) {
+      constexpr int index = s.operand + detail::has_third(s.kind);
+      float slope[Count];
+      load_slopes<detail::leaf_at<s.leaf, leaves>::is_shared>(a.at<T const>(index), column, slope);
+      PIPE_UNROLL
+      for (int i = 0; i < Count; ++i)
+        if constexpr (s.kind == op_kind::prelu)
+          v[i] = detail::slope_formula::forward(v[i], slope[i]);
+        else
+          v[i] = detail::slope_formula::input_gradient(v[i], z[i], slope[i]);
     } else {
       PIPE_UNROLL
       for (int i = 0; i < Count; ++i)
@@ -219,6 +231,20 @@ struct chain {
           v[i] = v[i] + z[i];
     }
     if constexpr (s.store >= 0) stores.template take<s.store, T>(a, row * width + column, v);
+  }
+
+  /// The slopes of Count neighbouring columns; shared: the one slope of all columns.
+  template <bool IsShared, int Count>
+  PIPE_HD PIPE_INLINE static void load_slopes(T const* from, [[maybe_unused]] int column,
+                                              float (&slope)[Count]) {
+    if constexpr (IsShared) {
+      float one[1];
+      load<1>(from, one);
+      PIPE_UNROLL
+      for (int i = 0; i < Count; ++i) slope[i] = one[0];
+    } else {
+      load<Count>(from + column, slope);
+    }
   }
 
   /// Factors of a dropout, with the bits of the host: four neighbouring elements share a block of

@@ -147,7 +147,9 @@ constexpr detail::list<long, detail::group::max_operands> operand_bytes() {
         set(s.store, width * fp32);
         continue;
       }
+      if (detail::has_third(s.kind)) set(s.operand + 1, width * number);
       set(s.operand, s.kind == op_kind::bias       ? width * number
+                     : s.kind == op_kind::prelu    ? width * number
                      : s.kind == op_kind::row_bias ? g.rows * width * number
                      : s.kind == op_kind::dropout  ? long(sizeof(int))
                                                    : rows * width * number);

@@ -100,7 +100,7 @@ struct product_end {
                                                    [[maybe_unused]] Read read) {
     constexpr detail::pointwise_op s = chain<P, G, true>::template pointwise_at<Index>::value;
     if constexpr (s.kind == op_kind::add || s.kind == op_kind::multiply ||
-                  s.kind == op_kind::map_gradient)
+                  s.kind == op_kind::map_gradient || s.kind == op_kind::prelu_gradient)
       read(a.at<T const>(s.operand));
   }
 };

@@ -162,7 +162,8 @@ struct narrow_chain_rule {
     };
     other(g.out[0]);
     for (detail::pointwise_op const& s : g.epilogue) {
-      if (s.kind == op_kind::add || s.kind == op_kind::multiply) return false;
+      if (s.kind == op_kind::add || s.kind == op_kind::multiply || s.kind == op_kind::prelu)
+        return false;
       other(s.store);
     }
     derived = forward.operand_of(i, stored);
@@ -251,7 +252,8 @@ struct narrow_chain_rule {
     whole(g.in[1], false);
     by_rows(g.out[0], true);
     for (detail::pointwise_op const& s : g.epilogue) {
-      if (s.kind == op_kind::bias || s.kind == op_kind::row_bias)
+      if (detail::has_third(s.kind)) whole(s.operand + 1, false);
+      if (s.kind == op_kind::bias || s.kind == op_kind::row_bias || s.kind == op_kind::prelu)
         whole(s.operand, false);
       else if (s.kind != op_kind::dropout)
         by_rows(s.operand, false);

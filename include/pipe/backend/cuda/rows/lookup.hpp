@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The lookup of rows of a table by ids, and the gradient of the table. The gradient adds the rows
-// of each id in ascending order, and no two threads add to the same element: rows are sorted by id
-// (radix_sort_rows.hpp), the sorted rows are cut into chunks of equal length, a thread adds the
-// sequences of equal ids in its chunk, and a second kernel joins sequences that span chunks. So the
-// work of a block does not depend on how frequent an id is, and the order of additions depends on
-// the shapes and the ids alone.
+// The lookup of rows of a table by ids, bags (sums and means of such rows), and the gradient of the
+// table. The gradient adds the rows of each id in ascending order, and no two threads add to the
+// same element: rows are sorted by id (radix_sort_rows.hpp), the sorted rows are cut into chunks of
+// equal length, a thread adds the sequences of equal ids in its chunk, and a second kernel joins
+// sequences that span chunks. So the work of a block does not depend on how frequent an id is, and
+// the order of additions depends on the shapes and the ids alone.
 #pragma once
 
 #include <type_traits>
@@ -43,12 +43,72 @@ struct lookup_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
   }
 };
 
-/// Constants and functions that the kernels of a table's gradient share.
+/// The number of ids of a bag that are neither -1 nor its padding index, at least 1.
+PIPE_HD PIPE_INLINE float count_ids(int const* ids, int n, int padding) {
+  int found = 0;
+  for (int i = 0; i < n; ++i) found += ids[i] >= 0 && ids[i] != padding;
+  return float(found < 1 ? 1 : found);
+}
+
+/// y[r] = the sum or the mean of table[id] over the ids of row r that are neither -1 nor the
+/// padding index; then the epilogue. No other memory holds the rows of the table.
+///
+/// shape: ids (R, I), table (V, C) -> y (R, C)
+/// law:   a sum adds the rows in the order of the ids; a mean then divides the sum
+/// work:  a thread has one access of a row of y, with `batch` loads in flight
+/// cost:  reads R * I * C elements, bound by bytes
+template <class P, int G>
+struct bag_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
+  using T = typename P::element;
+  static constexpr int columns = group_of<P, G>::value.columns, batch = 4;
+  static constexpr int count = group_of<P, G>::value.attributes.lookup().ids,
+                       padding = group_of<P, G>::value.attributes.lookup().padding;
+  static constexpr bool is_mean = group_of<P, G>::value.attributes.lookup().is_mean;
+  using base = row_accesses<P, G, columns>;
+  using base::each;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    constexpr detail::group g = group_of<P, G>::value;
+    base::for_access(block, [&](extent row, int column) {
+      int const* const ids = a.ids(g.in[0]) + row * count;
+      T const* const table = a.at<T const>(g.in[1]) + column;
+      float sum[each] = {};
+      for (int at = 0; at < count; at += batch) {
+        float v[batch][each] = {};
+        bool is_real[batch];
+        PIPE_UNROLL
+        for (int k = 0; k < batch; ++k) {
+          int const id = at + k < count ? ids[at + k] : -1;
+          is_real[k] = id >= 0 && id != padding;
+          if (is_real[k]) load<each>(table + extent(id) * columns, v[k]);
+        }
+        PIPE_UNROLL
+        for (int k = 0; k < batch; ++k) {
+          PIPE_UNROLL
+          for (int i = 0; i < each; ++i) sum[i] = is_real[k] ? sum[i] + v[k][i] : sum[i];
+        }
+      }
+      if constexpr (is_mean) {
+        float const real = count_ids(ids, count, padding);
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) sum[i] /= real;
+      }
+      finish<P, G>(a, row, column, sum);
+    });
+  }
+};
+
+/// Constants and functions that the kernels of a table's gradient share. A row here is an id; each
+/// `ids` neighbouring rows, 1 for a lookup, have one row of dy.
 template <class P, int G>
 struct lookup_gradient {
   using T = typename P::element;
-  static constexpr int rows = group_of<P, G>::value.rows * P::samples,
-                       bound = group_of<P, G>::value.attributes.lookup().vocabulary;
+  static constexpr int bound = group_of<P, G>::value.attributes.lookup().vocabulary,
+                       ids = group_of<P, G>::value.attributes.lookup().ids,
+                       padding = group_of<P, G>::value.attributes.lookup().padding;
+  static constexpr bool is_mean = group_of<P, G>::value.attributes.lookup().is_mean;
+  static constexpr int bags = group_of<P, G>::value.rows * P::samples, rows = bags * ids;
   static constexpr int columns = group_of<P, G>::value.columns, each = access_width<T>(columns);
   static constexpr int vectors = columns / each, ids_index = group_of<P, G>::value.in[1];
   using order = radix_sort_rows<rows, bound>;
@@ -70,8 +130,13 @@ struct lookup_gradient {
     return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + order::bytes) +
            (2 * chunk_index + which) * columns;
   }
+  static constexpr long partial_bytes = 2l * chunks * columns * long(sizeof(float));
+  /// The number of ids by which the row of dy of a mean is divided, behind the sums of chunks.
+  PIPE_HD static float* divisors(arguments const& a) {
+    return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + order::bytes + partial_bytes);
+  }
   static constexpr long workspace_bytes =
-      order::bytes + 2l * chunks * columns * long(sizeof(float));
+      order::bytes + partial_bytes + (is_mean ? long(bags) * long(sizeof(float)) : 0);
 
   template <int Count>
   PIPE_HD PIPE_INLINE static void finish_sum(arguments const& a, extent id, int column,
@@ -90,10 +155,9 @@ struct lookup_gradient {
 
 /// Kernel Index of the sort of rows by id.
 template <class P, int G, int Index, class Of = lookup_gradient<P, G>>
-using order_rows_kernel =
-    std::conditional_t<Index % 2 == 0,
-                       count_digits_kernel<Of::rows, Of::bound, Of::ids_index, Index / 2>,
-                       place_rows_kernel<Of::rows, Of::bound, Of::ids_index, Index / 2>>;
+using order_rows_kernel = std::conditional_t<
+    Index % 2 == 0, count_digits_kernel<Of::rows, Of::bound, Of::ids_index, Of::padding, Index / 2>,
+    place_rows_kernel<Of::rows, Of::bound, Of::ids_index, Of::padding, Index / 2>>;
 
 /// Zeros for the gradients of ids that no row has, unless gradients are accumulated.
 ///
@@ -137,6 +201,30 @@ struct clear_absent_kernel {
           save<each>(a.at<float>(g.out[0]) + extent(first + k / vectors) * common::columns +
                          k % vectors * each,
                      zeros);
+    });
+  }
+};
+
+/// The number of ids of each bag whose mean is taken.
+///
+/// shape: ids (bags, I) -> divisors (bags) in the workspace
+/// work:  a thread has a bag
+template <class P, int G>
+struct count_bags_kernel {
+  using common = lookup_gradient<P, G>;
+  static constexpr int threads = 256;
+  static constexpr extent blocks = (common::bags + threads - 1) / threads;
+  static constexpr long workspace_bytes = common::workspace_bytes;
+  using state = nothing;
+  using shared = nothing;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    block.part([&](int thread, state&) {
+      extent const bag = block.position() * threads + thread;
+      if (bag < common::bags)
+        common::divisors(a)[bag] =
+            count_ids(a.ids(common::ids_index) + bag * common::ids, common::ids, common::padding);
     });
   }
 };
@@ -186,7 +274,14 @@ struct sum_chunks_kernel {
       PIPE_UNROLL
       for (int k = 0; k < batch; ++k) {  // many loads in flight
         next[k] = at + k < end ? keys[at + k] : int(common::bound);
-        if (next[k] != common::bound) load<each>(dy + extent(rows[at + k]) * common::columns, v[k]);
+        if (next[k] != common::bound) {
+          extent const bag = rows[at + k] / common::ids;
+          load<each>(dy + bag * common::columns, v[k]);
+          if constexpr (common::is_mean) {
+            float const count = common::divisors(a)[bag];
+            for (int i = 0; i < each; ++i) v[k][i] /= count;
+          }
+        }
       }
       PIPE_UNROLL
       for (int k = 0; k < batch; ++k) {
@@ -274,10 +369,22 @@ struct join_chunks_kernel {
 template <>
 struct kernel_of<op_kind::lookup> : one_kernel<lookup_kernel> {};
 
+template <>
+struct kernel_of<op_kind::bag> : one_kernel<bag_kernel> {};
+
+/// The kernels of a table's gradient, behind the kernels Before, which sort the rows.
+template <class P, int G, class... Before>
+constexpr auto lower_sums_of_rows() {
+  if constexpr (lookup_gradient<P, G>::is_mean)
+    return kernel_list<Before..., clear_absent_kernel<P, G>, count_bags_kernel<P, G>,
+                       sum_chunks_kernel<P, G>, join_chunks_kernel<P, G>>{};
+  else
+    return kernel_list<Before..., clear_absent_kernel<P, G>, sum_chunks_kernel<P, G>,
+                       join_chunks_kernel<P, G>>{};
+}
 template <class P, int G, int... Is>
 constexpr auto lower_lookup_gradient(std::integer_sequence<int, Is...>) {
-  return kernel_list<order_rows_kernel<P, G, Is>..., clear_absent_kernel<P, G>,
-                     sum_chunks_kernel<P, G>, join_chunks_kernel<P, G>>{};
+  return lower_sums_of_rows<P, G, order_rows_kernel<P, G, Is>...>();
 }
 
 template <>
@@ -286,5 +393,7 @@ struct kernel_of<op_kind::lookup_gradient> {
   using list = decltype(lower_lookup_gradient<P, G>(
       std::make_integer_sequence<int, lookup_gradient<P, G>::order_kernels>{}));
 };
+template <>
+struct kernel_of<op_kind::bag_gradient> : kernel_of<op_kind::lookup_gradient> {};
 
 }  // namespace pp::cuda

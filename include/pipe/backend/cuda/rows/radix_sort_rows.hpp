@@ -88,11 +88,17 @@ struct radix_sort_rows {
   }
 };
 
+/// The key of an id: Bound for -1 and for the id `Padding`; a Padding of -1 is no further id.
+template <int Bound, int Padding>
+PIPE_HD PIPE_INLINE int sort_key(int id) {
+  return id < 0 || id == Padding ? Bound : id;
+}
+
 /// The common first half of both kernels of a pass: a row for every thread, and the count of each
-/// digit in each warp. IdsIndex: the index of the ids.
+/// digit in each warp. IdsIndex: the index of the ids; Padding: an id that counts as -1, or -1.
 ///
 /// law: the rows of a digit in a warp are ranked by lane, so that the sort is stable
-template <class Order, int Rows, int Bound, int IdsIndex, int Pass>
+template <class Order, int Rows, int Bound, int IdsIndex, int Padding, int Pass>
 struct digit_tally {
   static constexpr int threads = Order::threads, warps = Order::warps, digits = Order::digits;
   static constexpr extent blocks = Order::tiles;
@@ -118,8 +124,7 @@ struct digit_tally {
       mine.digit = -1;
       if (i < Rows) {
         if constexpr (Pass == 0) {
-          int const id = a.ids(IdsIndex)[i];
-          mine.key = id < 0 ? Bound : id;
+          mine.key = sort_key<Bound, Padding>(a.ids(IdsIndex)[i]);
           mine.row = int(i);
         } else {
           mine.key = Order::keys(a.workspace, Pass - 1)[i];
@@ -144,10 +149,10 @@ struct digit_tally {
 /// shape: keys (Rows) -> counts (tiles, digits)
 /// work:  a block has a tile, in rounds of one row per thread; thread d adds the counts of digit d
 ///        of all warps
-template <int Rows, int Bound, int IdsIndex, int Pass>
+template <int Rows, int Bound, int IdsIndex, int Padding, int Pass>
 struct count_digits_kernel {
   using order = radix_sort_rows<Rows, Bound>;
-  using tally = digit_tally<order, Rows, Bound, IdsIndex, Pass>;
+  using tally = digit_tally<order, Rows, Bound, IdsIndex, Padding, Pass>;
   static constexpr int threads = tally::threads;
   static constexpr extent blocks = tally::blocks;
   using state = typename tally::state;
@@ -179,10 +184,10 @@ struct count_digits_kernel {
 ///        earlier tiles, rounds and warps, and of earlier lanes
 /// work:  thread d adds the counts of digit d over all tiles; a scan over digits gives the first
 ///        place of each digit
-template <int Rows, int Bound, int IdsIndex, int Pass>
+template <int Rows, int Bound, int IdsIndex, int Padding, int Pass>
 struct place_rows_kernel {
   using order = radix_sort_rows<Rows, Bound>;
-  using tally = digit_tally<order, Rows, Bound, IdsIndex, Pass>;
+  using tally = digit_tally<order, Rows, Bound, IdsIndex, Padding, Pass>;
   static constexpr int threads = tally::threads, digits = order::digits;
   static constexpr extent blocks = tally::blocks;
   using state = typename tally::state;

@@ -31,8 +31,8 @@ struct sort_call {
 /// of this library sort.
 constexpr long sort_bytes(int rows) { return 9l * rows + (16 << 10); }
 
-/// Writes the lists that a call sorts: ids, where -1 becomes the bound, which follows all ids, and
-/// rows.
+/// Writes the lists that a call sorts: ids, where padding becomes the bound, which follows all ids,
+/// and rows.
 ///
 /// shape: ids (R) -> keys (R), rows (R)
 /// cost:  12 bytes for each row
@@ -50,8 +50,8 @@ struct list_rows_kernel {
     block.part([&](int thread, state&) {
       extent const i = block.position() * threads + thread;
       if (i >= common::rows) return;
-      int const id = a.ids(common::ids_index)[i];
-      order::keys(a.workspace, order::passes)[i] = id < 0 ? common::bound : id;
+      order::keys(a.workspace, order::passes)[i] =
+          sort_key<common::bound, common::padding>(a.ids(common::ids_index)[i]);
       order::rows(a.workspace, order::passes)[i] = int(i);
     });
   }
@@ -63,8 +63,7 @@ struct sort_lowering {
   using common = lookup_gradient<P, G>;
   using order = typename common::order;
   using before = kernel_list<list_rows_kernel<P, G>>;
-  using after =
-      kernel_list<clear_absent_kernel<P, G>, sum_chunks_kernel<P, G>, join_chunks_kernel<P, G>>;
+  using after = decltype(lower_sums_of_rows<P, G>());
   static constexpr int rows = common::rows, bits = order::bits;
   static constexpr long alignment = 256, temporary_bytes = sort_bytes(rows);
   /// The call's memory follows the lists; the sums of parts of runs, which are written later,
@@ -89,7 +88,8 @@ struct sort_lowering {
 /// Whether a library sorts the rows of group G of P. Sort: void, or an option's row_sort.
 template <class P, int G, class Sort>
 constexpr bool is_for_library_sort() {
-  return !std::is_void_v<Sort> && group_of<P, G>::value.anchor == op_kind::lookup_gradient;
+  return !std::is_void_v<Sort> && (group_of<P, G>::value.anchor == op_kind::lookup_gradient ||
+                                   group_of<P, G>::value.anchor == op_kind::bag_gradient);
 }
 /// Bytes of workspace of group G for the sort of a library; 0 if no library sorts.
 template <class P, int G, class Sort>

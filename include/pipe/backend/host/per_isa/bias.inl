@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The gradients that are sums over rows: of biases, and of a norm's scale and shift.
+// The gradients that are sums over rows: of biases, of slopes, and of a norm's scale and shift.
 
 /// The gradient of a bias: db[c] (+)= sum over r of dy[r, c].
 ///
@@ -33,6 +33,34 @@ struct kernel_of<op_kind::row_bias_gradient> : row_facts {
     using T = typename k::T;
     sum_columns<T>(&column_sums<T, k::whole>, a, a.at(k::g.in[0]), P::samples,
                    extent(k::g.rows) * k::g.columns, a.at(k::g.out[0]));
+  }
+};
+
+/// The gradient of the slopes of a prelu: dslope[c] (+)= sum over r of dy[r, c] x[r, c] where x is
+/// not above 0. A slope that all columns share has the sum of the sums of columns.
+///
+/// shape: dy, x (rows, C) -> dslope (C) or (1)
+/// work:  a part sums whole columns, in cache lines; the first part makes the whole sum of a shared
+///        slope, since a sum of parts would depend on their number
+/// law:   rows ascending from zero, then columns ascending; the finished sum is added once
+template <>
+struct kernel_of<op_kind::prelu_parameter_gradient> : row_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using k = group_rows<P, G>;
+    using T = typename k::T;
+    constexpr detail::group g = k::g;
+    slope_term<T> const term{a.at(g.in[0]), a.at(g.in[1]), g.columns};
+    T* const out = a.at(g.out[0]);
+    if constexpr (!g.attributes.slope().is_shared) {
+      slope_sums<T, k::whole>(term, k::rows, k::own_columns(a, g.columns), out, a.accumulate);
+    } else if (a.part == 0) {
+      T* const sums = static_cast<T*>(a.workspace);
+      slope_sums<T, k::whole>(term, k::rows, {0, g.columns}, sums, false);
+      T sum = 0;
+      for (int c = 0; c < g.columns; ++c) sum += sums[c];
+      *out = a.accumulate ? *out + sum : sum;
+    }
   }
 };
 

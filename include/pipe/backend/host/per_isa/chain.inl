@@ -77,10 +77,23 @@ struct chain {
           a.training, room);
     else if constexpr (s.kind == op_kind::bias)
       return a.at(s.operand) + column;
+    else if constexpr (s.kind == op_kind::prelu)
+      return a.at(s.operand) + (is_shared<Index> ? 0 : column);
     else if constexpr (s.kind == op_kind::row_bias)
       return a.at(s.operand) + row % g.rows * width + column;
     else
       return a.at(s.operand) + row * width + column;
+  }
+  /// Whether op Index, a prelu or its gradient, has one slope for all columns.
+  template <int Index>
+  static constexpr bool is_shared = detail::leaf_at<at(Index).leaf, typename P::leaves>::is_shared;
+  /// The third operand of op Index at a column: the slopes of a prelu's gradient.
+  template <int Index>
+  static T const* third([[maybe_unused]] arguments<T> const& a, [[maybe_unused]] extent column) {
+    if constexpr (detail::has_third(at(Index).kind))
+      return a.at(at(Index).operand + 1) + (is_shared<Index> ? 0 : column);
+    else
+      return nullptr;
   }
   /// Counters of the Philox blocks of a row. The counters have the sample's number in the
   /// mini-batch and the position, not the micro-batch or the thread, so a mask does not depend on
@@ -102,14 +115,20 @@ struct chain {
     else
       return a.at(s.store) + row * width + column;
   }
-  /// Op Index on one element: v is the result of the previous op, z[c] the second operand.
+  /// Op Index on one element: v is the result of the previous op, z[c] the second operand, w[c] the
+  /// third one.
   template <int Index>
-  [[gnu::always_inline]] static inline T apply(T v, T const* z, int c) {
+  [[gnu::always_inline]] static inline T apply(T v, T const* z, [[maybe_unused]] T const* w,
+                                               int c) {
     constexpr detail::pointwise_op s = at(Index);
     if constexpr (s.kind == op_kind::map)
       return forward_of<detail::leaf_at<s.leaf, typename P::leaves>>(v);
     else if constexpr (s.kind == op_kind::map_gradient)
       return v * derivative_of<detail::leaf_at<s.leaf, typename P::leaves>>(z[c]);
+    else if constexpr (s.kind == op_kind::prelu)
+      return detail::slope_formula::forward(v, z[is_shared<Index> ? 0 : c]);
+    else if constexpr (s.kind == op_kind::prelu_gradient)
+      return detail::slope_formula::input_gradient(v, z[c], w[is_shared<Index> ? 0 : c]);
     else if constexpr (s.kind == op_kind::dropout || s.kind == op_kind::multiply)
       return v * z[c];
     else
@@ -128,6 +147,7 @@ struct chain {
                                    T* result, int n, std::index_sequence<Is...>) {
     mask rooms[length + 1];
     T const* const in[] = {operand<int(Is), Columns>(a, row, column, rooms[Is])..., nullptr};
+    [[maybe_unused]] T const* const thirds[] = {third<int(Is)>(a, column)..., nullptr};
     T* const to[] = {target<int(Is)>(a, row, column)..., nullptr};
     alignas(widest_vector_bytes) [[maybe_unused]] pieces<Columns> made;
     T* const out[] = {(streams_piece<Columns> ? made[Is] : to[Is])..., nullptr};
@@ -135,7 +155,7 @@ struct chain {
     PIPE_INDEPENDENT
     for (int c = 0; c < count; ++c) {
       T v = x[c];
-      ((v = apply<int(Is)>(v, in[Is], c), keep<int(Is)>(out[Is], v, c)), ...);
+      ((v = apply<int(Is)>(v, in[Is], thirds[Is], c), keep<int(Is)>(out[Is], v, c)), ...);
       if constexpr (HasResult) result[c] = v;
     }
     if constexpr (streams_piece<Columns>) (stream_piece<int(Is), Columns>(to[Is], made[Is]), ...);

@@ -84,6 +84,31 @@ PIPE_ONE_COPY void column_sums(T const* in, extent rows, extent columns, extent 
   column_sums<1, Whole, T>(rows, columns, element_term<T>{in, stride}, {out}, accumulate);
 }
 
+/// The term dy x where x is not above 0, and else 0: of the gradient of a prelu's slope.
+template <class T>
+struct slope_term {
+  T const *dy, *x;
+  extent stride;
+  [[gnu::always_inline]] void vector(vec<T>* sum, extent r, extent c) const {
+    vec<T> const at = load(x + r * stride + c);
+    sum[0] += at > vec<T>{} ? vec<T>{} : load(dy + r * stride + c) * at;
+  }
+  [[gnu::always_inline]] void scalar(T* sum, extent r, extent c) const {
+    sum[0] += detail::slope_formula::slope_gradient(dy[r * stride + c], x[r * stride + c]);
+  }
+};
+/// out[c] (+)= sum over rows of the terms of a slope, for the columns c in `own`.
+///
+/// shape: dy, x (rows, n) -> out (n)
+/// law:   as column_sums: ascending rows from zero
+template <class T, bool Whole>
+PIPE_ONE_COPY void slope_sums(slope_term<T> term, extent rows, part_range own, T* out,
+                              bool accumulate) {
+  term.dy += own.begin;
+  term.x += own.begin;
+  column_sums<1, Whole, T>(rows, own.size(), term, {out + own.begin}, accumulate);
+}
+
 /// The terms dy * xhat and dy, xhat = (x - mean) * rstd with the row's statistics.
 template <class T>
 struct norm_parameter_term {

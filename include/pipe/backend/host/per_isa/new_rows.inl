@@ -58,6 +58,16 @@ PIPE_ONE_COPY void times_rows(extent n, T const* x, T const* z, T* y) {
   for (extent i = 0; i < n; ++i) y[i] = x[i] * z[i];
 }
 
+/// y = x above 0, else slope x, n elements; the slope of element i is slope[i], or slope[0] if it
+/// is shared.
+template <class T>
+PIPE_ONE_COPY void slope_rows(extent n, T const* x, T const* slope, bool is_shared, T* y) {
+  T const first = slope[0];
+  PIPE_INDEPENDENT
+  for (extent i = 0; i < n; ++i)
+    y[i] = detail::slope_formula::forward(x[i], is_shared ? first : slope[i]);
+}
+
 template <class F, int N, class T>
 void map_piece(T const* x, T* y) {
   PIPE_INDEPENDENT
@@ -108,6 +118,7 @@ void fill_rows(row_kernels<T>& k, [[maybe_unused]] row_function<T>* functions,
   k.dot[0] = &dot_row<T, false>;
   k.dot[1] = &dot_row<T, true>;
   k.scale = &scaled_row<T>;
+  k.slope = &slope_rows<T>;
   k.norm[0] = &norm_row<T, false, false>;
   k.norm[1] = &norm_row<T, true, false>;
   ((functions[Is] = function_of<Program, int(Is)>()), ...);
