@@ -25,6 +25,11 @@ template <class L>
 struct Placed : Model<Tokens<11, 6>, Embedding<5>, L, Linear<3>, MSE> {};
 template <class Pool>
 struct Pooled : Model<Tokens<11, 6>, Embedding<5>, Tanh, Pool, Linear<3>, CrossEntropy> {};
+template <class Bag>
+struct Bagged : Model<Tokens<11, 6>, Bag, Linear<3>, MSE> {};
+struct Sloped : Model<Input<3, 5>, Linear<9>, With<PReLU, PerChannel>, Linear<2>, PReLU, MSE> {};
+struct SlopedImage : Model<Input<4, 5, 3>, With<PReLU, PerChannel>, Linear<2>,
+                           With<PReLU, PerChannel>, Flatten, Linear<3>, MSE> {};
 struct Epsilons : Model<Input<3, 5>, Linear<9>, With<LayerNorm, Epsilon<1, 2>>, Linear<9>,
                         With<RMSNorm, Epsilon<1, 1000>>, Linear<2>, MSE> {};
 template <class... Over>
@@ -48,6 +53,11 @@ TEST_CASE("activations are PyTorch's", "[golden]") {
   check<Activated<GELU>>("gelu_erf");
   check<Activated<ClipLogits<3, 4>>>("clip_logits");
   check<Activated<SoftCap<3, 2>>>("soft_cap");
+}
+TEST_CASE("trained slopes are PyTorch's", "[golden]") {
+  check<Activated<PReLU>>("prelu");
+  check<Sloped>("prelu.channels");
+  check<SlopedImage>("prelu.image");
 }
 TEST_CASE("layers that work on rows are PyTorch's", "[golden]") {
   check<OfRows<LayerNorm>>("layer_norm");
@@ -79,4 +89,12 @@ TEST_CASE("embeddings and positions are PyTorch's", "[golden]") {
   check<Words>("embedding");
   check<Placed<Positions>>("positions");
   check<Placed<SinusoidalPositions>>("sinusoidal");
+}
+TEST_CASE("bags of ids are PyTorch's", "[golden]") {
+  check<Bagged<EmbeddingBag<5>>>("embedding_bag.mean");
+  check<Bagged<EmbeddingBag<5, Reduction<Sum>>>>("embedding_bag.sum");
+  check<Bagged<EmbeddingBag<5, PaddingIndex<3>>>>("embedding_bag.mean.padding_idx");
+  check<Bagged<EmbeddingBag<5, Reduction<Sum>, PaddingIndex<3>>>>("embedding_bag.sum.padding_idx");
+  check<Bagged<EmbeddingBag<5, Reduction<Mean>>>>("embedding_bag.mean.padded");
+  check<Bagged<EmbeddingBag<5, Reduction<Sum>>>>("embedding_bag.sum.padded");
 }

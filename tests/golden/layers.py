@@ -77,8 +77,8 @@ def channels_last(kind):
     return ChannelsLast
 
 
-GroupNorm, InstanceNorm, LocalResponseNorm = map(
-    channels_last, (nn.GroupNorm, nn.InstanceNorm1d, nn.LocalResponseNorm))
+GroupNorm, InstanceNorm, LocalResponseNorm, PReLU = map(
+    channels_last, (nn.GroupNorm, nn.InstanceNorm1d, nn.LocalResponseNorm, nn.PReLU))
 
 
 class BatchNorm(nn.BatchNorm1d):
@@ -106,6 +106,15 @@ class Embedding(Layer):
         around.tokens = x >= 0
         around.padding = (x >= 0).flip(1).cumsum(1).flip(1) == 0
         return functional.embedding(x.clamp(min=0), self.weight) * (x >= 0).unsqueeze(-1)
+
+
+class EmbeddingBag(nn.EmbeddingBag):
+    """nn.EmbeddingBag, whose ids of -1 are padding: they have a further row of the table, which padding_idx leaves out."""
+
+    def forward(self, x):
+        vocabulary = len(self.weight)
+        weight = functional.pad(self.weight, (0, 0, 0, 1))
+        return functional.embedding_bag(torch.where(x < 0, vocabulary, x), weight, mode=self.mode, padding_idx=vocabulary)
 
 
 class Pool(Layer):

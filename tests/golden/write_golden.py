@@ -45,9 +45,9 @@ from torch.nn import functional
 
 import optimizers
 from layers import (AdaptedAttention, Attention, BatchNorm, Beside, Branches, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d,
-                    CrossAttention, Embedding, FlattenChannelsFirst, FurtherInput, Gate, GroupedAttention, GroupNorm, Image,
-                    InstanceNorm, LocalResponseNorm, LoRA, Model, Normalize, Pool, Pop, Positions, Repeat, Residual, Reversible,
-                    ScoredAttention, Seq, SinusoidalPositions, Stash, Tied, concat, cosine, distance, dot)
+                    CrossAttention, Embedding, EmbeddingBag, FlattenChannelsFirst, FurtherInput, Gate, GroupedAttention, GroupNorm,
+                    Image, InstanceNorm, LocalResponseNorm, LoRA, Model, Normalize, Pool, Pop, Positions, PReLU, Repeat, Residual,
+                    Reversible, ScoredAttention, Seq, SinusoidalPositions, Stash, Tied, concat, cosine, distance, dot)
 
 HERE = Path(__file__).parent
 SAMPLES = 4  # of a mini-batch
@@ -325,12 +325,20 @@ def layer_cases():
                              "gelu": GELUTanh(), "gelu_erf": nn.GELU(), "clip_logits": nn.Hardtanh(-0.75, 0.75),
                              "soft_cap": SoftCap(1.5)}.items():
         yield name, Input(5), Model(Linear(5, 9), activation, Linear(9, 3)), MSE
+    yield "prelu", Input(5), Model(Linear(5, 9), nn.PReLU(), Linear(9, 3)), MSE
+    yield "prelu.channels", Input(3, 5), Model(Linear(5, 9), PReLU(9), Linear(9, 2), nn.PReLU()), MSE
+    yield "prelu.image", Input(4, 5, 3), Model(PReLU(3), Linear(3, 2), PReLU(2), nn.Flatten(), Linear(40, 3)), MSE
     yield "layer_norm", Input(3, 5), Model(Linear(5, 9), LayerNorm(9), Linear(9, 2)), MSE
     yield "rms_norm", Input(3, 5), Model(Linear(5, 9), RMSNorm(9), Linear(9, 2)), MSE
     yield "softmax", Input(3, 5), Model(Linear(5, 9), nn.Softmax(-1), Linear(9, 2)), MSE
     for name, gate in {"swiglu": Gate(functional.silu), "geglu": Gate(GELUTanh()), "glu": nn.GLU()}.items():
         yield name, Input(3, 5), Model(Linear(5, 14), gate, Linear(7, 2)), MSE
     yield "embedding", Padded(11, 6), Model(Embedding(11, 5), Linear(5, 3)), MSE
+    for mode in "mean", "sum":
+        yield f"embedding_bag.{mode}", Tokens(11, 6), Model(nn.EmbeddingBag(11, 5, mode=mode), Linear(5, 3)), MSE
+        bag = nn.EmbeddingBag(11, 5, mode=mode, padding_idx=3)
+        yield f"embedding_bag.{mode}.padding_idx", Tokens(11, 6), Model(bag, Linear(5, 3)), MSE
+        yield f"embedding_bag.{mode}.padded", Padded(11, 6), Model(EmbeddingBag(11, 5, mode=mode), Linear(5, 3)), MSE
     for which in "mean", "first", "last":
         yield f"pool.{which}", Padded(11, 6), Model(Embedding(11, 5), nn.Tanh(), Pool(which), Linear(5, 3)), CrossEntropy()
     epsilon = LayerNorm(9, eps=0.5), nn.RMSNorm(9, eps=1e-3)

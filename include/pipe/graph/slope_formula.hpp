@@ -12,17 +12,20 @@ struct slope_formula {
   /// x above 0, else slope x.
   template <class T>
   PIPE_HD static PIPE_INLINE T forward(T x, T slope) {
-    return x > T(0) ? x : slope * x;
+    T const below = slope * x;  // computed for all x, so that loops become vector code
+    return x > T(0) ? x : below;
   }
   /// The gradient of x.
   template <class T>
   PIPE_HD static PIPE_INLINE T input_gradient(T dy, T x, T slope) {
-    return x > T(0) ? dy : slope * dy;
+    T const below = slope * dy;
+    return x > T(0) ? dy : below;
   }
   /// The term of an element in the gradient of its slope.
   template <class T>
   PIPE_HD static PIPE_INLINE T slope_gradient(T dy, T x) {
-    return x > T(0) ? T(0) : dy * x;
+    T const below = dy * x;
+    return x > T(0) ? T(0) : below;
   }
 };
 
