@@ -21,4 +21,5 @@ TEST_CASE("every loss equals the host's", "[gpu]") {
   on_device::losses_equal_the_hosts<laws::EveryContrast<>>(1e-4, 5);
   on_device::losses_equal_the_hosts<laws::EveryContrast<Symmetric>>(1e-4, 5);
   on_device::losses_equal_the_hosts<laws::FurtherContrast>(1e-4, 5);
+  on_device::losses_equal_the_hosts<laws::EveryBag<PaddingIndex<3>>>(1e-4, 5);
 }

@@ -92,6 +92,19 @@ struct EveryPool
   static constexpr bool pads = true;
 };
 
+/// A classifier of padded bags of ids, with options of the bag, and slopes that are trained: one
+/// for a layer or one for each channel, behind a product, behind a norm, and on their own.
+template <class... Bag>
+struct EveryBag
+    : pp::Model<pp::Tokens<11, 5>, pp::EmbeddingBag<12, pp::Init<pp::Normal<1>>, Bag...>, pp::PReLU,
+                pp::LayerNorm, pp::With<pp::PReLU, pp::PerChannel>, pp::Linear<9>,
+                pp::With<pp::PReLU, pp::PerChannel, pp::NegativeSlope<1, 10>>,
+                pp::Residual<pp::Linear<9>, pp::PReLU>,
+                pp::Repeat<2, pp::Residual<pp::With<pp::PReLU, pp::PerChannel>, pp::Linear<9>>>,
+                pp::Linear<7>, pp::CrossEntropy> {
+  static constexpr bool pads = true;
+};
+
 /// Every layer of images and sequences without parameters.
 struct EveryResampling
     : pp::Model<pp::Input<7, 6, 4>, pp::Linear<5>,

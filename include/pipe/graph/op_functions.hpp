@@ -33,8 +33,8 @@ class op_functions {
     y.padding = ids.at;
     return y;
   }
-  /// ids[..., I] and table[V, C] -> [..., C]: sums or means of I rows of the table each; see
-  /// EmbeddingBag. The number of ids of a row, of.ids, is that of the last extent.
+  /// ids[I] and table[V, C] -> [C]: the sum or the mean of the rows of I ids, without padding; see
+  /// EmbeddingBag. The function sets of.ids.
   constexpr handle bag(handle ids, operand table, lookup_attributes of, int width) {
     of.ids = ids.form.columns();
     self().is_a(custom::tensor_kind::table, table);

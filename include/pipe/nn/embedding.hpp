@@ -63,18 +63,17 @@ constexpr int padding_of() {
 
 }  // namespace detail
 
-/// y = the mean or the sum of table[id] over the ids of a bag, PyTorch's EmbeddingBag. A bag is the
-/// last extent of the ids, filled up with -1 where a sample has fewer; the vocabulary V is the
-/// input's. One op, and not an Embedding before a pool: the I rows of a bag are added where they
-/// are read, so no value has I * Width numbers, forward or backward, and neither the host nor a GPU
-/// writes and reads them.
+/// y = the mean or the sum of table[id] over the ids of a sample, its bag: PyTorch's EmbeddingBag.
+/// A sample with fewer ids is filled up with -1; the vocabulary V is the input's. One op, and not
+/// an Embedding before a pool: the rows of a bag are added where they are read, so no value has I *
+/// Width numbers, forward or backward, and no kernel writes and reads them.
 ///
-/// shape:   ids (..., I) -> (..., Width), so that (I) -> (Width); table[V, Width], initially normal
-///          with deviation 0.02; PyTorch's is Init<Normal<1>>
+/// shape:   ids (I) -> (Width); table[V, Width], initially normal with deviation 0.02, where
+///          PyTorch's is Init<Normal<1>>
 /// options: Reduction<Mean> (default) or Reduction<Sum>, PaddingIndex, Init<...>
 /// law:     ids that are -1 or the padding index add nothing and do not count in a mean; a bag of
 ///          such ids alone is zeros. The table's gradient adds the ids of a micro-batch in order
-/// cost:    forward reads I rows of the table; the gradient adds to as many
+/// cost:    forward reads I rows of the table; the gradient adds dy to as many
 template <int Width, class... Options>
 struct EmbeddingBag {
   using options = detail::layers<Options...>;
