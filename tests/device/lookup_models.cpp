@@ -8,6 +8,7 @@
 #include "cuda/agreement.hpp"
 #include "device/device.hpp"
 #include "laws/bit_law.hpp"
+#include "laws/every_layer.hpp"
 #include "laws/everything.hpp"
 
 using namespace pp;
@@ -65,6 +66,16 @@ TEST_CASE("a library's sort changes no bit, by streams and in graphs", "[cuda]")
   CHECK(library::row_sort::calls == 2 * (3 + 3 + 2));
   using Catch::Matchers::Contains;
   CHECK_THAT(Trained<library>().runs_on(), Contains(", std::stable_sort for 1 of 1 sorts"));
+}
+TEST_CASE("a library sorts the ids of bags too", "[cuda]") {
+  using library = StableSort<0>;
+  using own = Pipeline<laws::EveryBag<PaddingIndex<3>>, on_host::Device, AdamW, MicroBatches<3>,
+                       MicroBatchSize<2>>;
+  using by_library = Pipeline<laws::EveryBag<PaddingIndex<3>>, on_host::Device, AdamW,
+                              MicroBatches<3>, MicroBatchSize<2>, library>;
+  library::row_sort::calls = 0;
+  laws::train_alike_from_the_start<own, by_library>(7, 2);
+  CHECK(library::row_sort::calls > 0);
 }
 
 TEST_CASE("a library that asks for more memory than the plan has sorts nothing", "[cuda]") {

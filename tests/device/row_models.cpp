@@ -59,12 +59,6 @@ TEST_CASE("pools agree with the host", "[cuda]") {
   on_host::agrees_with_the_host<laws::EveryPool<LastPosition>, MicroBatches<2>,
                                 MicroBatchSize<3>>();
 }
-TEST_CASE("bags of ids and trained slopes agree with the host", "[cuda]") {
-  on_host::agrees_with_the_host<laws::EveryBag<PaddingIndex<3>>, MicroBatches<2>,
-                                MicroBatchSize<3>>();
-  on_host::agrees_with_the_host<laws::EveryBag<Reduction<Sum>>, MicroBatches<2>, MicroBatchSize<3>,
-                                Stages<2>>();
-}
 TEST_CASE("pools, upsampling and padding agree with the host", "[cuda]") {
   on_host::agrees_with_the_host<laws::EveryResampling, MicroBatches<2>, MicroBatchSize<3>>();
 }
