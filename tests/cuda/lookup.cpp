@@ -17,15 +17,19 @@ using namespace pp::detail;
 namespace {
 
 /// A pipeline that has one group: the gradient of a table.
-template <class T, int Rows, int Vocabulary, int Columns>
+/// Ids: of each of the Rows / Ids rows of dy.
+template <class T, int Rows, int Vocabulary, int Columns, int Ids = 1, int Padding = -1,
+          bool IsMean = false>
 struct one_gradient {
   using element = T;
   using leaves = detail::layers<>;
   static constexpr int samples = 1;
   static constexpr detail::group group_at(int) {
     detail::group g;
-    g.anchor = op_kind::lookup_gradient;
-    g.rows = Rows, g.columns = Columns, g.attributes = detail::lookup_attributes{Vocabulary};
+    static_assert(Rows % Ids == 0);
+    g.anchor = Ids > 1 ? op_kind::bag_gradient : op_kind::lookup_gradient;
+    g.rows = Rows / Ids, g.columns = Columns;
+    g.attributes = detail::lookup_attributes{Vocabulary, Ids, Padding, IsMean};
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2, g.operands = 3;
     return g;
   }
@@ -68,24 +72,31 @@ void launch_by_library(cuda::arguments a) {
   ::operator delete(a.workspace, alignment);
 }
 
-/// `id_of(row)` of every row; the gradient against sums in double precision, alone and on top of
+/// `id_of(row)` of every id; the gradient against sums in double precision, alone and on top of
 /// another.
-template <class T, int Rows, int Vocabulary, int Columns, class IdOf>
+template <class T, int Rows, int Vocabulary, int Columns, int Ids = 1, int Padding = -1,
+          bool IsMean = false, class IdOf>
 void sums_are_right(IdOf id_of, double tolerance) {
-  using P = one_gradient<T, Rows, Vocabulary, Columns>;
+  using P = one_gradient<T, Rows, Vocabulary, Columns, Ids, Padding, IsMean>;
   std::vector<int> ids(std::size_t{Rows});
-  std::vector<T> dy(std::size_t{Rows} * Columns);
+  std::vector<T> dy(std::size_t{Rows / Ids} * Columns);
   std::vector<double> expected(std::size_t{Vocabulary} * Columns), magnitude(expected.size());
-  for (int r = 0; r < Rows; ++r) {
-    ids[std::size_t(r)] = id_of(r);
+  auto const is_real = [](int id) { return id >= 0 && id != Padding; };
+  for (int r = 0; r < Rows; ++r) ids[std::size_t(r)] = id_of(r);
+  for (int bag = 0; bag < Rows / Ids; ++bag) {
+    auto const begin = ids.begin() + bag * Ids;
+    long const count = std::count_if(begin, begin + Ids, is_real);
     for (int c = 0; c < Columns; ++c) {
-      T& x = dy[std::size_t(r) * Columns + std::size_t(c)];
-      x = T(ids[std::size_t(r)] < 0 ? NAN
-                                    : float(laws::uniform(5, std::uint64_t(r), std::uint64_t(c))));
-      if (ids[std::size_t(r)] < 0) continue;
-      std::size_t const to = std::size_t(ids[std::size_t(r)]) * Columns + std::size_t(c);
-      expected[to] += double(float(x));
-      magnitude[to] += std::fabs(double(float(x)));
+      T& x = dy[std::size_t(bag) * Columns + std::size_t(c)];
+      // What belongs to padding alone is never read.
+      x = T(count == 0 ? NAN : float(laws::uniform(5, std::uint64_t(bag), std::uint64_t(c))));
+      for (int i = 0; i < Ids; ++i) {
+        if (!is_real(begin[i])) continue;
+        std::size_t const to = std::size_t(begin[i]) * Columns + std::size_t(c);
+        double const term = double(float(x)) / double(IsMean ? count : 1);
+        expected[to] += term;
+        magnitude[to] += std::fabs(term);
+      }
     }
   }
   std::vector<float> found(expected.size(), NAN), again(expected.size(), NAN);
@@ -148,6 +159,13 @@ TEST_CASE("the gradient of a table", "[cuda][small]") {
   SECTION("tiles of several rounds") {
     sums_are_right<float, 70001, 130, 1>([](int r) { return r % 5 < 3 ? 64 : any_of(r, 130); },
                                          1e-4);
+  }
+  SECTION("bags of ids, whose sums or means are taken") {
+    auto const ids = [](int r) { return r % 7 == 3 || r / 4 == 5 ? -1 : any_of(r, 150); };
+    sums_are_right<float, 3004, 150, 12, 4>(ids, 1e-5);
+    sums_are_right<float, 3004, 150, 12, 4, 7, true>(ids, 1e-5);
+    sums_are_right<bf16, 90, 150, 5, 3, 0, true>(ids, 1e-5);
+    sums_are_right<float, 1200, 3, 2, 600, -1, true>([](int r) { return r % 3; }, 1e-5);
   }
   SECTION("bf16 rows give float sums") {
     sums_are_right<bf16, 901, 200, 40>([](int r) { return r % 4 == 0 ? 77 : any_of(r, 200) - 1; },

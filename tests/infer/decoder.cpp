@@ -51,6 +51,8 @@ struct Ruled : Model<Tokens<11, 150>, Embedding<16>,
 
 struct Sines : Model<Tokens<7, 9>, Embedding<6>, SinusoidalPositions, Attention<2>, GLU, Linear<7>,
                      CrossEntropy> {};
+struct Slopes : Model<Tokens<7, 9>, Embedding<17>, PReLU, Linear<23>, With<PReLU, PerChannel>,
+                      Linear<7>, CrossEntropy> {};
 
 template <class Trainer>
 std::vector<int> tokens_for(std::uint64_t seed) {
@@ -131,6 +133,10 @@ TEST_CASE("a decoder gives the bits of a forward pass: Llama, on every instructi
 TEST_CASE("a decoder gives the bits of a forward pass: rules for scores") {
   same_as_forward<Pipeline<Ruled, PortableHost, MicroBatchSize<1>>>({{1}, {32, 1, 31}});
   same_as_forward<Pipeline<Ruled, HostKernels<host::isa::avx512>>>({{150}, {7, 2}});
+}
+
+TEST_CASE("a decoder gives the bits of a forward pass: trained slopes") {
+  same_as_forward<Pipeline<Slopes, HostKernels<host::isa::avx2>>>({{1}, {2, 3}});
 }
 
 TEST_CASE("a decoder gives the bits of a forward pass: in double") {

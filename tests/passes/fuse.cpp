@@ -47,6 +47,9 @@ struct Drops
     : Model<Tokens<7, 3>, Embedding<4>, Dropout<1, 2>,
             Repeat<2, Residual<Linear<6>, SwiGLU, Dropout<1, 3>, Linear<4>, Dropout<1, 3>>>,
             Softmax, Linear<2>, MSE> {};
+struct Sloped : Model<Input<3>, Linear<4>, PReLU, Linear<4>, With<PReLU, PerChannel>, PReLU, PReLU,
+                      PReLU, PReLU, PReLU, PReLU, Linear<2>, MSE> {};
+struct Bags : Model<Tokens<7, 3>, EmbeddingBag<4>, Tanh, Linear<2>, MSE> {};
 struct Flat : Model<Input<2, 3>, Linear<4>, Tanh, Flatten, Linear<2>, MSE> {};
 
 template <class C>
@@ -118,6 +121,20 @@ TEST_CASE("a dropout joins as other pointwise ops do, and streams make no differ
   for (int i : {1, 2, 3})
     CHECK(passes::kernels.fused[detail::op_list::forward].segments[i].group ==
           passes::kernels.fused[detail::op_list::forward].segments[i + 3].group);
+}
+TEST_CASE("trained slopes join as activations do, and take two places of a group backward",
+          "[passes]") {
+  CHECK(words<compiled<Sloped>>(detail::op_list::forward) ==
+        "matmul[bias* prelu*], matmul[bias* prelu* prelu* prelu* prelu* prelu* prelu*], "
+        "[prelu*]matmul[bias*], squared_error*");
+  CHECK(words<compiled<Sloped>>(detail::op_list::input_gradients) ==
+        "matmul_input_gradient*[prelu_gradient* prelu_gradient* prelu_gradient*], "
+        "pointwise[prelu_gradient* prelu_gradient* prelu_gradient* prelu_gradient*], "
+        "matmul_input_gradient*[prelu_gradient*]");
+}
+TEST_CASE("an activation joins a bag of ids", "[passes]") {
+  CHECK(words<compiled<Bags>>(detail::op_list::forward) ==
+        "bag[map*], matmul[bias*], squared_error*");
 }
 TEST_CASE("nothing joins across another look at the numbers", "[passes]") {
   using cut = compiled<Flat, Stages<2>, Cut<1>>;

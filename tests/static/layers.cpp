@@ -18,6 +18,15 @@ struct Pictures : Model<Input<64, 64, 3>, PatchEmbedding<96, 16>,  // 4 x 4 patc
                         Linear<10>, CrossEntropy> {};
 // [/inputs]
 
+// [bags]
+/// Whether a user who has seen up to 50 films likes one more.
+using Film = EmbeddingBag<32, Init<Normal<1>>>;
+struct Films : Model<Tokens<9000, 50>, Film, Stash<"user">,     // (32)
+                     Named<"film", Tokens<9000, 1>>, Film,      // (32)
+                     Pop<"user", Multiply>, Linear<16>, PReLU,  // (16)
+                     Linear<8>, With<PReLU, PerChannel>, Linear<1>, BCE> {};
+// [/bags]
+
 // [linear]
 /// A feed-forward part as in Llama, and one with a slope, a limit and dropout of one in ten.
 using Gated = Residual<RMSNorm, Linear<2 * 172, NoBias>, SwiGLU, Linear<64, NoBias>>;
@@ -107,6 +116,9 @@ static_assert(trained<Pictures>() ==
                   (3 * 16 * 16 * 96 + 96) + 96 + 2 * 96 + (4 * 96 * 96 + 4 * 96) + (96 * 10 + 10) &&
               constants<Pictures>() == 17 * 96);
 
+static_assert(Films::graph.output == shape(1));
+static_assert(trained<Films>() == 2 * 9000 * 32 + (32 * 16 + 16) + 1 + (16 * 8 + 8) + 8 + (8 + 1));
+
 struct Feeds : Model<Input<64>, Gated, Plain, MSE> {};
 static_assert(Feeds::graph.output == shape(64));
 static_assert(trained<Feeds>() == 64 + 64 * 344 + 172 * 64 +  //
@@ -147,6 +159,7 @@ inline constexpr long work_beside = work<M>() - work<Without>();
 static_assert(work_beside<Rows<Tanh, Linear<8>>, Rows<Tanh>> == 2 * 6 * 8 * 8 + 6 * 8);
 static_assert(work_beside<Rows<Tanh, GELUTanh>, Rows<Tanh>> == 8 * 6 * 8);
 static_assert(work_beside<Rows<Tanh, LayerNorm>, Rows<Tanh>> == 8 * 6 * 8);
+static_assert(work_beside<Rows<Tanh, PReLU>, Rows<Tanh>> == 2 * 6 * 8);
 static_assert(work_beside<Rows<Tanh, BatchNorm>, Rows<Tanh>> == 12 * 6 * 8);
 static_assert(
     work_beside<Rows<Tanh, Attention<4, KeyValueHeads<2>, NotCausal, NoBias>>, Rows<Tanh>> ==
@@ -171,6 +184,7 @@ inline constexpr long kept_beside = (Pipeline<Kept<L...>>::plan.stages[0].saved_
 static_assert(kept_beside<Linear<32>, GELUTanh, Dropout<1, 10>> == 16 * 32);  // x of GELUTanh
 static_assert(kept_beside<Dropout<1, 10>, MaxPool1d<2>, UpsampleNearest1d<2>> == 16 * 32);
 static_assert(kept_beside<Softmax> == 16 * 32);
+static_assert(kept_beside<Linear<32>, PReLU> == 16 * 32);  // x of PReLU
 static_assert(kept_beside<LayerNorm> == 16 * 2 && kept_beside<BatchNorm> == 3 * 32);
 static_assert(kept_beside<Attention<2, KeyValueHeads<1>>> ==
               16 * (2 + 2 * 1) * 16 + 16 * 2 * 16 + 16 * 2);
