@@ -106,6 +106,11 @@ struct chain {
   template <int Index>
   static constexpr bool is_rounded = rounds<Index>();
 
+  /// The index of the slopes of op Index, a prelu or its gradient.
+  template <int Index>
+  static constexpr int slopes =
+      pointwise_at<Index>::value.operand + detail::has_third(pointwise_at<Index>::value.kind);
+
   /// The second operands of all ops, for Count elements of a row.
   template <int Count>
   struct seconds {
@@ -211,9 +216,9 @@ struct chain {
       PIPE_UNROLL
       for (int i = 0; i < Count; ++i) v[i] = v[i] * factor[i];
     } else if constexpr (s.kind == op_kind::prelu || s.kind == op_kind::prelu_gradient) {
-      constexpr int index = s.operand + detail::has_third(s.kind);
       float slope[Count];
-      load_slopes<detail::leaf_at<s.leaf, leaves>::is_shared>(a.at<T const>(index), column, slope);
+      load_slopes<detail::leaf_at<s.leaf, leaves>::is_shared>(a.at<T const>(slopes<Index>), column,
+                                                              slope);
       PIPE_UNROLL
       for (int i = 0; i < Count; ++i)
         if constexpr (s.kind == op_kind::prelu)

@@ -32,6 +32,7 @@
 #include <pipe/backend/cuda/matmul/matmul_choice.hpp>
 #include <pipe/backend/cuda/rows/row_products.hpp>
 #include <pipe/backend/cuda/rows/rowwise.hpp>
+#include <pipe/backend/cuda/rows/slopes.hpp>
 #include <pipe/backend/cuda/rows/sort_lowering.hpp>
 #include <pipe/backend/dispatch.hpp>
 #include <pipe/base/bytes.hpp>

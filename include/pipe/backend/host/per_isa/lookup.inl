@@ -109,5 +109,8 @@ struct kernel_of<op_kind::lookup_gradient> : lookup_facts {
     }
   }
 };
+/// The same for bags.
+///
+/// shape: dy (rows, C), ids (rows, I) -> dtable (V, C)
 template <>
 struct kernel_of<op_kind::bag_gradient> : kernel_of<op_kind::lookup_gradient> {};
