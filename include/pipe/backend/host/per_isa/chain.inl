@@ -68,7 +68,7 @@ struct chain {
   static T const* operand(arguments<T> const& a, extent row, extent column,
                           [[maybe_unused]] mask& room) {
     constexpr detail::pointwise_op s = at(Index);
-    if constexpr (s.operand < 0)
+    if constexpr (s.operand < 0 || s.kind == op_kind::prelu)
       return nullptr;
     else if constexpr (s.kind == op_kind::dropout)
       return dropout_mask<detail::leaf_at<s.leaf, typename P::leaves>,
@@ -77,23 +77,38 @@ struct chain {
           a.training, room);
     else if constexpr (s.kind == op_kind::bias)
       return a.at(s.operand) + column;
-    else if constexpr (s.kind == op_kind::prelu)
-      return a.at(s.operand) + (is_shared<Index> ? 0 : column);
     else if constexpr (s.kind == op_kind::row_bias)
       return a.at(s.operand) + row % g.rows * width + column;
     else
       return a.at(s.operand) + row * width + column;
   }
-  /// Whether op Index, a prelu or its gradient, has one slope for all columns.
+  /// Whether op Index has slopes: a prelu, or its gradient; has_shared_slope: one for all columns.
   template <int Index>
-  static constexpr bool is_shared = detail::leaf_at<at(Index).leaf, typename P::leaves>::is_shared;
-  /// The third operand of op Index at a column: the slopes of a prelu's gradient.
+  static constexpr bool has_slopes =
+      at(Index).kind == op_kind::prelu || at(Index).kind == op_kind::prelu_gradient;
   template <int Index>
-  static T const* third([[maybe_unused]] arguments<T> const& a, [[maybe_unused]] extent column) {
-    if constexpr (detail::has_third(at(Index).kind))
-      return a.at(at(Index).operand + 1) + (is_shared<Index> ? 0 : column);
+  static constexpr bool has_shared_slope = [] {
+    if constexpr (has_slopes<Index>)
+      return detail::leaf_at<at(Index).leaf, typename P::leaves>::is_shared;
+    else
+      return false;
+  }();
+  /// The slopes of op Index from a column on.
+  template <int Index>
+  static T const* slopes([[maybe_unused]] arguments<T> const& a, [[maybe_unused]] extent column) {
+    constexpr detail::pointwise_op s = at(Index);
+    if constexpr (has_slopes<Index>)
+      return a.at(s.operand + detail::has_third(s.kind)) + (has_shared_slope<Index> ? 0 : column);
     else
       return nullptr;
+  }
+  /// The slope of all columns, read before a loop, which may then become vector code; else 0.
+  template <int Index>
+  static T shared_slope([[maybe_unused]] T const* slopes) {
+    if constexpr (has_shared_slope<Index>)
+      return *slopes;
+    else
+      return T(0);
   }
   /// Counters of the Philox blocks of a row. The counters have the sample's number in the
   /// mini-batch and the position, not the micro-batch or the thread, so a mask does not depend on
@@ -115,20 +130,21 @@ struct chain {
     else
       return a.at(s.store) + row * width + column;
   }
-  /// Op Index on one element: v is the result of the previous op, z[c] the second operand, w[c] the
-  /// third one.
+  /// Op Index on one element: v is the result of the previous op, z[c] the second operand; w[c] or,
+  /// if all columns share it, `shared` is the slope.
   template <int Index>
   [[gnu::always_inline]] static inline T apply(T v, T const* z, [[maybe_unused]] T const* w,
-                                               int c) {
+                                               [[maybe_unused]] T shared, int c) {
     constexpr detail::pointwise_op s = at(Index);
     if constexpr (s.kind == op_kind::map)
       return forward_of<detail::leaf_at<s.leaf, typename P::leaves>>(v);
     else if constexpr (s.kind == op_kind::map_gradient)
       return v * derivative_of<detail::leaf_at<s.leaf, typename P::leaves>>(z[c]);
     else if constexpr (s.kind == op_kind::prelu)
-      return detail::slope_formula::forward(v, z[is_shared<Index> ? 0 : c]);
+      return detail::slope_formula::forward(v, has_shared_slope<Index> ? shared : w[c]);
     else if constexpr (s.kind == op_kind::prelu_gradient)
-      return detail::slope_formula::input_gradient(v, z[c], w[is_shared<Index> ? 0 : c]);
+      return detail::slope_formula::input_gradient(v, z[c],
+                                                   has_shared_slope<Index> ? shared : w[c]);
     else if constexpr (s.kind == op_kind::dropout || s.kind == op_kind::multiply)
       return v * z[c];
     else
@@ -147,7 +163,8 @@ struct chain {
                                    T* result, int n, std::index_sequence<Is...>) {
     mask rooms[length + 1];
     T const* const in[] = {operand<int(Is), Columns>(a, row, column, rooms[Is])..., nullptr};
-    [[maybe_unused]] T const* const thirds[] = {third<int(Is)>(a, column)..., nullptr};
+    T const* const slope[] = {slopes<int(Is)>(a, column)..., nullptr};
+    T const shared[] = {shared_slope<int(Is)>(slope[Is])..., T(0)};
     T* const to[] = {target<int(Is)>(a, row, column)..., nullptr};
     alignas(widest_vector_bytes) [[maybe_unused]] pieces<Columns> made;
     T* const out[] = {(streams_piece<Columns> ? made[Is] : to[Is])..., nullptr};
@@ -155,12 +172,13 @@ struct chain {
     PIPE_INDEPENDENT
     for (int c = 0; c < count; ++c) {
       T v = x[c];
-      ((v = apply<int(Is)>(v, in[Is], thirds[Is], c), keep<int(Is)>(out[Is], v, c)), ...);
+      ((v = apply<int(Is)>(v, in[Is], slope[Is], shared[Is], c), keep<int(Is)>(out[Is], v, c)),
+       ...);
       if constexpr (HasResult) result[c] = v;
     }
     if constexpr (streams_piece<Columns>) (stream_piece<int(Is), Columns>(to[Is], made[Is]), ...);
     if constexpr (stores_result) copy_row<true>(x, Columns, a.at(g.out[0]) + row * width + column);
-    (void)in, (void)out, (void)to, (void)rooms;
+    (void)in, (void)out, (void)to, (void)rooms, (void)slope, (void)shared;
   }
   /// Whether the anchor's result is streamed by the chain, piece by piece, so that reads and writes
   /// alternate.
