@@ -19,6 +19,10 @@ struct Five : Model<Input<64>, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, R
 struct Rich : Model<Input<3, 20>, Linear<48>, Dropout<1, 4>, Linear<32>, GELUTanh,
                     Residual<Linear<32>>, Linear<6>, MSE> {};
 
+/// Slopes that are trained: of a layer, and of each channel at a width without wide accesses.
+struct Sloped : Model<Input<24>, Linear<40>, PReLU, Linear<33, NoBias>, With<PReLU, PerChannel>,
+                      Linear<40>, PReLU, Linear<33>, With<PReLU, PerChannel>, Linear<10>, MSE> {};
+
 template <class M, int Samples, class... More>
 using Trained = Pipeline<M, PortableHost, MicroBatches<2>, MicroBatchSize<Samples>, More...>;
 
@@ -172,4 +176,27 @@ TEST_CASE("narrow layers in fp16", "[cuda]") {
 TEST_CASE("residuals, dropout and positions in narrow layers", "[cuda]") {
   both_ways<Rich, 50, float, fp32, 1, 1>(true);
   both_ways<Rich, 97, bf16, bf, 1, 1>();
+}
+
+namespace {
+
+/// Sums for slopes are between the launches of backward, so only forward is a chain, and the
+/// gradients of inputs where weights have a program of their own.
+template <int Samples, class T, product_format F>
+void with_slopes() {
+  using trainer = Trained<Sloped, Samples>;
+  using programs = narrow::programs_of<trainer, 0, T, F>;
+  narrow::are_their_launches<narrow::source<trainer, T, F>, programs, detail::program::forward,
+                             1>();
+  STATIC_REQUIRE(programs::template chains<detail::program::backward>.count == 0);
+  using apart = Trained<Sloped, Samples, Stages<2>, ZeroBubbleH1>;
+  narrow::are_their_launches<narrow::source<apart, T, F>, narrow::programs_of<apart, 1, T, F>,
+                             detail::program::backward_input, 1>();
+}
+
+}  // namespace
+
+TEST_CASE("trained slopes behind narrow layers", "[cuda]") {
+  with_slopes<70, float, fp32>();
+  with_slopes<97, bf16, bf>();
 }

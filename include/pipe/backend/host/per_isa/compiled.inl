@@ -13,6 +13,9 @@ PIPE_COMPILED template decltype(transpose_square<float>) transpose_square<float>
 PIPE_COMPILED template void transpose<float>(float const*, extent, extent, extent, float*, extent);
 PIPE_COMPILED template decltype(column_sums<float, false>) column_sums<float, false>;
 PIPE_COMPILED template decltype(column_sums<float, true>) column_sums<float, true>;
+PIPE_COMPILED template decltype(slope_sums<float, false>) slope_sums<float, false>;
+PIPE_COMPILED template decltype(slope_sums<float, true>) slope_sums<float, true>;
+PIPE_COMPILED template decltype(add_bag<float>) add_bag<float>;
 
 // Attention.
 PIPE_COMPILED template decltype(rotate_rows<false, float>) rotate_rows<false, float>;
@@ -73,3 +76,4 @@ PIPE_COMPILED template decltype(update<AdamW, custom::update_context, custom::te
     update<AdamW, custom::update_context, custom::tensor_update<float>>;
 PIPE_COMPILED template decltype(multiply_row<float>) multiply_row<float>;
 PIPE_COMPILED template decltype(add_rows<float>) add_rows<float>;
+PIPE_COMPILED template decltype(slope_rows<float>) slope_rows<float>;
