@@ -234,8 +234,7 @@ TEMPLATE_TEST_CASE("without momentum no buffer of it is written or read", "[gold
   CHECK(without.steps() == 5);
   save_optimizer_state(without, folder.file("less"));
   safetensors_file const less(folder.file("less"));
-  for (auto const& t : less.tensors())
-    CHECK(!t.name.ends_with("momentum_buffer"));
+  for (auto const& t : less.tensors()) CHECK(!t.name.ends_with("momentum_buffer"));
   CHECK_THROWS_WITH(load_optimizer_state(with, folder.file("less")),
                     Catch::Matchers::Contains("momentum_buffer"));
   CHECK(with.steps() == 0);
