@@ -9,12 +9,19 @@ where a folder has none of its own. A page mentions a name in CamelCase in any c
 of an inner namespace as `inner::name` (docs/schedules opens `schedules`). A name that no page mentions is a fault, and so is one without a
 sentence that says what it is, or one of pp itself more than MOST_NAMES. What a model is made of, the names of include/pipe/nn, are each in
 the first column of a table on exactly one page of docs/reference/layers or on language.md; there a name that is a link is defined elsewhere.
+
+A page for users calls nothing that a program cannot reach: each `name(...)`, `name<...>` and `detail::name` of its text and of its indented blocks is a
+public name, a diagnosis of `pp::wrong`, a word of the page's own snippets, a member of a class, a function of a program in examples/ or tests/, or one of
+FOREIGN. Pages about the library's own source, INSIDE, may name all of it. docs/reference/headers.md says which header has which name, and is held
+to the headers; --headers writes it.
 """
 import argparse
 import os
 import re
 import sys
 from pathlib import Path
+
+from links import text_of
 
 PAGE = Path("build/names.md")
 HEAD = """# All names
@@ -24,6 +31,24 @@ What a program may write of namespace `pp` and of its inner namespaces for one p
 
 | name | | header | read on |
 |---|---|---|---|
+"""
+HEADERS = Path("docs/reference/headers.md")
+HEADERS_HEAD = """# Which header has which name
+
+A program that trains includes `<pipe/pipe.hpp>`, and has all names of the first table by it. What reads or writes files, or needs another library, is
+in a header of its own, so that programs without it compile faster: the second table. A header includes what it needs, in any order. This page is
+written by `python3 tests/structure/names.py . --headers`.
+
+## In pipe.hpp
+
+| folder | names of namespace `pp` |
+|---|---|
+"""
+HEADERS_OTHERS = """
+## In headers of their own
+
+| header | names of namespace `pp` |
+|---|---|
 """
 LAYERS = "pipe/nn/"  # whose names have a page
 FIRST = ["options", "trainer", "plan", "optimizers", "files"]  # pages of the reference come before others, in this order
@@ -45,14 +70,22 @@ ALONE = re.compile(r"`(?:pp::)?([a-z]\w*)(?:`|[(<])")
 QUALIFIED = re.compile(r"\bpp::([a-z]\w*)")
 MOST_NAMES = 380  # of namespace pp, and those that features have added since, which the CHANGELOG lists with their page; nothing else raises the bound
 ADDED = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| \[[^\]]*\]\((docs/[\w/.]+\.md)\) \|$", re.M)
-PURPOSES = ("console", "custom", "drawings", "files", "math", "sampling", "schedules", "transports")  # inner namespaces for programs
-PUBLIC = [["pp"], *(["pp", inner] for inner in PURPOSES)]
+PURPOSES = ("console", "custom", "drawings", "files", "math", "sampling", "schedules", "tables", "transports")  # inner namespaces for programs
+PUBLIC = ["pp", *(f"pp {inner}" for inner in PURPOSES), *(f"pp::{inner}" for inner in PURPOSES if inner != "math")]  # `pp::math {` is for kernels, too
 INNER = re.compile(rf"\b(?:{'|'.join(PURPOSES)})::\w+")
+FOREIGN = ("add_subdirectory", "find_package", "static_assert", "target_link_libraries", "target_precompile_headers",  # C++ and CMake
+           "binary_cross_entropy_with_logits", "flatten", "kaiming_normal_", "kaiming_uniform_", "log_softmax", "mse_loss", "normal_", "requires_grad_",
+           "scaled_dot_product_attention", "softmax", "state_dict")  # PyTorch
+INSIDE = ("docs/contributing.md", "docs/decisions/", "docs/explanation/", "docs/howto/add_an_op.md")
+CALL = re.compile(r"(?<![\w:.>])(?:pp::)?((?:\w+::)*)(\w+)(?=[(<])")
+MEMBER = re.compile(r"^ +(?:PIPE_\w+ |\[\[[\w:, ]+\]\] |static |constexpr |explicit |virtual |friend )*(?!return |else )(?:unsigned )?[A-Za-z_][\w:<>,&*]*(?: const)?[&*]* (\w+)(?:\(| = )|^  (?:struct|class|using) (\w+)", re.M)
+OF_PROGRAM = re.compile(r"^(?: *template <.*> *)? *(?:PIPE_HD |static |constexpr |inline )*[\w:<>]+[&*]? (\w+)\(", re.M)  # what a program defines
+MESSAGE = re.compile(r"error:|undefined reference")
 LABELS = ("law:", "needs:", "throws:", "shape:", "cost:", "source:", "post:")
 
 
-def declarations(header):
-    """(name, first sentence of its docstring) of everything that a header declares in namespace pp itself or in one of PURPOSES."""
+def declarations(header, of=lambda inside: inside in PUBLIC):
+    """(name, first sentence of its docstring) of everything that a header declares in a namespace of `of`: pp itself and PURPOSES."""
     inside, begun, doc, pending = [], 0, [], []
     for number, line in enumerate(header.read_text(encoding="utf-8").splitlines()):
         if match := NAMESPACE.match(line):
@@ -62,10 +95,10 @@ def declarations(header):
             inside.pop()
         elif line.startswith("///"):
             doc.append(line[3:].strip())
-        elif inside in PUBLIC and line and not line[0].isspace():
+        elif of(" ".join(inside)) and line and not line[0].isspace():
             match = TYPE.match(line) or VALUE.match(line) or FUNCTION.match(line)
             if match:
-                yield "::".join([*inside[1:], match[1]]), first_sentence(doc or pending)
+                yield "::".join([*"::".join(inside).split("::")[1:], match[1]]), first_sentence(doc or pending)
                 doc, pending = [], []
             elif line.startswith(("template", "requires")):
                 pending, doc = doc or pending, []
@@ -131,6 +164,77 @@ def public(root):
     return found
 
 
+def pages_for_users(root):
+    pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+    return [page for page in pages if page.exists() and not page.relative_to(root).as_posix().startswith(INSIDE)]
+
+
+def code_of_text(page, indented=True):
+    """(line number, code) of what a page's text has in backticks, and of its indented blocks; of shells nothing."""
+    for number, line in text_of(page):
+        for code in [line] * indented if line.startswith("    ") else re.findall(r"`([^`]+)`", line):
+            if "examples/run.sh" not in code:
+                yield number, code
+
+
+def check_calls(root):
+    """Calls in the text of a page for users that no program could write."""
+    headers = [h for h in (root / "include" / "pipe").rglob("*") if h.suffix in (".hpp", ".cuh", ".inl")]
+    declared = {h: list(declarations(h, bool)) for h in headers}
+    last = {name.split("::")[-1]: name for found in declared.values() for name, _ in found}
+    reached = {name.split("::")[-1] for name in public(root)} | set(FOREIGN)
+    reached |= {word for word, name in last.items() if name.startswith(("wrong::", "math::"))}
+    for h in headers:
+        reached |= {word for words in MEMBER.findall(h.read_text(encoding="utf-8")) for word in words}
+    for folder in ("examples", "tests"):
+        for source in (root / folder).rglob("*"):
+            if source.suffix in (".cpp", ".hpp", ".cu", ".cuh") and "fail" not in source.parts:
+                reached |= set(OF_PROGRAM.findall(source.read_text(encoding="utf-8", errors="ignore")))
+    for page in pages_for_users(root):
+        shown = set(re.findall(r"\w+", "\n".join(PROGRAM.findall(page.read_text(encoding="utf-8")))))
+        for number, code in code_of_text(page):
+            for home, name in CALL.findall(code):
+                where = f"{page.relative_to(root)}:{number}: `{code.strip()}`"
+                if MESSAGE.search(code) or home.startswith(("std::", "hana::", "wrong::")):
+                    continue
+                if home.startswith("detail::"):
+                    yield f"{where}: {name} is in pp::detail, which programs do not use"
+                elif (name in last or "_" in name) and name not in reached | shown:
+                    yield f"{where}: {name} is neither a public name nor a member" + (f", but {last[name]}" if name in last else "")
+
+
+def inclusions(root):
+    """All headers that each header includes, itself too."""
+    include = root / "include"
+    direct = {h.relative_to(include).as_posix(): re.findall(r"^\s*#\s*include\s*<(pipe/[^>]+)>", h.read_text(encoding="utf-8"), re.MULTILINE)
+              for h in include.rglob("*") if h.suffix in (".hpp", ".cuh")}
+
+    def all_of(header):
+        found, todo = set(), [header]
+        while todo:
+            if (one := todo.pop()) not in found:
+                found.add(one)
+                todo += direct.get(one, [])
+        return found
+
+    return {header: all_of(header) for header in direct}
+
+
+def headers_page(root):
+    """The text of HEADERS."""
+    inside, whole, others = inclusions(root).get("pipe/pipe.hpp", set()), {}, {}
+    for name, (_, header) in sorted(public(root).items(), key=lambda item: (item[0].lower(), item[0])):
+        is_inside = header in inside and header.endswith(".hpp")
+        (whole if is_inside else others).setdefault(header.split("/")[1] if is_inside else header, []).append(f"`{name}`")
+    rows = [f"| `{folder}/` | {', '.join(found)} |\n" for folder, found in sorted(whole.items())]
+    return HEADERS_HEAD + "".join(rows) + HEADERS_OTHERS + "".join(f"| `<{header}>` | {', '.join(found)} |\n" for header, found in sorted(others.items()))
+
+
+def check_headers_page(root):
+    if not (root / HEADERS).exists() or (root / HEADERS).read_text(encoding="utf-8") != headers_page(root):
+        yield f"{HEADERS}:1: it is not what the headers have: python3 tests/structure/names.py . --headers"
+
+
 def added_names(root):
     """Names that features have added to namespace pp, as the CHANGELOG lists them, and the page of each."""
     log = root / "CHANGELOG.md"
@@ -140,7 +244,7 @@ def added_names(root):
 
 def make(root, page=PAGE):
     """The index as a page of that path, and what is wrong with the names."""
-    pages = [p for folder in FOLDERS for p in sorted((root / "docs" / folder).glob("*.md")) if p.name != PAGE.name]
+    pages = [p for folder in FOLDERS for p in sorted((root / "docs" / folder).glob("*.md")) if p.name not in (PAGE.name, HEADERS.name)]
     programs = [p for p in (root / "examples").rglob("*") if p.suffix in (".cpp", ".hpp")]
     mentioned = {page: names_in(page) if page.suffix == ".md" else names_in_program(page)
                  for page in sorted([*pages, *programs], key=order)}
@@ -173,10 +277,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("root", type=Path)
     parser.add_argument("--write", metavar="FILE", nargs="?", const=PAGE, type=Path, help="make the index; default: build/names.md of ROOT")
+    parser.add_argument("--headers", action="store_true", help=f"write {HEADERS}")
     arguments = parser.parse_args()
     root = arguments.root.resolve()
     page = root / PAGE if arguments.write in (None, PAGE) else arguments.write.resolve()
+    if arguments.headers:
+        (root / HEADERS).write_text(headers_page(root), encoding="utf-8")
     text, faults = make(root, page)
+    faults += [*check_calls(root), *check_headers_page(root)]
     if arguments.write:
         page.parent.mkdir(exist_ok=True)
         page.write_text(text, encoding="utf-8")

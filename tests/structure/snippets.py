@@ -8,7 +8,8 @@ rewritten instead.
 
 No page has C++ that no compiler has seen: a fenced block of C++ has such a mark, and an indented block that looks like C++ is fenced and marked, unless
 it is a form with an ellipsis (`Model<input, layer ...>`). What a page quotes needs no header that the page does not name: of each public name in a
-snippet (names.py) it names the header, or one that includes it, unless <pipe/pipe.hpp> does.
+snippet, and of each in the text of a page for users (names.py), the page names the header, or one that includes it, unless <pipe/pipe.hpp> does. Only
+WITHOUT_HEADERS, which are looked up, leave that to docs/reference/headers.md.
 """
 import re
 import sys
@@ -24,7 +25,9 @@ CPP_FENCE = re.compile(r"^\s*(```+|~~~+)\s*(cpp|c\+\+|cuda|cu|hpp)(?!\w)")
 STATEMENT = re.compile(r"^ {4,}(?![$#{] ?[^\s\w\"]).*[;{}]\s*(//.*)?$|^ {4,}(#include|using|struct|template|static_assert|constexpr)\b|^ {4,}\.\w+ = ")
 # What is no C++ though it ends so: a shell's words, JSON, what a compiler or the library says, CMake.
 OTHER = re.compile(r"^ {4,}(\$ |\{\"|\[\"|.*\b(error|note):|.*'pp::wrong::|.*\b(done|fi|esac);?|\w+\(.*\)$|(nsys|mpirun|cmake|for \w+ in) )")
-HEADER = re.compile(r"\bpipe/[\w/]+\.(?:hpp|cuh)")
+HEADER = re.compile(r"\b(?:pipe/)?[\w/]+\.(?:hpp|cuh)")
+WITHOUT_HEADERS = ("docs/figures.md", "docs/reference/errors.md", "docs/reference/headers.md", "docs/reference/not_yet.md")
+NAME = re.compile(r"(?<![\w.>:])(?:pp::)?((?:\w+::)*\w+)")
 
 
 def region_of(path, name):
@@ -111,23 +114,6 @@ def unseen_code(root, document):
             is_marked = bool(MARK.match(line))
 
 
-def inclusions(root):
-    """All headers that each header includes, itself too."""
-    include = root / "include"
-    direct = {h.relative_to(include).as_posix(): re.findall(r"^\s*#\s*include\s*<(pipe/[^>]+)>", h.read_text(encoding="utf-8"), re.MULTILINE)
-              for h in include.rglob("*") if h.suffix in (".hpp", ".cuh")}
-
-    def all_of(header):
-        found, todo = set(), [header]
-        while todo:
-            if (one := todo.pop()) not in found:
-                found.add(one)
-                todo += direct.get(one, [])
-        return found
-
-    return {header: all_of(header) for header in direct}
-
-
 def headers_of(root, source, seen=None):
     """The headers of pipe that a source includes, directly or by files beside it."""
     seen = set() if seen is None else seen
@@ -147,7 +133,8 @@ def headers_of(root, source, seen=None):
 def unnamed_headers(root, document, headers, included):
     """Headers that a page's snippets need and the page does not name."""
     text, missing = document.read_text(encoding="utf-8"), {}
-    known = set(included.get("pipe/pipe.hpp", ())).union(*(included.get(header, ()) for header in HEADER.findall(text)))
+    named = ("pipe/" + header.removeprefix("pipe/") for header in HEADER.findall(text))
+    known = set(included.get("pipe/pipe.hpp", ())).union(*(included.get(header, ()) for header in named))
     for mark in filter(None, map(MARK.match, text.splitlines())):
         source = root / mark[1]
         lines = region_of(source, mark[2])[0] if source.is_file() else None
@@ -159,8 +146,17 @@ def unnamed_headers(root, document, headers, included):
                 missing.setdefault(headers[word], []).append(word)
         if "hana::" in code and "boost/hana.hpp" not in text:
             missing.setdefault("boost/hana.hpp", []).append("hana")
-    return [f"{document.relative_to(root)}:1: its snippets need <{header}> ({', '.join(sorted(set(words)))}), which it does not name"
-            for header, words in sorted(missing.items())]
+    where = document.relative_to(root).as_posix()
+    found = [f"{where}:1: its snippets need <{header}> ({', '.join(sorted(set(words)))}), which it does not name" for header, words in sorted(missing.items())]
+    if document not in names.pages_for_users(root) or where in WITHOUT_HEADERS:
+        return found
+    inner = "schedules::" if where.startswith("docs/schedules/") else ""
+    for number, code in names.code_of_text(document, indented=False):
+        for word in NAME.findall(code):
+            if (header := headers.get(word) or headers.get(inner + word)) and header not in known | set(missing):
+                missing[header] = [word]
+                found.append(f"{where}:{number}: {word} is in <{header}>, which the page does not name")
+    return found
 
 
 def check(root, update=False):
@@ -168,7 +164,7 @@ def check(root, update=False):
     for folder in ("docs", "examples", "bench", "tests"):
         documents += sorted((root / folder).rglob("*.md"))
     headers = {name: header for name, (_, header) in names.public(root).items()}
-    included, found = inclusions(root), []
+    included, found = names.inclusions(root), []
     for document in documents:
         found += [*check_file(root, document, update), *unseen_code(root, document), *unnamed_headers(root, document, headers, included)]
     return found

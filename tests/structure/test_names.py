@@ -138,6 +138,46 @@ class Names(unittest.TestCase):
         self.assertNotIn("`train`", self.make(HEADER, "`Layer Mute x.train(3)`")[0])
         self.assertIn("`train`", self.make(HEADER, "```\nLayer Mute pp::train(3)\n```")[0])
 
+    def calls(self, text, page="docs/howto/use.md", program=""):
+        for folder in ("examples", "docs/explanation"):
+            (self.root / folder).mkdir(exist_ok=True)
+        (self.root / "examples/a.cpp").write_text(program)
+        header = HEADER.replace("struct Mute {};", "struct Mute {\n  void listen(int a) {}\n  static constexpr int size_of_it = 2;\n};")
+        header += "namespace pp::detail {\nconstexpr int warm_up(int steps) { return steps; }\n}\nnamespace pp {\nnamespace wrong {\ntemplate <int> struct Found;\n}\n}  // namespace pp\n"
+        (self.root / "include/pipe/train/x.hpp").write_text(header)
+        (self.root / page).write_text(text)
+        return list(names.check_calls(self.root))
+
+    def test_a_page_calls_only_what_a_program_reaches(self):
+        for text in ("`warm_up(100)`", "`rate = warm_up(100);`", "text:\n\n    rate = warm_up(100) ...\n"):
+            found = self.calls(text)
+            self.assertEqual(1, len(found), text)
+            self.assertIn("warm_up is neither a public name nor a member, but detail::warm_up", found[0])
+        self.assertIn("use.md:1: `no_such_call(3)`: no_such_call is neither a public name nor a member", self.calls("`no_such_call(3)`")[0])
+        self.assertIn("warm_up is in pp::detail", self.calls("`pp::detail::warm_up(3)`")[0])
+
+    def test_what_a_page_may_call(self):
+        for text in ("`train(2)`, `Layer<3>`, `pp::train(2)`", "`mute.listen(3)`, `Mute::size_of_it<3>`", "`wrong::Found<3>`, `Found<3>`", "`find_package(pipe)`",
+                     "`mu(t) = 1 - P(t)`", "`std::make_unique<int>(3)`", "`a.hpp: error: pp::detail::warm_up<3>`",
+                     "```cpp\nint no_such_call(int);\n```\n`no_such_call(3)`", "```cpp\nwarm_up(100);\n```\n"):
+            self.assertEqual([], self.calls(text), text)
+        self.assertEqual([], self.calls("`no_such_call(3)`", program="int no_such_call(int) { return 1; }\n"))
+        (self.root / "docs/howto/use.md").write_text("")
+        self.assertEqual([], self.calls("`warm_up(100)`", page="docs/explanation/inside.md"))
+
+    def test_a_page_says_which_header_has_which_name(self):
+        (self.root / "include/pipe/train/x.hpp").write_text(HEADER)
+        (self.root / "include/pipe/train/y.hpp").write_text("namespace pp {\n/// It.\nvoid save();\n}  // namespace pp\n")
+        (self.root / "include/pipe/pipe.hpp").write_text("#include <pipe/train/x.hpp>\n")
+        self.assertEqual(1, len(list(names.check_headers_page(self.root))))
+        text = names.headers_page(self.root)
+        self.assertIn("| `train/` | `helper`, `Layer`, `Mute`, `train` |\n", text)
+        self.assertIn("| `<pipe/train/y.hpp>` | `save` |\n", text)
+        (self.root / names.HEADERS).write_text(text)
+        self.assertEqual([], list(names.check_headers_page(self.root)))
+        (self.root / "include/pipe/train/y.hpp").write_text("")
+        self.assertEqual(1, len(list(names.check_headers_page(self.root))))
+
 
 if __name__ == "__main__":
     unittest.main()

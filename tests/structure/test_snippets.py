@@ -79,6 +79,11 @@ class Snippets(unittest.TestCase):
         self.assertEqual([], self.problems(document + "It is in `<pipe/plan/compiled/planned.hpp>`.\n", source, files=files))
         files["include/pipe/pipe.hpp"] = "#include <pipe/plan/compiled/planned.hpp>\n"
         self.assertEqual([], self.problems(document, source, files=files))
+        files["include/pipe/pipe.hpp"] = ""
+        self.assertEqual(["README.md:3: Other is in <pipe/base/other.hpp>, which the page does not name"],
+                         self.problems("# Title\n\n`Other<3>` and\n\n    $ a shell's Planned\n", files=files))
+        self.assertEqual([], self.problems("`Other<3>` of `pipe/base/other.hpp`, or `base/other.hpp`", files=files))
+        self.assertEqual([], self.problems("`Other<3>` of `pipe/plan/compiled/planned.hpp`, which includes it", files=files))
         hana = [text.replace("f(a)", "hana::size(a)") for text in (GOOD, SOURCE)]
         self.assertIn("<boost/hana.hpp>", self.problems(*hana)[0])
 

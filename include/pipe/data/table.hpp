@@ -21,6 +21,10 @@
 #include <pipe/base/error.hpp>
 #include <pipe/io/file_bytes.hpp>
 
+namespace pp::detail {
+class csv_reader;
+}
+
 namespace pp::tables {
 
 /// The form of a file of a table.
@@ -106,7 +110,7 @@ class table {
   }
 
  private:
-  friend class csv_reader;
+  friend class detail::csv_reader;
 
   void add(std::string_view field) {
     bytes_ += field;
@@ -131,17 +135,21 @@ class table {
   std::vector<std::size_t> lines_;  // by row: the line in the file at which the row begins
 };
 
+}  // namespace pp::tables
+
+namespace pp::detail {
+
 /// A reader of a table's text, as RFC 4180 has it: fields in quotes may have separators, ends of
 /// lines and doubled quotes; lines end in LF or CRLF; blank lines are no rows.
 class csv_reader {
  public:
-  csv_reader(std::string const& name, std::string_view text, csv_format const& format)
+  csv_reader(std::string const& name, std::string_view text, tables::csv_format const& format)
       : name_(name), text_(text), format_(format) {
     if (text_.starts_with("\xef\xbb\xbf")) text_.remove_prefix(3);  // a mark of UTF-8
   }
   /// throws: data_error with the line for quotes that do not end, rows of different lengths, and
   ///         names that are empty or given twice
-  table read() {
+  tables::table read() {
     std::vector<std::string> row;
     std::size_t begin = 0;
     if (!next(row, begin)) throw data_error(name_ + ": the table is empty");
@@ -155,14 +163,14 @@ class csv_reader {
                          std::to_string(c + 1) +
                          (names[c].empty() ? " has no name"
                                            : " has the name \"" + names[c] + "\" a second time"));
-    table all(name_, format_, std::move(names));
+    tables::table all(name_, format_, std::move(names));
     if (!format_.has_names) add(all, row, begin);
     while (next(row, begin)) add(all, row, begin);
     return all;
   }
 
  private:
-  void add(table& to, std::vector<std::string> const& row, std::size_t begin) const {
+  void add(tables::table& to, std::vector<std::string> const& row, std::size_t begin) const {
     if (row.size() != to.columns_.size())
       throw data_error(name_ + ", line " + std::to_string(begin) + ": expected " +
                        std::to_string(to.columns_.size()) + " fields, got " +
@@ -219,16 +227,20 @@ class csv_reader {
 
   std::string const& name_;
   std::string_view text_;
-  csv_format const& format_;
+  tables::csv_format const& format_;
   std::size_t at_ = 0, line_ = 1;
 };
+
+}  // namespace pp::detail
+
+namespace pp::tables {
 
 /// A table from a file.
 ///
 /// throws: file_error if it cannot be read; data_error with the line if it is no table
 inline table read_csv(std::string const& path, csv_format const& format = {}) {
   std::string const text = detail::file_bytes(path), name = "'" + path + "'";
-  return csv_reader(name, text, format).read();
+  return detail::csv_reader(name, text, format).read();
 }
 
 }  // namespace pp::tables
