@@ -20,6 +20,7 @@
 #include <vector>
 
 #include <pipe/data/text.hpp>
+#include <pipe/report/about_run.hpp>
 #include <pipe/report/explain.hpp>
 #include <pipe/report/kernels.hpp>
 #include <pipe/report/trainer_drawing.hpp>
@@ -131,7 +132,8 @@ void run(options const& o) {
   long const first = trainer.steps();
   auto const& planned = Trainer::compiled::plan();
   run_watch watch(o, first, context,
-                  steps_overlap<Trainer> ? planned.bubble_steady : planned.bubble);
+                  steps_overlap<Trainer> ? planned.bubble_steady : planned.bubble,
+                  pp::console::about_run(trainer));
   auto const begin = std::chrono::steady_clock::now();
   std::optional<pp::stop_request> stop(std::in_place);
   long done = first;

@@ -26,7 +26,8 @@ struct run_watch::receivers {
   }
 };
 
-run_watch::run_watch(options const& o, long first, int tokens_per_sample, double predicted_bubble)
+run_watch::run_watch(options const& o, long first, int tokens_per_sample, double predicted_bubble,
+                     std::string about)
     : tokens_per_sample_(tokens_per_sample) {
   auto const words = [this, every = std::max(1L, o.steps / 100)](pp::step_metrics const& m) {
     char text[120];
@@ -46,6 +47,7 @@ run_watch::run_watch(options const& o, long first, int tokens_per_sample, double
   if (!o.tensorboard.empty()) to_->log.add(pp::tensorboard_file(o.tensorboard, first));
   if (o.watch || !o.watch_file.empty()) {
     to_->page.emplace(pp::live_page_settings{.title = "GPT, " + o.schedule,
+                                             .about = std::move(about),
                                              .steps = o.steps,
                                              .predicted_bubble = predicted_bubble,
                                              .serve = o.watch,

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <numbers>
+#include <string>
 #include <vector>
 
 #include <pipe/metrics/metrics.hpp>
@@ -16,8 +17,9 @@
 /// The receivers of a run that goes on after some steps. One of several processes writes files.
 class run_watch {
  public:
-  /// first: the steps that were done before
-  run_watch(options const& o, long first, int tokens_per_sample, double predicted_bubble);
+  /// first: the steps that were done before; about: lines on the page, which say what the run is
+  run_watch(options const& o, long first, int tokens_per_sample, double predicted_bubble,
+            std::string about);
   ~run_watch();
 
   template <class Trainer>

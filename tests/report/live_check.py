@@ -6,6 +6,7 @@ live_check.py PROGRAM: examples/gpt. The result is 77 (skipped) where no Chromiu
 live_check.py PROGRAM --picture FILE: a picture of the page for the documentation.
 """
 import argparse
+import json
 import re
 import subprocess
 import sys
@@ -111,9 +112,35 @@ def check_pointing(browser):
     browser.move(5, 5)
     curve = "document.querySelector('.curve').getAttribute('d')"
     plain = browser.ask(curve)
+    logarithmic = "document.getElementById('log').checked"
+    before = browser.ask(logarithmic)
     browser.ask("document.getElementById('log').click()")
-    expect(browser.ask(curve) != plain, "a logarithmic axis is another picture")
+    expect(browser.ask(logarithmic) != before and browser.ask(curve) != plain, "a logarithmic axis is another picture")
     browser.ask("document.getElementById('log').click()")
+
+
+def check_axes(browser, folder, program):
+    """A run of 3000 steps whose loss falls from 2.6 to 0.03 and goes on falling."""
+    def show(loss):
+        points = range(1024 - 24)
+        steps = [3 * i + 3 for i in points]
+        curves = [{"name": "loss", "mean": [loss(s) for s in steps], "low": [loss(s) for s in steps], "high": [loss(s) for s in steps]}]
+        data = {"step": 3000, "of_steps": 3000, "seconds_left": 0, "quiet_seconds": 0, "ended": True, "predicted_bubble": None, "resident_bytes": 0,
+                "busy": [], "planned_bytes": [], "allocated_bytes": [], "version": 1, "first": 0, "stride": 3, "begin": 1, "steps": steps, "curves": curves}
+        page = re.sub(r'(<script type="application/json" id="data">).*?(</script>)', lambda m: m[1] + json.dumps(data) + m[2], program, flags=re.S)
+        Path(folder, "axes.html").write_text(page)
+        browser.open(Path(folder, "axes.html"))
+        browser.resize(1200, 900)
+        return browser.ask("[...document.querySelectorAll('#charts svg text')].map(t => t.textContent)"), browser.ask("document.querySelector('.kind').textContent")
+
+    texts, kind = show(lambda s: 2.5 * 0.99 ** s + 0.1 * 0.999 ** s)
+    expect("step 1" in texts and "3000" in texts, f"the axis begins with the run: {texts}")
+    expect(kind == "logarithmic" and {"0.1", "1"} <= set(texts), f"late progress is seen: {kind}, {texts}")
+    line = browser.ask("document.querySelector('.curve').getAttribute('d')")
+    heights = [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", line)]
+    expect(heights[-1] - heights[len(heights) // 2] > 20, f"the last half of the run falls by more than 20 pixels: {heights[len(heights) // 2]}, {heights[-1]}")
+    for loss in (lambda s: 2 + 0.999 ** s, lambda s: -s, lambda s: 1 if s < 9 else 0):
+        expect(show(loss)[1] == "", "a narrow range, and values that are not above 0, have a linear axis")
 
 
 def check(program):
@@ -126,6 +153,8 @@ def check(program):
             expect(browser.ask("document.title").endswith("GPT, 1f1b"), "the title")
             shown = values(browser)
             expect(list(shown) == CURVES and all(value != "-" for value in shown.values()), f"a chart for each number: {shown}")
+            about = text(browser, "about")
+            expect(all(part in about for part in ("parameters", "stages on 4 ranks, schedule 1f1b", "device: host, ")), f"model, plan and device: {about}")
             expect("predicted" in browser.ask("document.querySelector('.of-plan').textContent"), "the predicted bubble")
             expect(re.fullmatch(r"slowest: rank [0-3], busy \d+\.\d %", text(browser, "slowest")), "the slowest rank is named")
             rows = browser.ask("[...document.querySelectorAll('#ranks tr')].map(r => [...r.cells].map(c => c.textContent))")
@@ -143,6 +172,7 @@ def check(program):
         with Browser() as other:  # that has never asked a server
             other.open(Path(folder, "short.html"))
             expect(text(other, "status") == "ended after step 3 of 3" and list(values(other)) == CURVES, "the file of a run that has ended")
+            check_axes(other, folder, Path(folder, "short.html").read_text())
             expect(other.complaints() == [], f"no errors, no network: {other.complaints()}")
         print("as a file: as it should be")
 

@@ -14,6 +14,7 @@
 #include "catch.hpp"
 
 #include <pipe/pipe.hpp>
+#include <pipe/report/about_run.hpp>
 #include <pipe/report/json_lines.hpp>
 #include <pipe/report/live_page.hpp>
 #include <pipe/report/progress_line.hpp>
@@ -39,6 +40,7 @@ TEST_CASE("a page is served, and its data are the steps so far") {
   std::string const html = get(page.url(), "/");
   CHECK(html.find("<h1 id=\"title\">a &lt;b&gt; &amp; &quot;c&quot;</h1>") != html.npos);
   CHECK(html.find("id=\"data\"") == html.npos);
+  CHECK(html.find("id=\"about\"") == html.npos);
   page.show_ranks({{0.5, 100, 90}, {}});
   page.write(record(1));
   page.write(record(2));
@@ -55,6 +57,15 @@ TEST_CASE("a page is served, and its data are the steps so far") {
     CHECK(body(get(page.url(), odd)).find("\"first\":0,") != std::string::npos);
   page.end();
   CHECK(get(page.url(), "/data").find("\"ended\":true") != std::string::npos);
+}
+
+TEST_CASE("a page says what the run is, line by line") {
+  std::string const path = "about.html";
+  temporary_folder const folder;
+  pp::live_page page({.about = "Net<3>: 7 & 8\n\nto the end\n", .file = folder.file(path)});
+  CHECK(content(folder.file(path))
+            .find("<p id=\"about\">Net&lt;3&gt;: 7 &amp; 8<br>\n<br>\nto the end</p>") !=
+        std::string::npos);
 }
 
 TEST_CASE("copies show one run, which ends with the last of them") {
@@ -121,6 +132,7 @@ TEST_CASE("a run with every way of watching") {
   auto const warn = [&](std::string const& what) { told += what; };
   // [watch]
   pp::live_page page({.title = "A net",
+                      .about = pp::console::about_run(trainer),
                       .steps = steps,
                       .predicted_bubble = Trainer::plan.bubble,
                       .serve = pp::page_address{},  // a free port of 127.0.0.1: see page.url()
@@ -148,6 +160,10 @@ TEST_CASE("a run with every way of watching") {
   std::fclose(out);
   CHECK(told.empty());
   CHECK(content(html).find("\"step\":5,") != std::string::npos);
+  CHECK(content(html).find("<p id=\"about\">Net: 108 parameters, ") != std::string::npos);
+  CHECK(content(html).find(
+            "<br>\n2 stages on 2 ranks, schedule 1f1b, 2 x 2 samples per step<br>\ndevice: host, " +
+            trainer.runs_on() + "</p>") != std::string::npos);
   for (std::string const& path : {csv, lines, folder.file("out")})
     CHECK(content(path).find("5") != std::string::npos);
   std::string const rows = content(lines);

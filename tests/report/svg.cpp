@@ -105,6 +105,85 @@ TEST_CASE("numbers of micro-batches stand in boxes that have room for them") {
   CHECK(numbers(400) < 2 * 24);
 }
 
+TEST_CASE("numbers that are too wide for a box are written small, and then left out") {
+  auto const question = pp::schedules::equal_times(1, 20);
+  auto const table = pp::schedules::make_table<pp::GPipe, 1, 20>(question);
+  pp::drawings::drawing const d =
+      pp::drawings::of_table(question, table, pp::schedules::simulate(question, table));
+  auto const numbers = [&](int width, std::string const& style) {
+    std::string const text = pp::drawings::as_svg(d, {.width = width, .memory = false});
+    std::regex const label("<text" + style + " x=\"[0-9.]+\" y=\"[0-9.]+\">[0-9]+</text>");
+    return std::distance(std::sregex_iterator(text.begin(), text.end(), label), {});
+  };
+  CHECK(numbers(1200, "") == 2 * 20);
+  CHECK(numbers(800, "") == 10 + 20);  // a backward is twice as wide
+  CHECK(numbers(800, " class=\"small\"") == 10);
+  CHECK(numbers(450, "") == 10);
+  CHECK(numbers(450, " class=\"small\"") == 10);
+}
+
+TEST_CASE("no text leaves the picture, and texts of the legend are apart") {
+  // An upper bound of a character's width, by style: the bold title has 15 pixels.
+  auto const width_of = [](std::string const& style, std::string const& words) {
+    return (style == "title" ? 10.5 : style == "small" ? 5.2 : 6.8) * double(words.size());
+  };
+  auto const check = [&](pp::drawings::drawing const& d, int width) {
+    std::string const text = pp::drawings::as_svg(d, {.width = width, .critical = true});
+    std::regex const words(
+        "<text( class=\"([a-z ]+)\")? x=\"([0-9.]+)\" y=\"([0-9.]+)\"( "
+        "text-anchor=\"([a-z]+)\")?>([^<]*)</text>"),
+        size("viewBox=\"0 0 ([0-9.]+) ([0-9.]+)\"");
+    std::smatch box;
+    REQUIRE(std::regex_search(text, box, size));
+    auto const real = [](std::string const& digits) {
+      double x = 0;
+      REQUIRE(pp::detail::read_real(digits, x));
+      return x;
+    };
+    double const right = real(box[1]), bottom = real(box[2]);
+    CHECK(right == width);
+    double end = 0, line = 0;
+    std::size_t texts = 0;
+    for (std::sregex_iterator i(text.begin(), text.end(), words), none; i != none; ++i, ++texts) {
+      std::smatch const& m = *i;
+      INFO(m.str());
+      double const wide = width_of(m[2], m[7]), x = real(m[3]), y = real(m[4]);
+      std::string const anchor = m[6].matched ? m[6].str() : "middle";
+      double const from = anchor == "start" ? x : anchor == "end" ? x - wide : x - wide / 2;
+      CHECK(from >= 0);
+      CHECK(from + wide <= right);
+      CHECK((y >= 9 && y <= bottom - 3));
+      if (m[2] != "note" || anchor != "start" || y < 60) continue;
+      CHECK((y != line || from > end + 18));  // room for the key
+      end = from + wide, line = y;
+    }
+    CHECK(texts > 20);
+    CHECK(text.find(">critical path<") != text.npos);
+  };
+  pp::schedules::problem<> const pairs{2, 2, 12, 0, {{2, 2, 2, {}, 0, 1}}};
+  auto const paired = pp::schedules::make_dynamic_table<pp::Paired<pp::EagerOneFOneB>>(pairs);
+  for (int const width : {400, 700, 1000}) {
+    check(pp::drawings::of_table(pairs, paired, pp::schedules::simulate(pairs, paired)), width);
+    check(tables::draw(pp::schedules::placement::vee), width);
+    check(tables::draw(pp::schedules::placement::loop), width);
+  }
+}
+
+TEST_CASE("memory curves differ without colours, too") {
+  pp::drawings::drawing const d = tables::draw(pp::schedules::placement::loop);
+  std::vector<std::string> dashes;
+  for (element const& e : elements_of(pp::drawings::as_svg(d)))
+    if (e.attributes.count("class") && e.attributes.at("class") == "curve")
+      dashes.push_back(e.attributes.count("stroke-dasharray") ? e.attributes.at("stroke-dasharray")
+                                                              : "solid");
+  REQUIRE(dashes.size() == 6);
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    CHECK(dashes[rank] == dashes[rank + 3]);  // the legend's, and the curve's
+    CHECK(dashes[rank] != dashes[(rank + 1) % 3]);
+  }
+  CHECK(dashes[0] == "solid");  // and painted first, so that the others are seen on it
+}
+
 TEST_CASE("options show what they name") {
   pp::drawings::drawing const d = tables::draw(pp::schedules::placement::vee);
   auto const count = [&](pp::drawings::svg_options const& o, std::string const& style) {

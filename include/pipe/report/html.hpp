@@ -60,6 +60,11 @@ inline std::string page_drawing(drawing const& d, double scale) {
   auto const one_curve = [&](std::size_t rank) {
     return json_string(hex_of(colour_of_rank(rank, d.ranks.size())));
   };
+  auto const dashes_of_curve = [&](std::size_t rank) {
+    auto const dashes = dashes_of_rank(rank);
+    return json_array(dashes[0] > 0 ? dashes.size() : 0,
+                      [&](std::size_t i) { return std::to_string(dashes[i]); });
+  };
   return json_object({{"title", json_string(d.words.title)},
                       {"summary", json_string(summary_of(d))},
                       {"time_unit", json_string(d.words.time_unit)},
@@ -69,6 +74,7 @@ inline std::string page_drawing(drawing const& d, double scale) {
                       {"transfers", json_array(d.transfers.size(), one_transfer)},
                       {"names", json_array(d.ranks.size(), one_name)},
                       {"curves", json_array(d.ranks.size(), one_curve)},
+                      {"dashes", json_array(d.ranks.size(), dashes_of_curve)},
                       {"ranks", json_array(d.ranks.size(),
                                            [&](std::size_t i) { return page_rank(d.ranks[i]); })}});
 }

@@ -4,7 +4,10 @@
 // bubble, the load of ranks, and the time left. Served to a browser, written to a file that
 // replaces itself, or both:
 //
-//     pp::live_page page({.title = "GPT", .steps = 3000, .serve = pp::page_address{.port = 8080}});
+//     pp::live_page page({.title = "GPT",
+//                         .about = pp::console::about_run(trainer),  // report/about_run.hpp
+//                         .steps = 3000,
+//                         .serve = pp::page_address{.port = 8080}});
 //     log.add(page);                                  // once
 //     page.show_ranks(pp::rank_loads(trainer, r));    // after a step
 #pragma once
@@ -48,7 +51,8 @@ namespace pp {
 /// Settings of a page.
 struct live_page_settings {
   std::string title = "Training";
-  long steps = 0;  ///< of the whole run, for the time left; 0: not known
+  std::string about{};  ///< lines below the title, such as console::about_run(trainer)
+  long steps = 0;       ///< of the whole run, for the time left; 0: not known
   /// Trainer::plan().bubble; NaN: none is shown
   double predicted_bubble = std::numeric_limits<double>::quiet_NaN();
   std::optional<page_address> serve{};      ///< none: no server
@@ -108,11 +112,23 @@ struct live_state {
   }
 };
 
+/// Lines of text as HTML.
+inline std::string lines_as_html(std::string_view text) {
+  std::string all;
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  for (std::size_t end = 0; end != text.npos; text.remove_prefix(end == text.npos ? 0 : end + 1)) {
+    end = text.find('\n');
+    all += (all.empty() ? "" : "<br>\n") + xml_escaped(text.substr(0, end));
+  }
+  return all;
+}
+
 /// The page, which asks the server for data, or has it and asks for nothing.
 ///
 /// refresh: seconds after which a browser loads the page again; 0: never
-inline std::string live_page_html(std::string const& title, std::string const& data, long refresh) {
-  std::string const safe = xml_escaped(title);
+inline std::string live_page_html(live_page_settings const& s, std::string const& data,
+                                  long refresh) {
+  std::string const safe = xml_escaped(s.title);
   std::string text =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -123,7 +139,9 @@ inline std::string live_page_html(std::string const& title, std::string const& d
   if (refresh > 0)
     text += "<meta http-equiv=\"refresh\" content=\"" + std::to_string(refresh) + "\">\n";
   text += "<title>" + safe + "</title>\n<style>" + live_page_style +
-          "</style>\n</head>\n<body>\n<h1 id=\"title\">" + safe + "</h1>" + live_page_body;
+          "</style>\n</head>\n<body>\n<h1 id=\"title\">" + safe + "</h1>";
+  if (!s.about.empty()) text += "\n<p id=\"about\">" + lines_as_html(s.about) + "</p>";
+  text += live_page_body;
   if (!data.empty())
     text += "<script type=\"application/json\" id=\"data\">" + data + "</script>\n";
   return text + "<script>" + live_page_script + "</script>\n</body>\n</html>\n";
@@ -249,7 +267,7 @@ class live_run {
         std::from_chars(target.data() + at + name.size(), target.data() + target.size(), value);
       return value;
     };
-    if (path == "/") return {live_page_html(settings_.title, "", 0)};
+    if (path == "/") return {live_page_html(settings_, "", 0)};
     if (path != "/data") return {"", "text/plain; charset=utf-8", 404};
     long const points = number("points=");
     return {state().json(settings_, number("version="), std::size_t(points < 0 ? 0 : points)),
@@ -262,9 +280,8 @@ class live_run {
   void write_page() {
     live_state const now = state();
     long const seconds = std::chrono::ceil<std::chrono::seconds>(settings_.every).count();
-    pp::files::write_file(settings_.file,
-                          live_page_html(settings_.title, now.json(settings_, -1, 0),
-                                         now.ended ? 0 : std::max(1L, seconds)));
+    pp::files::write_file(settings_.file, live_page_html(settings_, now.json(settings_, -1, 0),
+                                                         now.ended ? 0 : std::max(1L, seconds)));
   }
   /// The thread that writes the file, until the run has ended. The next write() throws a failure,
   /// and the file is tried again after the usual time.

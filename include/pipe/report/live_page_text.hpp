@@ -22,6 +22,7 @@ body { margin: 0 auto; padding: 20px 24px 40px; max-width: 1600px; background: v
 h1 { font-size: 20px; margin: 0 0 4px; overflow-wrap: anywhere; }
 h2 { font-size: 14px; margin: 0; overflow-wrap: anywhere; }
 p { margin: 2px 0 10px; color: var(--soft); }
+#about { font-size: 12px; overflow-wrap: anywhere; }
 progress { width: 100%; height: 10px; accent-color: var(--curve); }
 label { display: inline-flex; gap: 5px; align-items: center; cursor: pointer; }
 .grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 360px), 1fr));
@@ -37,6 +38,7 @@ svg text { font-size: 11px; fill: var(--soft); }
 .curve { fill: none; stroke: var(--curve); stroke-width: 1.6; stroke-linejoin: round; }
 .band { fill: var(--band); stroke: var(--band); }
 .plan { fill: none; stroke: var(--plan); stroke-width: 1.6; stroke-dasharray: 6 4; }
+.kind { flex: 1; font-size: 11px; color: var(--soft); }
 .hair { stroke: var(--soft); stroke-dasharray: 3 3; }
 svg text.of-plan { fill: var(--plan); }
 .wide { overflow-x: auto; }
@@ -75,10 +77,10 @@ const element = id => document.getElementById(id);
 const embedded = element("data");
 // The curves so far: steps[point], curves[i].mean[point], and low and high where points are of
 // several steps.
-const run = {version: -1, steps: [], curves: []};
+const run = {version: -1, begin: 0, steps: [], curves: []};
 // What else the last answer said; the point that is shown in all charts, or null for the last one;
-// the time of the last answer.
-let facts = {}, chosen = null, answered = 0;
+// the time of the last answer; whether the reader has chosen the kind of the axes.
+let facts = {}, chosen = null, answered = 0, has_chosen_axes = false;
 
 // ---- texts
 
@@ -113,6 +115,7 @@ function take(news) {
     run.steps = [];
     run.curves = [];
   }
+  run.begin = news.begin;
   run.steps.splice(news.first, Infinity, ...news.steps);
   news.curves.forEach((curve, i) => {
     if (!run.curves[i]) run.curves[i] = {name: curve.name, mean: [], low: [], high: []};
@@ -143,17 +146,18 @@ function chart(i) {
   const card = document.createElement("section");
   card.className = "card";
   const head = document.createElement("div"), name = document.createElement("h2"),
-    value = document.createElement("span");
+    kind = document.createElement("span"), value = document.createElement("span");
   head.className = "head";
+  kind.className = "kind";
   value.className = "value";
-  head.append(name, value);
+  head.append(name, kind, value);
   const picture = svg("svg", card, {role: "img", tabindex: 0});
   card.prepend(head);
   element("charts").append(card);
   picture.addEventListener("pointermove", event => {
     const at = picture.getBoundingClientRect(), count = run.steps.length;
     const share = (event.clientX - at.x - left) / (at.width - left - right);
-    const step = run.steps[0] + share * (run.steps[count - 1] - run.steps[0]);
+    const step = run.begin + share * (run.steps[count - 1] - run.begin);
     let nearest = 0;
     while (nearest + 1 < count && run.steps[nearest] < step) ++nearest;
     choose(count > 0 && share > -0.02 ? nearest : null);
@@ -167,7 +171,7 @@ function chart(i) {
     event.preventDefault();
     choose(Math.min(last, Math.max(0, (chosen ?? last) + move)));
   });
-  return charts[i] = {card, name, value, picture};
+  return charts[i] = {card, name, kind, value, picture};
 }
 
 /// Shows a point in all charts, or the last one.
@@ -177,15 +181,48 @@ function choose(point) {
   draw();
 }
 
+/// Whether a curve has a logarithmic axis: loss and norm, if the reader says so, and before that if
+/// all values are above 0 and the greatest is more than four times the least. On a linear axis the
+/// first steps of such a run would make all later ones flat.
+function logarithmic(name, values) {
+  if (name !== "loss" && name !== "gradient_norm") return false;
+  if (has_chosen_axes) return element("log").checked;
+  let least = Infinity, most = -Infinity;
+  for (const x of values) { least = Math.min(least, x); most = Math.max(most, x); }
+  return least > 0 && most > 4 * least;
+}
+
+/// Values with a line: the least and the greatest, and between them round ones where a text has
+/// room: equal steps, or on a logarithmic axis powers of ten, and 5 and 2 times a power.
+/// y: the pixel of a value
+function ticks(least, most, logs, y) {
+  const found = [least, most], enough = 18;
+  const add = x => {
+    if (x > least && x < most && found.every(other => Math.abs(y(x) - y(other)) >= enough))
+      found.push(x);
+  };
+  if (logs) {
+    const last = Math.floor(Math.log10(most)), first = Math.floor(Math.log10(least));
+    for (const digit of [1, 5, 2])
+      for (let power = last; power >= first; --power) add(Number(`${digit}e${power}`));
+  } else {
+    const third = (most - least) / 3, power = 10 ** Math.floor(Math.log10(third));
+    const step = [1, 2, 5, 10].map(digit => digit * power).find(size => size >= third);
+    for (let k = Math.ceil(least / step); k * step < most; ++k)
+      add(Number((k * step).toPrecision(6)));
+  }
+  return found;
+}
+
 /// Paints a curve: its band, its line, the prediction if there is one, and the chosen point. The
-/// axis has the least and the greatest value; a curve of equal values is in the middle.
+/// axis has the least and the greatest value; a curve of equal values is in the middle. Returns
+/// whether the axis is logarithmic.
 function draw_chart(i) {
   const curve = run.curves[i], c = chart(i), count = run.steps.length;
   const planned = curve.name === "bubble" ? facts.predicted_bubble ?? null : null;
   const width = Math.max(200, c.picture.clientWidth);
   const last = curve.mean.findLastIndex(x => x !== null);
   const at = chosen ?? last;
-  c.name.textContent = title(curve.name);
   c.value.textContent = at < 0 ? "-" : shown(curve.name, curve.mean[at]) +
     (chosen === null ? "" : ` at step ${run.steps[at]}`);
   c.picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -194,7 +231,9 @@ function draw_chart(i) {
   const lows = curve.low.length ? curve.low : curve.mean,
     highs = curve.high.length ? curve.high : curve.mean;
   // A logarithmic axis leaves out what is not above 0.
-  const logs = element("log").checked && (curve.name === "loss" || curve.name === "gradient_norm");
+  const logs = logarithmic(curve.name, [...lows, ...highs].filter(x => x !== null));
+  c.name.textContent = title(curve.name);
+  c.kind.textContent = logs ? "logarithmic" : "";
   const good = x => x !== null && (!logs || x > 0), scale = logs ? Math.log10 : x => x;
   const all = [...lows.filter(good), ...highs.filter(good), ...(planned === null ? [] : [planned])];
   if (all.length === 0 || last < 0) return void svg("text", c.picture,
@@ -208,15 +247,15 @@ function draw_chart(i) {
     (planned === null ? "" : `, predicted ${percent(planned)}`));
   const a = scale(least), b = scale(most), span = b > a ? b - a : Math.abs(a) || 1;
   const y = x => height - lower - (b > a ? (scale(x) - a) / span : 0.5) * (height - upper - lower);
-  const range = Math.max(1, run.steps[count - 1] - run.steps[0]);
-  const x = k => left + (run.steps[k] - run.steps[0]) / range * (width - left - right);
-  for (const value of b > a ? [least, most] : [least]) {
+  const range = Math.max(1, run.steps[count - 1] - run.begin);
+  const x = k => left + (run.steps[k] - run.begin) / range * (width - left - right);
+  for (const value of b > a ? ticks(least, most, logs, y) : [least]) {
     svg("path", c.picture, {class: "grid-line", d: `M${left} ${y(value)}H${width - right}`});
     svg("text", c.picture, {x: left - 6, y: y(value) + 4, "text-anchor": "end"},
       shown(curve.name, value));
   }
-  svg("text", c.picture, {x: left, y: height - 4}, `step ${run.steps[0]}`);
-  if (count > 1)
+  svg("text", c.picture, {x: left, y: height - 4}, `step ${run.begin}`);
+  if (run.steps[count - 1] > run.begin)
     svg("text", c.picture, {x: width - right, y: height - 4, "text-anchor": "end"},
       String(run.steps[count - 1]));
   // The pieces between missing numbers; a piece of one point is a dot.
@@ -242,6 +281,7 @@ function draw_chart(i) {
   }
   if (chosen !== null)
     svg("path", c.picture, {class: "hair", d: `M${x(chosen)} ${upper}V${height - lower}`});
+  return logs;
 }
 
 /// The table of ranks. The slowest one is the one that is busy for most of a step: all others wait
@@ -282,7 +322,8 @@ function draw_ranks() {
 }
 
 function draw() {
-  run.curves.forEach((_, i) => draw_chart(i));
+  const logs = run.curves.map((_, i) => draw_chart(i));
+  if (!has_chosen_axes) element("log").checked = logs.includes(true);
 }
 
 /// Everything, from `run` and `facts`.
@@ -320,7 +361,10 @@ async function ask() {
   setTimeout(ask, document.hidden ? 5000 : 1000);
 }
 
-element("log").addEventListener("change", draw);
+element("log").addEventListener("change", () => {
+  has_chosen_axes = true;
+  draw();
+});
 new ResizeObserver(draw).observe(element("charts"));
 if (embedded) {
   take(JSON.parse(embedded.textContent));

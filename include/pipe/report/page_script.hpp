@@ -320,7 +320,7 @@ function drawMemory({d, memory}) {
   c.beginPath();
   c.rect(left, 0, plot(), memoryHeight + 8);
   c.clip();
-  for (let rank = d.ranks.length - 1; rank >= 0; --rank) {
+  for (let rank = 0; rank < d.ranks.length; ++rank) {
     const r = d.ranks[rank], first = above(r.times, from);
     let live = liveAt(r, from), last = left;
     c.beginPath();
@@ -336,6 +336,7 @@ function drawMemory({d, memory}) {
     }
     c.lineTo(left + plot(), y(live));
     c.strokeStyle = d.curves[rank];
+    c.setLineDash(d.dashes[rank]);
     c.globalAlpha = picked && picked.panel.d === d && picked.rank !== rank ? 0.25 : 1;
     c.lineWidth = picked && picked.panel.d === d && picked.rank === rank ? 2.6 : 1.5;
     c.stroke();

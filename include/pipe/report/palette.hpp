@@ -5,6 +5,7 @@
 // vision; letters and numbers repeat the information.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
 
@@ -86,6 +87,13 @@ inline colour colour_of_rank(std::size_t rank, std::size_t ranks) {
   };
   colour const a = stops[stop], b = stops[stop + 1];
   return {mixed(a.red, b.red), mixed(a.green, b.green), mixed(a.blue, b.blue)};
+}
+
+/// Dashes of a rank's memory curve, in pixels: a line and a gap, and again. The first rank's curve
+/// is solid, and the next ones are painted over it, so that equal curves are all seen.
+constexpr std::array<int, 4> dashes_of_rank(std::size_t rank) {
+  constexpr std::array<int, 4> dashes[] = {{}, {9, 4, 9, 4}, {2, 3, 2, 3}, {9, 3, 2, 3}};
+  return dashes[rank % 4];
 }
 
 /// Name of an action kind in a legend.

@@ -64,6 +64,7 @@ class run_history {
     for_all_numbers(m, [&](char const* name, double, int) { begin_curve(name); });
     for (named_scalar const& s : m.scalars) begin_curve(s.name);
     if (steps_.empty() || records_ == stride_) begin_point();
+    if (steps_.size() == 1 && records_ == 0) begin_ = m.step;
     // Nothing fails from here on.
     ++records_;
     steps_.back() = m.step;
@@ -78,6 +79,7 @@ class run_history {
   ///     version    of the state; -1 is none
   ///     first      the place of the first point that follows, in the reader's arrays
   ///     stride     records of a point
+  ///     begin      the first step of all, where the axis of steps begins
   ///     steps      the last step of each point
   ///     curves     name, mean, and low and high if stride is more than 1; null: no finite value
   std::string json_since(long version, std::size_t points) const {
@@ -99,7 +101,8 @@ class run_history {
       return text + "}";
     };
     return "\"version\":" + std::to_string(version_) + ",\"first\":" + std::to_string(first) +
-           ",\"stride\":" + std::to_string(stride_) + ",\"steps\":" +
+           ",\"stride\":" + std::to_string(stride_) + ",\"begin\":" + std::to_string(begin_) +
+           ",\"steps\":" +
            json_array(count, [&](std::size_t at) { return std::to_string(steps_[first + at]); }) +
            ",\"curves\":" + json_array(curves_.size(), one);
   }
@@ -156,6 +159,7 @@ class run_history {
     ++version_;
   }
 
+  long begin_ = 0;           // the first step
   std::vector<long> steps_;  // the last of each point
   std::vector<curve> curves_;
   long stride_ = 1, records_ = 0;  // of a point; of the last point

@@ -12,10 +12,12 @@
 #include <cmath>
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include <pipe/report/drawing.hpp>
 #include <pipe/report/escape.hpp>
 #include <pipe/report/palette.hpp>
+#include <pipe/report/text_table.hpp>
 
 namespace pp {
 
@@ -45,6 +47,7 @@ inline long mark_distance(long end, int most) {
 ///
 /// units: pixels
 /// law:   no box leaves the rectangle of its row; widths of boxes are proportional to times
+/// law:   no text leaves the picture: the legend takes as many lines as it needs
 class svg_picture {
  public:
   /// Keeps references to both.
@@ -57,7 +60,13 @@ class svg_picture {
                          : 0),
         left_(ranks_ == 0 ? 64 : std::max(64.0, 8 + width_of(d.name_of(ranks_ - 1)))),
         plot_(std::max(400, options.width) - left_ - right),
-        scale_(plot_ / double(std::max(1L, d.makespan))), rows_end_(top + double(ranks_) * row_) {}
+        scale_(plot_ / double(std::max(1L, d.makespan))) {
+    double const below_title = lines(24, "title", title_width, 19, d_.words.title),
+                 below_summary = lines(below_title, "note", digit_width, 15, summary_of(d_));
+    top_ = legend(below_summary - 2);
+    head_ = std::exchange(text_, {});
+    rows_end_ = top_ + double(ranks_) * row_;
+  }
 
   /// The picture: the parts are painted in this order, later ones over earlier ones.
   /// needs: called once, as the parts are appended to one text
@@ -71,9 +80,7 @@ class svg_picture {
         xml_escaped(d_.words.title.empty() ? "A schedule" : d_.words.title), "\">\n");
     style();
     text_ += "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n";
-    text("title", left_, 24, "start", d_.words.title);
-    text("note", left_, 43, "start", summary_of(d_));
-    legend();
+    text_ += head_;
     rows();
     axis();
     if (o_.transfers) transfers();
@@ -83,11 +90,13 @@ class svg_picture {
   }
 
  private:
-  static constexpr double right = 24, top = 84, largest_rows = 768, smallest_row = 1,
+  static constexpr double right = 24, legend_line = 20, largest_rows = 768, smallest_row = 1,
                           largest_row = 28;
   static constexpr double axis_height = 30, memory_gap = 28, memory_height = 96;
-  // digit_width: upper bound for the 11 pixel font.
-  static constexpr double least_between_names = 14, digit_width = 6.8;
+  // digit_width: upper bound of a character of the 11 pixel font, and so for digits of 8 pixels and
+  // the bold title of 15.
+  static constexpr double least_between_names = 14, digit_width = 6.8, small_digit_width = 5.2,
+                          title_width = 10.5;
   // mark_of_no_time: width of an action without duration.
   static constexpr double outline = 2.2, mark_of_no_time = 3;
 
@@ -102,6 +111,7 @@ class svg_picture {
     rule(".title", "font-size:15px;font-weight:bold");
     rule(".note,.axis", "fill:#4b5563");
     rule(".paper,.light", "fill:#fff!important");
+    rule(".box .small", "font-size:8px");
     rule(".idle", "fill:#fff;stroke:#d1d5db;stroke-width:.75");
     rule(".axis path,.grid", "stroke:#d1d5db;stroke-width:.75;fill:none");
     rule(".box text", "text-anchor:middle;pointer-events:none");
@@ -138,14 +148,29 @@ class svg_picture {
     text_ += "</defs>\n";
   }
 
-  /// The legend: kinds and shades that occur, with their colours.
-  void legend() {
+  /// Words from the ordinate y down, in lines that end after commas. Returns the next ordinate.
+  double lines(double y, char const* style, double character, double height,
+               std::string const& words) {
+    auto const width = std::size_t((plot_ + right) / character);
+    std::string all = wrapped(words, width, 0);
+    for (std::size_t begin = 0, end = 0; end != all.npos; begin = end + 1, y += height) {
+      end = all.find('\n', begin);
+      text(style, left_, y, "start", all.substr(begin, end == all.npos ? end : end - begin));
+    }
+    return y;
+  }
+
+  /// The legend from the ordinate y down: kinds and shades that occur, with their colours, from
+  /// left to right, in lines. Returns the ordinate of the first row.
+  double legend(double y) {
     double x = left_;
     auto const entry = [&](std::string const& style, std::string const& meaning) {
-      add("<rect class=\"", style, "\" x=\"", number(x),
-          "\" y=\"56\" width=\"18\" height=\"13\"/>");
-      text("note", x + 24, 66.5, "start", meaning);
-      x += 24 + width_of(meaning) + 14;
+      double const width = 24 + width_of(meaning);
+      if (x > left_ && x + width > left_ + plot_ + right) x = left_, y += legend_line;
+      add("<rect class=\"", style, "\" x=\"", number(x), "\" y=\"", number(y),
+          "\" width=\"18\" height=\"13\"/>");
+      text("note", x + 24, y + 10.5, "start", meaning);
+      x += width + 14;
     };
     for (int kind = 0; kind < action_kinds; ++kind)
       if (occurs(action_kind(kind)))
@@ -156,6 +181,7 @@ class svg_picture {
       entry("key " + class_of(action_kind::forward, shade), name_of_shade(shade));
     if (has_pairs()) entry("pair", "together");
     if (o_.critical) entry("critical", "critical path");
+    return y + 28;
   }
 
   /// A row per rank: boxes of actions, then outlines of pairs and critical ones, then marks of
@@ -164,7 +190,7 @@ class svg_picture {
     std::size_t const every =
         std::size_t(mark_distance(long(ranks_), int(double(ranks_) * row_ / least_between_names)));
     double const edge = is_outlined() ? outline / 2 : 0;
-    if (gap_ == 0) add("<rect class=\"idle\"", frame(left_, top, plot_, rows_end_ - top), "/>\n");
+    if (gap_ == 0) add("<rect class=\"idle\"", frame(left_, top_, plot_, rows_end_ - top_), "/>\n");
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
       double const y = y_of(int(rank)), height = row_ - gap_;
       if (rank % every == 0)
@@ -204,13 +230,16 @@ class svg_picture {
     }
   }
 
-  /// The micro-batch number, if it fits completely.
+  /// The micro-batch number, if it fits completely: in small digits, where it fits in these only.
   void label(drawn_action const& a, double x, double y, double width, double height) {
     std::string const shown = std::to_string(a.what.micro_batch);
-    if (height < 12 || width < digit_width * double(shown.size()) + 2) return;
+    auto const digits = double(shown.size());
+    if (height < 12 || width < small_digit_width * digits + 1) return;
+    bool const small = width < digit_width * digits + 2;
     bool const light = text_on(fill_of(a.what.kind, a.shade)) == white;
-    add("<text", light ? " class=\"light\"" : "", " x=\"", number(x), "\" y=\"", number(y), "\">",
-        shown, "</text>");
+    add("<text", small && light ? " class=\"small light\"" : "",
+        small && !light ? " class=\"small\"" : "", !small && light ? " class=\"light\"" : "",
+        " x=\"", number(x), "\" y=\"", number(small ? y - 1 : y), "\">", shown, "</text>");
   }
 
   /// The time axis below the rows, with at most one mark per 90 pixels.
@@ -243,11 +272,21 @@ class svg_picture {
       return floor - double(live) / double(peak) * memory_height;
     };
     double x = left_;
-    double const width = ranks_ == 0 ? 90 : std::max(90.0, 38 + width_of(d_.name_of(ranks_ - 1)));
+    double const width = ranks_ == 0 ? 90 : std::max(90.0, 46 + width_of(d_.name_of(ranks_ - 1)));
+    auto const curve = [&](std::size_t rank) {
+      add("<path class=\"curve\" stroke=\"", hex_of(colour_of_rank(rank, ranks_)), "\"");
+      if (auto const dashes = dashes_of_rank(rank); dashes[0] > 0) {
+        add(" stroke-dasharray=\"");
+        for (std::size_t i = 0; i < dashes.size(); ++i)
+          add(i > 0 ? " " : "", std::to_string(dashes[i]));
+        add("\"");
+      }
+      add(" d=\"M");
+    };
     auto const named = [&](std::size_t rank) {
-      add("<path class=\"curve\" stroke=\"", hex_of(colour_of_rank(rank, ranks_)), "\" d=\"M",
-          number(x), " ", number(ceiling - 16), "h18\"/>");
-      text("note", x + 24, ceiling - 12, "start", d_.name_of(rank));
+      curve(rank);
+      add(number(x), " ", number(ceiling - 16), "h26\"/>");
+      text("note", x + 32, ceiling - 12, "start", d_.name_of(rank));
       x += width;
     };
     text("note", left_ - 8, ceiling - 12, "end", "memory");
@@ -261,10 +300,9 @@ class svg_picture {
            readable_amount(live, d_.words.memory_unit));
     }
     text_ += "\n";
-    // Backwards, so that the curve of rank 0 is on top.
-    for (std::size_t rank = ranks_; rank-- > 0;) {
-      add("<path class=\"curve\" stroke=\"", hex_of(colour_of_rank(rank, ranks_)), "\" d=\"M",
-          number(left_), " ", number(floor));
+    for (std::size_t rank = 0; rank < ranks_; ++rank) {
+      curve(rank);
+      add(number(left_), " ", number(floor));
       for (memory_point const& p : d_.ranks[rank].memory)
         add("H", number(x_of(p.time)), "V", number(y_of_amount(p.live)));
       add("H", number(left_ + plot_), "\"/>\n");
@@ -307,7 +345,7 @@ class svg_picture {
   static double width_of(std::string const& words) { return digit_width * double(words.size()); }
   /// The abscissa of a time, and the upper edge of a rank's row.
   double x_of(long time) const { return left_ + double(time) * scale_; }
-  double y_of(int rank) const { return top + rank * row_; }
+  double y_of(int rank) const { return top_ + rank * row_; }
 
   /// The attributes of a rectangle.
   static std::string frame(double x, double y, double width, double height) {
@@ -335,8 +373,8 @@ class svg_picture {
   drawing const& d_;
   svg_options const& o_;
   std::size_t ranks_;
-  double row_, gap_, left_, plot_, scale_, rows_end_;
-  std::string text_;
+  double row_, gap_, left_, plot_, scale_, top_ = 0, rows_end_ = 0;
+  std::string head_, text_;
 };
 
 }  // namespace detail
