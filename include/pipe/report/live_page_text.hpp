@@ -25,6 +25,8 @@ p { margin: 2px 0 10px; color: var(--soft); }
 #about { font-size: 12px; overflow-wrap: anywhere; }
 progress { width: 100%; height: 10px; accent-color: var(--curve); }
 label { display: inline-flex; gap: 5px; align-items: center; cursor: pointer; }
+select { font: inherit; color: var(--ink); background: var(--card);
+  border: 1px solid var(--line); border-radius: 4px; }
 .grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 360px), 1fr));
   gap: 12px; margin: 10px 0; }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 8px;
@@ -58,7 +60,8 @@ th:first-child, td:first-child, .busy { text-align: left; }
 inline constexpr char live_page_body[] = R"html(
 <p id="status" role="status">waiting for the first step</p>
 <progress id="progress" max="1" value="0" aria-label="steps done" hidden></progress>
-<p><label><input type="checkbox" id="log">logarithmic axes for loss and norm</label></p>
+<p><label>axes of loss and norm <select id="axes"><option>automatic<option>linear
+<option>logarithmic</select></label></p>
 <main class="grid" id="charts"></main>
 <section class="card" id="ranks-card" hidden>
 <div class="head"><h2>Ranks</h2><span id="slowest"></span></div>
@@ -79,8 +82,8 @@ const embedded = element("data");
 // several steps.
 const run = {version: -1, begin: 0, steps: [], curves: []};
 // What else the last answer said; the point that is shown in all charts, or null for the last one;
-// the time of the last answer; whether the reader has chosen the kind of the axes.
-let facts = {}, chosen = null, answered = 0, has_chosen_axes = false;
+// the time of the last answer.
+let facts = {}, chosen = null, answered = 0;
 
 // ---- texts
 
@@ -181,12 +184,13 @@ function choose(point) {
   draw();
 }
 
-/// Whether a curve has a logarithmic axis: loss and norm, if the reader says so, and before that if
-/// all values are above 0 and the greatest is more than four times the least. On a linear axis the
-/// first steps of such a run would make all later ones flat.
+/// Whether a curve has a logarithmic axis: that of the loss or the norm, if the reader says so. An
+/// automatic axis is logarithmic if all values are above 0 and the greatest is more than four times
+/// the least: on a linear one the first steps of such a run would make all later ones flat.
 function logarithmic(name, values) {
   if (name !== "loss" && name !== "gradient_norm") return false;
-  if (has_chosen_axes) return element("log").checked;
+  const axes = element("axes").value;
+  if (axes !== "automatic") return axes === "logarithmic";
   let least = Infinity, most = -Infinity;
   for (const x of values) { least = Math.min(least, x); most = Math.max(most, x); }
   return least > 0 && most > 4 * least;
@@ -215,8 +219,7 @@ function ticks(least, most, logs, y) {
 }
 
 /// Paints a curve: its band, its line, the prediction if there is one, and the chosen point. The
-/// axis has the least and the greatest value; a curve of equal values is in the middle. Returns
-/// whether the axis is logarithmic.
+/// axis has the least and the greatest value; a curve of equal values is in the middle.
 function draw_chart(i) {
   const curve = run.curves[i], c = chart(i), count = run.steps.length;
   const planned = curve.name === "bubble" ? facts.predicted_bubble ?? null : null;
@@ -281,7 +284,6 @@ function draw_chart(i) {
   }
   if (chosen !== null)
     svg("path", c.picture, {class: "hair", d: `M${x(chosen)} ${upper}V${height - lower}`});
-  return logs;
 }
 
 /// The table of ranks. The slowest one is the one that is busy for most of a step: all others wait
@@ -322,8 +324,7 @@ function draw_ranks() {
 }
 
 function draw() {
-  const logs = run.curves.map((_, i) => draw_chart(i));
-  if (!has_chosen_axes) element("log").checked = logs.includes(true);
+  run.curves.forEach((_, i) => draw_chart(i));
 }
 
 /// Everything, from `run` and `facts`.
@@ -361,10 +362,7 @@ async function ask() {
   setTimeout(ask, document.hidden ? 5000 : 1000);
 }
 
-element("log").addEventListener("change", () => {
-  has_chosen_axes = true;
-  draw();
-});
+element("axes").addEventListener("change", draw);
 new ResizeObserver(draw).observe(element("charts"));
 if (embedded) {
   take(JSON.parse(embedded.textContent));
