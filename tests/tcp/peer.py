@@ -3,13 +3,14 @@
 import hashlib
 import hmac
 import os
+import re
 import socket
 import struct
 import time
 from pathlib import Path
 
 MAGIC = b"pipe/job"
-VERSION = 100
+VERSION = int(re.search(r"#define PIPE_VERSION (\d+)", (Path(__file__).resolve().parents[2] / "include/pipe/base/config.hpp").read_text())[1])
 HELLO, CHALLENGE, PROOF, ACCEPTED, LIVES, BEGINS, REFUSED, CALL = range(1, 9)
 HEAD, HELLO_SIZE = 24, 48
 

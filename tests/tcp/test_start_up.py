@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from job import LIMIT
 from job import Job as AnyJob
-from peer import ACCEPTED, CHALLENGE, HEAD, REFUSED, FalseProcess, answer_to, call, connect, frame, hello, token_of_user
+from peer import ACCEPTED, CHALLENGE, HEAD, REFUSED, VERSION, FalseProcess, answer_to, call, connect, frame, hello, token_of_user
 
 PROGRAM, OTHER = sys.argv[1], sys.argv[2]
 TOKEN = "00112233445566778899aabbccddeeff"
@@ -137,8 +137,8 @@ class StartUp(unittest.TestCase):
         job = Job("world", None, size=2)
         connect(job.port).close()
         answer = answer_to(job.port, hello(version=99), token_of_user(job.port))
-        self.assertIn(b"has version 99 of pipe, and process 0 has version 100: start the same program in all processes", answer)
-        self.expect(job, r"error: the process at .* has version 99 of pipe, and process 0 has version 100: .*")
+        self.assertIn(f"has version 99 of pipe, and process 0 has version {VERSION}: start the same program in all processes".encode(), answer)
+        self.expect(job, rf"error: the process at .* has version 99 of pipe, and process 0 has version {VERSION}: .*")
 
     def test_strangers_do_not_disturb(self):
         """What no process of the job sends: each is told so, and the job begins. Memory does not grow with what is announced."""

@@ -9,7 +9,7 @@
 
 /// 10000 major + 100 minor + patch: `#if PIPE_VERSION >= 200` means 0.2.0 or newer. CHANGELOG.md
 /// says what a version promises.
-#define PIPE_VERSION 100
+#define PIPE_VERSION 200
 
 #if !defined(_MSVC_LANG) && __cplusplus < 202002L
 #error "pipe needs C++20: compile with -std=c++20"

@@ -36,7 +36,7 @@ std::string text_of_optimizer(O const& o) {
   return text;
 }
 
-/// The library's version in the words of metadata: "0.1.0".
+/// The library's version in the words of metadata: "0.2.0".
 inline std::string text_of_version() {
   return std::to_string(PIPE_VERSION / 10000) + "." + std::to_string(PIPE_VERSION / 100 % 100) +
          "." + std::to_string(PIPE_VERSION % 100);
