@@ -98,7 +98,7 @@ class Rogues(unittest.TestCase):
                 host.calls.sendall(frame(LIVES))
                 time.sleep(0.1)
 
-        self.with_host(act, "rank_error: process 0 at .* has not said that all processes have come, for which process 1 has waited", deadline=1500)
+        self.with_host(act, "rank_error: process 0 at .* did not report that all processes have connected; process 1 waited for this report", deadline=1500)
 
     def test_a_host_that_sends_what_is_no_frame(self):
         for data, words in (

@@ -191,7 +191,7 @@ TEST_CASE("times that are not sure are refused", "[train]") {
   require_spread(times, 0.506);
   CHECK(sentence<error>([&] { require_spread(times, 0.5); }) ==
         "measure_layers: the middle half of a launch's times spans 51 % of their median, more than "
-        "50 %: something else is running here; measure again when it is not, or accept a greater "
+        "50 %: another program uses this machine; measure again without it, or accept a greater "
         "spread");
   // Of a long and a short launch the long one counts.
   CHECK(times_of({{0, true, {true}, {1000, 1000, 1000}}, {0, true, {true}, {1, 10, 19}}}, 1, 1)

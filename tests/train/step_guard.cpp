@@ -93,8 +93,10 @@ TEST_CASE("when every mini-batch does harm it is not the data") {
   CHECK(guard.step(8, bad) == step_guard::advice::leave_out);
   CHECK(guard.leaves_out(7));
   CHECK_FALSE(guard.leaves_out(9));
-  CHECK(sentence<error>([&] { guard.step(9, bad); }) ==
-        "step_guard: 3 mini-batches did harm, at most 2 may; the last one, 9: no number");
+  CHECK(
+      sentence<error>([&] { guard.step(9, bad); }) ==
+      "step_guard: left out 3 harmful mini-batches, more than `most`, 2; the last one, at position "
+      "9: no number");
   CHECK_THROWS_AS(guard.step(1, []() -> step_result { throw rank_error("other"); }), rank_error);
 }
 

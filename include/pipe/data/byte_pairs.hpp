@@ -59,7 +59,7 @@ class byte_pair_tokenizer {
       auto const [a, b] = of_.merges[rank];
       if (a < 0 || b < 0 || a >= vocabulary() || b >= vocabulary())
         throw data_error("byte_pair_tokenizer: merge " + std::to_string(rank) +
-                         " is not of two ids of the vocabulary");
+                         " has an id that is not in the vocabulary");
       int const made = id_of(of_.tokens[std::size_t(a)] + of_.tokens[std::size_t(b)]);
       if (made < 0)
         throw data_error("byte_pair_tokenizer: merge " + std::to_string(rank) +

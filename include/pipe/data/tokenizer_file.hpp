@@ -322,8 +322,8 @@ inline void write_tokenizer(byte_pair_tokenizer const& t, std::string const& pat
     std::string const& token = v.tokens[std::size_t(id)];
     if (!as_read.insert(is_special[std::size_t(id)] ? detail::bytes_of_characters(token) : token)
              .second)
-      throw data_error("write_tokenizer: the token that is written as " + name(id) +
-                       " would be read as another one, which is written so, too");
+      throw data_error("write_tokenizer: two tokens are written as " + name(id) +
+                       ", so a reader would take one for the other");
   }
   for (int id = 0; id < t.vocabulary(); ++id)
     vocabulary += (id > 0 ? "," : "") + std::string(id % 8 == 0 ? "\n" : "") + name(id) + ":" +

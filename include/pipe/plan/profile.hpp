@@ -98,7 +98,7 @@ inline void require_spread(layer_times const& times, double most) {
   auto const percent = [](double share) { return std::to_string(long(100 * share + 0.5)) + " %"; };
   throw error("measure_layers: the middle half of a launch's times spans " + percent(times.spread) +
               " of their median, more than " + percent(most) +
-              ": something else is running here; measure again when it is not, or accept a "
+              ": another program uses this machine; measure again without it, or accept a "
               "greater spread");
 }
 

@@ -121,9 +121,9 @@ class step_guard {
   advice remember(long position, advice what, std::string const& why) {
     left_out_.insert(position);
     if (long(left_out_.size()) > settings_.most)
-      throw error("step_guard: " + std::to_string(left_out_.size()) +
-                  " mini-batches did harm, at most " + std::to_string(settings_.most) +
-                  " may; the last one, " + std::to_string(position) + ": " + why);
+      throw error("step_guard: left out " + std::to_string(left_out_.size()) +
+                  " harmful mini-batches, more than `most`, " + std::to_string(settings_.most) +
+                  "; the last one, at position " + std::to_string(position) + ": " + why);
     return what;
   }
 

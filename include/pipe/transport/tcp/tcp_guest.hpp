@@ -217,8 +217,8 @@ class tcp_guest {
       throw error(text);
     }
     throw_error<rank_error>({"process ", start_.host, " at ", std::string_view(address_),
-                             " has not said that all processes have come, for which process ",
-                             start_.process, " has waited"});
+                             " did not report that all processes have connected; process ",
+                             start_.process, " waited for this report"});
   }
   [[gnu::cold]] static void sign(tcp_socket const& to) {
     send_frame(to, tcp_frame(tcp_frame::lives), nullptr);
