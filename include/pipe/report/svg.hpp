@@ -235,11 +235,11 @@ class svg_picture {
     std::string const shown = std::to_string(a.what.micro_batch);
     auto const digits = double(shown.size());
     if (height < 12 || width < small_digit_width * digits + 1) return;
-    bool const small = width < digit_width * digits + 2;
-    bool const light = text_on(fill_of(a.what.kind, a.shade)) == white;
-    add("<text", small && light ? " class=\"small light\"" : "",
-        small && !light ? " class=\"small\"" : "", !small && light ? " class=\"light\"" : "",
-        " x=\"", number(x), "\" y=\"", number(small ? y - 1 : y), "\">", shown, "</text>");
+    bool const is_small = width < digit_width * digits + 2;
+    std::string style = is_small ? "small" : "";
+    if (text_on(fill_of(a.what.kind, a.shade)) == white) style += is_small ? " light" : "light";
+    add("<text", style.empty() ? style : " class=\"" + style + "\"", " x=\"", number(x), "\" y=\"",
+        number(is_small ? y - 1 : y), "\">", shown, "</text>");
   }
 
   /// The time axis below the rows, with at most one mark per 90 pixels.
