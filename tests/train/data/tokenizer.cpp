@@ -129,7 +129,7 @@ TEST_CASE("a tokenizer that was written is read as it was") {
     CHECK_THAT(sentence<data_error>([&] {
                  write_tokenizer(learner.learned(300, special), folder.file("other.json"));
                }),
-               Catch::Contains("would be read as another one"));
+               Catch::Contains("so a reader would take one for the other"));
 }
 
 TEST_CASE("GPT-2's pair of files, and files that do something else") {
