@@ -5,10 +5,12 @@
 // a small program would be a good part of its compile time.
 #pragma once
 
+#include <bit>
 #include <concepts>
 #include <cstring>
 #include <initializer_list>
 #include <string_view>
+#include <type_traits>
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
@@ -16,57 +18,68 @@
 
 namespace pp::detail {
 
-/// A part of a sentence: an integer, a real number (9 digits), or a text that outlives the call.
+/// A part of a sentence: an integer, a real number (9 digits), or a text that outlives the call, as
+/// it is or in quotes (see base/joined_text.hpp).
 class piece {
  public:
-  piece(char const* text) : piece(std::string_view(text)) {}
+  piece(char const* text) : at_(text), number_(unknown), write_(write_text) {}
   piece(std::string_view text)
-      : text_(text.empty() ? "" : text.data()), number_(static_cast<long long>(text.size())) {}
+      : at_(text.data()), number_(static_cast<long long>(text.size())), write_(write_text) {}
+  /// A std::string, too.
+  template <std::convertible_to<std::string_view> Text>
+    requires(!std::is_array_v<Text>)
+  piece(Text const& text) : piece(std::string_view(text)) {}
   template <std::integral Number>
-  piece(Number n) : number_(static_cast<long long>(n)) {}
-  piece(double x) : real_(x), is_real_(true) {}
+  piece(Number n) : number_(static_cast<long long>(n)), write_(write_integer) {}
+  piece(double x) : number_(std::bit_cast<long long>(x)), write_(write_real) {}
+  /// A text that `spell` writes: see write().
+  piece(std::string_view text, long (*spell)(piece const& of, char* to)) : piece(text) {
+    write_ = spell;
+  }
 
   /// The number of characters.
-  long size() const {
-    char digits[most_digits];
-    return text_ != nullptr ? long(number_) : print(digits);
-  }
-  /// Returns the number of characters written.
-  long write(char* to) const {
-    if (text_ == nullptr) return print(to);
-    std::memcpy(to, text_, std::size_t(number_));
-    return long(number_);
+  long size() const { return write_(*this, nullptr); }
+  /// Returns the number of characters written; none are, where `to` is null.
+  long write(char* to) const { return write_(*this, to); }
+  /// The text of a piece that is one.
+  std::string_view text() const {
+    char const* const begin = static_cast<char const*>(at_);
+    return {begin, number_ == unknown ? std::strlen(begin) : std::size_t(number_)};
   }
 
  private:
-  static constexpr int most_digits = 32;  // of a number
+  static constexpr long long unknown = -1;  // the length of a text that ends with a zero
 
-  long print(char* to) const {
-    if (!is_real_) return print_integer(to);
-    real_text const text(real_, 9);  // has the characters
+  static PIPE_ONE_COPY long write_text(piece const& of, char* to) {
+    std::string_view const text = of.text();
+    if (to != nullptr && !text.empty()) std::memcpy(to, text.data(), text.size());
+    return long(text.size());
+  }
+  static PIPE_ONE_COPY long write_real(piece const& of, char* to) {
+    real_text const text(std::bit_cast<double>(of.number_), 9);  // has the characters
     std::string_view const digits = text;
-    std::memcpy(to, digits.data(), digits.size());
+    if (to != nullptr) std::memcpy(to, digits.data(), digits.size());
     return long(digits.size());
   }
-
   /// std::to_chars would compile its code for all 35 bases.
-  long print_integer(char* to) const {
-    unsigned long long const n = static_cast<unsigned long long>(number_);
-    unsigned long long rest = number_ < 0 ? 0 - n : n;
-    char digits[most_digits];  // from the last
-    int count = 0;
+  static PIPE_ONE_COPY long write_integer(piece const& of, char* to) {
+    unsigned long long const n = static_cast<unsigned long long>(of.number_);
+    bool const is_negative = of.number_ < 0;
+    unsigned long long rest = is_negative ? 0 - n : n;
+    char digits[32];  // from the last
+    long count = 0;
     do digits[count++] = static_cast<char>('0' + rest % 10);
     while ((rest /= 10) > 0);
-    char* end = to;
-    if (number_ < 0) *end++ = '-';
-    while (count > 0) *end++ = digits[--count];
-    return end - to;
+    if (to != nullptr) {
+      if (is_negative) *to++ = '-';
+      for (long i = count; i > 0;) *to++ = digits[--i];
+    }
+    return count + is_negative;
   }
 
-  char const* text_ = nullptr;  // null for a number
-  long long number_ = 0;        // the integer, or the length of the text
-  double real_ = 0;
-  bool is_real_ = false;
+  void const* at_ = nullptr;  // a text
+  long long number_;          // the integer, the bits of the real number, or the length of the text
+  long (*write_)(piece const&, char*);
 };
 
 /// The parts joined, with a terminating zero: sentence({"rank ", 3, " stopped"}).begin() is

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include <pipe/base/error.hpp>
-#include <pipe/base/utf8.hpp>
+#include <pipe/base/joined_text.hpp>
 
 namespace pp::detail {
 
@@ -52,9 +52,8 @@ void together(
   if (all.agree(!failure)) return;
   undo();
   if (failure) std::rethrow_exception(failure);
-  std::string text(otherwise);
-  if (!name.empty()) text += " " + in_quotes(name);
-  throw Error(text);
+  if (name.empty()) throw_error<Error>({otherwise});
+  throw_error<Error>({otherwise, " ", quotation(name)});
 }
 
 /// Loads in all processes, or in none. check(): everything that may fail in one process alone,

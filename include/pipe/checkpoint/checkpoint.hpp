@@ -9,14 +9,11 @@
 #pragma GCC system_header
 #endif
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
 #include <limits>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +22,7 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/joined_text.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/together.hpp>
@@ -56,8 +54,10 @@ struct checkpoint_of {
   using states = std::vector<run_state<T>>;
 
   /// Saves a checkpoint. like: the file whose mode the new file takes if it replaces none
-  static void save(Trainer& trainer, std::string const& path, data_position const& position = {},
-                   checkpoint_files files = checkpoint_files::one, std::string const& like = {}) {
+  [[gnu::cold]] static void save(Trainer& trainer, std::string const& path,
+                                 data_position const& position = {},
+                                 checkpoint_files files = checkpoint_files::one,
+                                 std::string const& like = {}) {
     checkpoint_target const to{path, like};
     require_same_replicas(trainer);
     with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
@@ -72,8 +72,8 @@ struct checkpoint_of {
   /// the first file of a checkpoint in parts, which begin() gives its place.
   ///
   /// throws: as save, but not for files
-  static part_saving copy(Trainer& trainer, data_position const& position, checkpoint_files files,
-                          tensor_copy<T>& to) {
+  [[gnu::cold]] static part_saving copy(Trainer& trainer, data_position const& position,
+                                        checkpoint_files files, tensor_copy<T>& to) {
     part_saving saving;
     require_same_replicas(trainer);
     with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
@@ -101,14 +101,14 @@ struct checkpoint_of {
     return sum;
   }
   /// The number of the part of a checkpoint that this process writes, and the number of all parts.
-  static part_number part_of(Trainer& trainer, checkpoint_files files) {
+  [[gnu::cold]] static part_number part_of(Trainer& trainer, checkpoint_files files) {
     part_number mine;
     with_table(trainer, files, [&](engine&, states const&, part_number part) { mine = part; });
     return mine;
   }
 
   /// step: the number of steps that the run must have made; -1: any
-  static resumed_run load(Trainer& trainer, std::string const& path, long step = -1) {
+  [[gnu::cold]] static resumed_run load(Trainer& trainer, std::string const& path, long step = -1) {
     auto const access = trainer.engine_.enter();
     trainer.averages_.require_out(trainer.steps_ + 1);
     engine& e = *trainer.engine_.operator->();
@@ -134,7 +134,7 @@ struct checkpoint_of {
  private:
   friend optimizer_states<Trainer>;
   /// throws: as compare_replicas
-  static void require_same_replicas(Trainer& trainer) {
+  [[gnu::cold]] static void require_same_replicas(Trainer& trainer) {
     auto const access = trainer.engine_.enter();
     compare_replicas<compiled>(trainer.parameter_places(), trainer.steps_);
   }
@@ -158,7 +158,7 @@ struct checkpoint_of {
   /// Calls use(engine, table, part) with the states to be saved, and the number of this process's
   /// part.
   template <class Use>
-  static void with_table(Trainer& trainer, checkpoint_files files, Use const& use) {
+  [[gnu::cold]] static void with_table(Trainer& trainer, checkpoint_files files, Use const& use) {
     auto const access = trainer.engine_.enter();
     trainer.averages_.require_out(trainer.steps_ + 1);
     engine& e = *trainer.engine_.operator->();
@@ -171,8 +171,9 @@ struct checkpoint_of {
   /// path:   for messages: see save_in_all
   /// throws: in that process the exception of `save`, in the others file_error with the path
   template <class Save>
-  static void collect(engine& e, states const& all, std::vector<named_parameter<T>> const& layouts,
-                      std::string_view path, Save const& save) {
+  [[gnu::cold]] static void collect(engine& e, states const& all,
+                                    std::vector<named_parameter<T>> const& layouts,
+                                    std::string_view path, Save const& save) {
     constexpr bool has_others = requires { e.broadcast(0, nullptr, 0L); };
     state_collector<T, engine> collector(e);
     save_in_all(agreement_in(e), path, [&] {
@@ -203,7 +204,7 @@ struct checkpoint_of {
     save_in_all(agreement_in(e), path, [&] { with_rest(write, read_rest); });
   }
   /// The states that a file has; accumulated gradients only where there are any.
-  static states saved_states_of(Trainer const& trainer) {
+  [[gnu::cold]] static states saved_states_of(Trainer const& trainer) {
     states all = states_of(trainer);
     if (trainer.accumulated_.count() == 0)
       std::erase_if(all, [](run_state<T> const& s) { return s.is_accumulated; });
@@ -213,7 +214,7 @@ struct checkpoint_of {
     return all;
   }
   /// The table of a trainer's states.
-  static states states_of(Trainer const& trainer) {
+  [[gnu::cold]] static states states_of(Trainer const& trainer) {
     return run_state_table<compiled, engine>::of(trainer.parameter_places());
   }
   static safetensors_place place_of(run_state<T> const& s) {
@@ -225,7 +226,7 @@ struct checkpoint_of {
   enum of_run : std::size_t { steps, seed, accumulated, loss_scale };
 
   /// The numbers as they are now: steps, seed, accumulation, loss scale.
-  static std::vector<run_numbers> numbers_of(Trainer const& trainer) {
+  [[gnu::cold]] static std::vector<run_numbers> numbers_of(Trainer const& trainer) {
     std::vector<run_numbers> all{
         {"run/steps", stored_type::i64, {std::uint64_t(trainer.steps_)}},
         {"run/seed", stored_type::u64, {trainer.settings_.seed}},
@@ -242,7 +243,7 @@ struct checkpoint_of {
   /// Sets the numbers from a file.
   ///
   /// needs: require_numbers() has not thrown
-  static void set_numbers(Trainer& trainer, std::vector<run_numbers> const& from) {
+  [[gnu::cold]] static void set_numbers(Trainer& trainer, std::vector<run_numbers> const& from) {
     trainer.steps_ = long(from[steps].bits[0]);
     trainer.settings_.seed = from[seed].bits[0];
     std::size_t next = 0;
@@ -255,16 +256,19 @@ struct checkpoint_of {
 
   // ---- saving ----
 
-  static checkpoint_head head_of(Trainer const& trainer, data_position const& position) {
+  [[gnu::cold]] static checkpoint_head head_of(Trainer const& trainer,
+                                               data_position const& position) {
     return {numbers_of(trainer),
-            {{"format", "pt"},
-             {"library", text_of_version()},
-             {"optimizer", text_of_optimizer(trainer.settings_.optimizer)},
-             {"arithmetic", arithmetic_of(*trainer.engine_.operator->())},
-             {"position", position.text}}};
+            metadata_of({{"format", "pt"},
+                         {"library", text_of_version()},
+                         {"optimizer", text_of_optimizer(trainer.settings_.optimizer)},
+                         {"arithmetic", arithmetic_of(*trainer.engine_.operator->())},
+                         {"position", position.text}})};
   }
-  static checkpoint_head head_of_part(part_number part) {
-    return {{}, {{"format", "pt"}, {"library", text_of_version()}, {part_key, part.text()}}};
+  [[gnu::cold]] static checkpoint_head head_of_part(part_number part) {
+    return {
+        {},
+        metadata_of({{"format", "pt"}, {"library", text_of_version()}, {part_key, part.text()}})};
   }
   static std::vector<named_parameter<T>> named(states const& of) {
     std::vector<named_parameter<T>> all;
@@ -272,33 +276,34 @@ struct checkpoint_of {
     return all;
   }
   /// The states' names and shapes, with the layout of memory.
-  static std::vector<named_parameter<T>> in_memory(states const& of) {
+  [[gnu::cold]] static std::vector<named_parameter<T>> in_memory(states const& of) {
     std::vector<named_parameter<T>> all = named(of);
     for (named_parameter<T>& s : all) s.transposed = false;
     return all;
   }
   /// Writes states of a single piece, which this process has, to a file or a copy.
   template <class To>
-  static void write_own(states const& own, To& to) {
+  [[gnu::cold]] static void write_own(states const& own, To& to) {
     for (run_state<T> const& s : own) to.write(s.of, s.pieces[0].here);
     to.commit();
   }
 
-  static part_number part_of(engine& e, states const& all) {
+  [[gnu::cold]] static part_number part_of(engine& e, states const& all) {
     part_number part;
     if constexpr (requires { e.process(); }) {
-      std::set<int> with_states;
+      std::vector<bool> has_states(std::size_t(e.processes()));
       for (run_state<T> const& s : all)
-        for (state_piece<T> const& p : s.pieces) with_states.insert(p.process);
-      auto const mine = with_states.find(e.process());
-      part.count = int(with_states.size());
-      if (mine != with_states.end())
-        part.number = int(std::distance(with_states.begin(), mine)) + 1;
+        for (state_piece<T> const& p : s.pieces) has_states[std::size_t(p.process)] = true;
+      part.count = 0;
+      for (int p = 0; p < e.processes(); ++p) {
+        part.count += has_states[std::size_t(p)];
+        if (p == e.process() && has_states[std::size_t(p)]) part.number = part.count;
+      }
     }
     return part;
   }
   /// The states that this process writes, and its pieces of states that processes divide.
-  static states own_states(engine& e, states const& all) {
+  [[gnu::cold]] static states own_states(engine& e, states const& all) {
     states own;
     if constexpr (requires { e.process(); })
       for (run_state<T> const& s : all)
@@ -306,24 +311,20 @@ struct checkpoint_of {
           if (p.process == e.process()) add_own(own, s, p);
     return own;
   }
-  static void add_own(states& own, run_state<T> const& s, state_piece<T> const& p) {
+  [[gnu::cold]] static void add_own(states& own, run_state<T> const& s, state_piece<T> const& p) {
     if (s.pieces.size() == 1) return own.push_back(s);
     constexpr long most = 1L << 30;  // a shape's extents are of type int
     for (long at = 0; at < p.count; at += most) {
       long const begin = p.begin + at, count = std::min(p.count - at, most);
-      own.push_back({{piece_prefix + std::to_string(begin) + "/" + s.of.name,
-                      {count},
-                      false,
-                      1,
-                      int(count),
-                      {}},
-                     s.is_accumulated,
-                     s.is_older,
-                     {{begin, count, p.process, p.here + at}}});
+      own.push_back(
+          {{joined_text({piece_prefix, begin, "/", s.of.name}), {count}, false, 1, int(count), {}},
+           s.is_accumulated,
+           s.is_older,
+           {{begin, count, p.process, p.here + at}}});
     }
   }
   /// Saves a checkpoint in parts. All processes call save_parts().
-  static void save_parts(engine& e, part_saving saving, states const& all) {
+  [[gnu::cold]] static void save_parts(engine& e, part_saving saving, states const& all) {
     saving.number =
         least(e, engine::writes_files() ? new_saving() : std::numeric_limits<long>::max());
     auto const processes = agreement_in(e);
@@ -349,16 +350,18 @@ struct checkpoint_of {
   /// Reads everything that this process needs, and compares it with the trainer.
   ///
   /// throws: see load
-  static loaded_run read_run(Trainer const& trainer, std::string const& path, states const& all,
-                             long step) {
+  [[gnu::cold]] static loaded_run read_run(Trainer const& trainer, std::string const& path,
+                                           states const& all, long step) {
     loaded_run run;
     run.file = std::make_unique<open_checkpoint>(path);
     open_checkpoint const& file = *run.file;
     if (std::string const* const text = file.metadata("position")) run.position.text = *text;
     std::string const here = arithmetic_of(*trainer.engine_.operator->());
     if (std::string const* const there = file.metadata("arithmetic"); there && *there != here)
-      run.other_bits = in_quotes(path) + " is of a run on " + *there + ", this one is on " + here +
-                       ": from here on its bits are not those of a run that was never stopped";
+      run.other_bits =
+          joined_text({quotation(path), " is of a run on ", *there, ", this one is on ", here,
+                       ": from here on its bits are not those of a run that was never "
+                       "stopped"});
     run.numbers = numbers_of(trainer);
     checkpoint_match match(file, text_of_optimizer(trainer.settings_.optimizer));
     for (run_numbers& n : run.numbers)
@@ -368,8 +371,7 @@ struct checkpoint_of {
     match.require();
     bool const has_accumulated = require_numbers(trainer, file, run.numbers);
     if (long const made = long(run.numbers[steps].bits[0]); step >= 0 && step != made)
-      file.refuse("it is of a run of " + std::to_string(made) + " steps, and its name says " +
-                  std::to_string(step));
+      file.refuse({"it is of a run of ", made, " steps, and its name says ", step});
     std::vector<long> tensors;
     // A trainer without older versions of its weights ignores those of the file; where the file has
     // none, all versions are the newest.
@@ -396,32 +398,33 @@ struct checkpoint_of {
   /// Whether mini-batches were accumulated.
   ///
   /// throws: data_error for numbers that no run has, or if this trainer does not accumulate
-  static bool require_numbers(Trainer const& trainer, open_checkpoint const& file,
-                              std::vector<run_numbers> const& of) {
+  [[gnu::cold]] static bool require_numbers(Trainer const& trainer, open_checkpoint const& file,
+                                            std::vector<run_numbers> const& of) {
     auto const is_below = [](double n, double end) { return n >= 0 && n < end; };
     run_numbers const &sum = of[accumulated], &scaling = of[loss_scale];
     double const count = sum.real(0);
     if (of[steps].bits[0] >> 62 != 0 || !sum.is_count(0, 2e9) || !is_below(sum.real(1), 1e300) ||
         !is_below(sum.real(2), 1e300) || !sum.is_count(4, 9e15) ||
         !is_below(scaling.real(0), 1e38) || !scaling.is_count(1, 2e9))
-      file.refuse("its numbers of steps or of accumulated mini-batches are those of no run");
+      file.refuse({"its numbers of steps or of accumulated mini-batches are those of no run"});
     for (std::size_t i = 5; i < sum.bits.size(); i += 3)
       if (!is_below(sum.real(i), 1e300) || !is_below(sum.real(i + 1), 1e300))
-        file.refuse("its numbers of the terms of further losses are those of no run");
+        file.refuse({"its numbers of the terms of further losses are those of no run"});
     if (count > 0 && (trainer.runs_.accumulations > 1 || compiled::divides_gradients))
       file.refuse(
-          "it has accumulated gradients, to which a mini-batch of several accumulations, or with "
-          "divided gradients, adds none");
+          {"it has accumulated gradients, to which a mini-batch of several accumulations, or with "
+           "divided gradients, adds none"});
     return count > 0;
   }
   /// Whether this process has a part of a state.
   static bool is_here(run_state<T> const& s) {
-    return std::any_of(s.pieces.begin(), s.pieces.end(),
-                       [](state_piece<T> const& p) { return p.here != nullptr; });
+    for (state_piece<T> const& p : s.pieces)
+      if (p.here != nullptr) return true;
+    return false;
   }
   /// Copies a state from the file to the memory of this process.
-  static void take(loaded_state const& state, std::vector<state_piece<T>> const& pieces,
-                   loaded_run& from) {
+  [[gnu::cold]] static void take(loaded_state const& state,
+                                 std::vector<state_piece<T>> const& pieces, loaded_run& from) {
     long at = 0;
     std::size_t const most = most_of_block(state.of) * sizeof(T);
     from.file->read(state.tensor, std::span(from.bytes).first(most),

@@ -8,10 +8,8 @@
 //                                                  data, then of each tensor, in their order
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +18,7 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/joined_text.hpp>
 #include <pipe/io/atomic_file.hpp>
 #include <pipe/io/crc32c.hpp>
 #include <pipe/weights/safetensors_reader.hpp>
@@ -39,10 +38,10 @@ class checkpoint_writer {
   /// like:   the file whose mode the new file takes if it replaces none
   ///
   /// throws: as write_safetensors
-  checkpoint_writer(std::string const& path, std::vector<safetensors_place> places,
-                    safetensors_metadata metadata, std::string const& like = {})
+  [[gnu::cold]] checkpoint_writer(std::string const& path, std::vector<safetensors_place> places,
+                                  safetensors_metadata metadata, std::string const& like = {})
       : file_(path, like) {
-    metadata[checkpoint_key] = std::to_string(checkpoint_format);
+    metadata[checkpoint_key] = joined_text({checkpoint_format});
     places.push_back({checksums_name, stored_type::u8, {long(places.size()) + 1, 4}});
     place_tensors(places);
     std::string const preamble = safetensors_preamble(places, metadata);
@@ -51,7 +50,7 @@ class checkpoint_writer {
   /// Writes the next tensor: blocks(append) calls append(bytes) for its bytes, block by block.
   template <class Blocks>
     requires(!std::is_convertible_v<Blocks, std::span<std::byte const>>)
-  void write(Blocks const& blocks) {
+  [[gnu::cold]] void write(Blocks const& blocks) {
     std::uint32_t sum = 0;
     blocks([&](std::span<std::byte const> bytes) {
       sum = crc32c(bytes, sum);
@@ -61,11 +60,11 @@ class checkpoint_writer {
     put_little_endian(sum, sums_.data() + sums_.size() - 4);
   }
   /// Writes the next tensor, in one block.
-  void write(std::span<std::byte const> bytes) {
+  [[gnu::cold]] void write(std::span<std::byte const> bytes) {
     write([&](auto const& append) { append(bytes); });
   }
   /// needs: all tensors are written
-  void commit() {
+  [[gnu::cold]] void commit() {
     file_.write(sums_);
     file_.commit();
   }
@@ -82,24 +81,24 @@ class checkpoint_writer {
 /// throws: file_error if the file cannot be read; data_error if it is no checkpoint, or damaged
 class checkpoint_reader {
  public:
-  explicit checkpoint_reader(std::string const& path) : file_(path) {
+  [[gnu::cold]] explicit checkpoint_reader(std::string const& path) : file_(path) {
     std::string const* const format = metadata(checkpoint_key);
     if (format == nullptr)
-      refuse("it is no checkpoint, as its metadata has no \"" + std::string(checkpoint_key) + "\"");
+      refuse({"it is no checkpoint, as its metadata has no \"", checkpoint_key, "\""});
     std::vector<safetensors_place> const& all = file_.tensors();
-    std::string const known = std::to_string(checkpoint_format);
+    std::string const known = joined_text({checkpoint_format});
     if (*format != known)
-      refuse("it is a checkpoint of format " + in_quotes(*format) +
-             "; this version of the library reads format " + known);
+      refuse({"it is a checkpoint of format ", quotation(*format),
+              "; this version of the library reads format ", known});
     std::vector<long> const shape{long(all.size()), 4};
     if (all.empty() || all.back().name != checksums_name || all.back().type != stored_type::u8 ||
         all.back().shape != shape)
-      refuse("it is damaged: it does not end with its checksums");
+      refuse({"it is damaged: it does not end with its checksums"});
     sums_.resize(4 * all.size());
     file_.read(all.back().begin, sums_);
     if (crc32c(file_.preamble()) != checksum(0))
-      refuse("it is damaged: its header is not the one that was written");
-    for (std::size_t i = 0; i + 1 < all.size(); ++i) by_name_.emplace(all[i].name, i);
+      refuse({"it is damaged: its header is not the one that was written"});
+    for (std::size_t i = 0; i + 1 < all.size(); ++i) by_name_[all[i].name] = i;
   }
 
   /// The number of tensors; tensor i.
@@ -111,7 +110,7 @@ class checkpoint_reader {
     return at == by_name_.end() ? -1 : long(at->second);
   }
   /// An entry of the metadata, or null.
-  std::string const* metadata(std::string const& name) const {
+  [[gnu::cold]] std::string const* metadata(std::string const& name) const {
     auto const at = file_.metadata().find(name);
     return at == file_.metadata().end() ? nullptr : &at->second;
   }
@@ -119,7 +118,7 @@ class checkpoint_reader {
   ///
   /// shape:  to[end - begin]
   /// throws: data_error if the bytes are not those that were written
-  void read(std::size_t i, std::span<std::byte> to) const {
+  [[gnu::cold]] void read(std::size_t i, std::span<std::byte> to) const {
     file_.read((*this)[i].begin, to);
     require_sum(i, crc32c(to));
   }
@@ -128,7 +127,7 @@ class checkpoint_reader {
   ///
   /// throws: data_error, when all bytes were used, if they are not those that were written
   template <class Use>
-  void read(std::size_t i, std::span<std::byte> room, Use const& use) const {
+  [[gnu::cold]] void read(std::size_t i, std::span<std::byte> room, Use const& use) const {
     safetensors_place const& place = (*this)[i];
     std::uint32_t sum = 0;
     for (std::uint64_t at = place.begin, left; (left = place.end - at) > 0;) {
@@ -146,15 +145,15 @@ class checkpoint_reader {
   std::uint64_t bytes() const { return file_.preamble().size() + file_.data_bytes(); }
   std::uint32_t checksum() const { return crc32c(sums_); }
   /// Throws data_error with the name of the file.
-  [[noreturn]] void refuse(std::string const& why) const {
-    throw data_error("cannot load " + in_quotes(name()) + ": " + why);
+  [[noreturn, gnu::cold]] void refuse(text_parts why) const {
+    throw_error<data_error>({"cannot load ", quotation(name()), ": "}, why);
   }
 
  private:
-  void require_sum(std::size_t i, std::uint32_t found) const {
+  [[gnu::cold]] void require_sum(std::size_t i, std::uint32_t found) const {
     if (found != checksum(i + 1))
-      refuse("it is damaged: the bytes of tensor " + in_quotes((*this)[i].name) +
-             " are not those that were written");
+      refuse({"it is damaged: the bytes of tensor ", quotation((*this)[i].name),
+              " are not those that were written"});
   }
   /// A checksum that was written: for i = 0 the header's, otherwise that of tensor i - 1.
   std::uint32_t checksum(std::size_t i) const {
@@ -163,7 +162,7 @@ class checkpoint_reader {
 
   safetensors_reader file_;
   std::vector<std::byte> sums_;
-  std::map<std::string_view, std::size_t> by_name_;
+  name_index by_name_;
 };
 
 }  // namespace pp::detail

@@ -10,10 +10,10 @@
 // replace no earlier part; the first file is written when all parts are on disk.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <exception>
 #include <string>
 #include <utility>
@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include <pipe/base/hash.hpp>
+#include <pipe/base/joined_text.hpp>
 #include <pipe/checkpoint/checkpoint_file.hpp>
 #include <pipe/checkpoint/run_numbers.hpp>
 #include <pipe/io/folder_reader.hpp>
@@ -46,20 +47,21 @@ inline constexpr char piece_prefix[] = "piece/";
 /// Part `number` of `count`, counted from 1; 0: none.
 struct part_number {
   int number = 0, count = 1;
-  std::string text() const { return std::to_string(number) + " of " + std::to_string(count); }
+  std::string text() const { return joined_text({number, " of ", count}); }
 };
 
 /// The name of a part of the checkpoint `of`, a name or a path.
 ///
 /// saving: a number of 32 bits, a new one for each saving
-inline std::string name_of_part(std::string const& of, part_number part, long saving) {
+[[gnu::cold]] inline std::string name_of_part(std::string const& of, part_number part,
+                                              long saving) {
   char ending[48];
   std::snprintf(ending, sizeof ending, ".%d-of-%d.%08lx", part.number, part.count,
                 static_cast<unsigned long>(saving));
   return of + ending;
 }
 /// The name of the checkpoint to which a part of this name belongs; "" for a name of no part.
-inline std::string whole_of_part(std::string const& name) {
+[[gnu::cold]] inline std::string whole_of_part(std::string const& name) {
   auto const has_only = [](std::string const& text, char const* characters) {
     return !text.empty() && text.find_first_not_of(characters) == text.npos;
   };
@@ -75,11 +77,11 @@ inline std::string whole_of_part(std::string const& name) {
   return is_part ? name.substr(0, before) : "";
 }
 /// The name of a file without its folder.
-inline std::string name_in_folder(std::string const& path) {
+[[gnu::cold]] inline std::string name_in_folder(std::string const& path) {
   return path.substr(temporary_names(path).folder.size());
 }
 /// The parts of a checkpoint, of all savings, that are in the checkpoint's folder.
-inline std::vector<std::string> parts_of(std::string const& path) {
+[[gnu::cold]] inline std::vector<std::string> parts_of(std::string const& path) {
   std::vector<std::string> all;
   std::string const folder = temporary_names(path).folder, name = name_in_folder(path);
   folder_reader from(folder);
@@ -89,8 +91,8 @@ inline std::vector<std::string> parts_of(std::string const& path) {
 }
 /// Removes the parts of a checkpoint, except those whose names are in `kept`. Parts that cannot be
 /// removed only take space.
-inline void remove_parts(std::string const& path, safetensors_metadata const& kept = {}) noexcept
-    try {
+[[gnu::cold]] inline void remove_parts(std::string const& path,
+                                       safetensors_metadata const& kept = {}) noexcept try {
   for (std::string const& part : parts_of(path)) {
     bool is_kept = false;
     for (auto const& [key, name] : kept)
@@ -101,9 +103,11 @@ inline void remove_parts(std::string const& path, safetensors_metadata const& ke
   // Without memory the parts stay.
 }
 /// A number for the parts of a saving, by the time and the process.
-inline long new_saving() {
+[[gnu::cold]] inline long new_saving() {
   fnv_hash hash;
-  hash.add(std::chrono::system_clock::now().time_since_epoch().count());
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  hash.add(now.tv_sec * 1'000'000'000L + now.tv_nsec);
   hash.add(::getpid());
   return long(hash.value >> 32);
 }
@@ -121,13 +125,14 @@ struct checkpoint_target {
 /// Lists the parts of a saving in `head`, with their sizes and checksums.
 ///
 /// throws: file_error or data_error if a part is not what its process has written
-inline void list_parts(checkpoint_head& head, std::string const& path, int count, long saving) {
+[[gnu::cold]] inline void list_parts(checkpoint_head& head, std::string const& path, int count,
+                                     long saving) {
   run_numbers parts{parts_name, stored_type::u64, {}};
   for (int i = 1; i <= count; ++i) {
     std::string const name = name_of_part(path, {i, count}, saving);
     checkpoint_reader const part(name);
     parts.bits.insert(parts.bits.end(), {part.bytes(), part.checksum()});
-    head.metadata["part-" + std::to_string(i)] = name_in_folder(name);
+    head.metadata[joined_text({"part-", i})] = name_in_folder(name);
   }
   head.numbers.push_back(std::move(parts));
 }

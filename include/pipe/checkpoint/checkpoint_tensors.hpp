@@ -4,19 +4,17 @@
 // which a file is written later.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <pipe/backend/host/kernels.hpp>
@@ -61,15 +59,15 @@ void store(named_parameter<T> const& of, T const* values, Append const& append) 
     else if (of.transposed)
       host::portable::transpose<T>(values + first, rows, count, columns, block.data(), rows);
     else
-      std::copy_n(values + first * length, count * length, block.begin());
+      std::copy(values + first * length, values + (first + count) * length, block.begin());
     append(as_stored(std::span<T>(block.data(), std::size_t(count * length))));
   }
 }
 
 /// The tensors of a file: numbers of the run, then states.
 template <class T>
-std::vector<safetensors_place> places_of(checkpoint_head const& head,
-                                         std::vector<named_parameter<T>> const& states) {
+[[gnu::cold]] std::vector<safetensors_place> places_of(
+    checkpoint_head const& head, std::vector<named_parameter<T>> const& states) {
   std::vector<safetensors_place> places;
   for (run_numbers const& n : head.numbers) places.push_back(n.place());
   for (named_parameter<T> const& s : states)
@@ -81,26 +79,26 @@ std::vector<safetensors_place> places_of(checkpoint_head const& head,
 template <class T>
 class tensor_file {
  public:
-  tensor_file(checkpoint_target const& to, checkpoint_head const& head,
-              std::vector<named_parameter<T>> const& states)
+  [[gnu::cold]] tensor_file(checkpoint_target const& to, checkpoint_head const& head,
+                            std::vector<named_parameter<T>> const& states)
       : path_(to.path), parts_(head.metadata),
         to_(to.path, places_of(head, states), head.metadata, to.like) {
     for (run_numbers const& n : head.numbers) to_.write(n.bytes());
   }
-  void write(named_parameter<T> const& of, T const* values) {
+  [[gnu::cold]] void write(named_parameter<T> const& of, T const* values) {
     to_.write([&](auto const& append) { store(of, values, append); });
   }
   /// Writes a state that comes in blocks: blocks(append) calls append(numbers), in the order of the
   /// file.
   template <class Blocks>
     requires(!std::is_convertible_v<Blocks, T const*>)
-  void write(named_parameter<T> const&, Blocks const& blocks) {
+  [[gnu::cold]] void write(named_parameter<T> const&, Blocks const& blocks) {
     to_.write([&](auto const& append) {
       blocks([&](std::span<T> numbers) { append(as_stored(numbers)); });
     });
   }
   /// Replaces the file of that name, and the parts that belonged to the old file.
-  void commit() {
+  [[gnu::cold]] void commit() {
     to_.commit();
     remove_parts(path_, parts_);
   }
@@ -120,19 +118,19 @@ class tensor_copy {
   ///
   /// throws: std::bad_alloc
   void reserve(std::size_t bytes) { values_.reserve(bytes / sizeof(T)); }
-  tensor_copy& begin(checkpoint_head head, std::vector<named_parameter<T>> states) {
+  [[gnu::cold]] tensor_copy& begin(checkpoint_head head, std::vector<named_parameter<T>> states) {
     head_ = std::move(head);
     states_ = std::move(states);
     values_.clear();
     return *this;
   }
-  void write(named_parameter<T> const& of, T const* values) {
+  [[gnu::cold]] void write(named_parameter<T> const& of, T const* values) {
     values_.insert(values_.end(), values, values + of.rows * std::ptrdiff_t(of.columns));
   }
   /// Copies a state that comes in blocks: blocks(append) calls append(numbers).
   template <class Blocks>
     requires(!std::is_convertible_v<Blocks, T const*>)
-  void write(named_parameter<T> const&, Blocks const& blocks) {
+  [[gnu::cold]] void write(named_parameter<T> const&, Blocks const& blocks) {
     blocks([&](std::span<T> numbers) {
       values_.insert(values_.end(), numbers.begin(), numbers.end());
     });
@@ -141,7 +139,7 @@ class tensor_copy {
   /// Writes the file.
   ///
   /// throws: as checkpoint_writer
-  void save(checkpoint_target const& target) const {
+  [[gnu::cold]] void save(checkpoint_target const& target) const {
     tensor_file<T> to(target, head_, states_);
     T const* next = values_.data();
     for (named_parameter<T> const& of : states_) {
@@ -165,27 +163,27 @@ struct part_saving {
   long number = 0;       ///< the number of the saving
 
   /// The file of this process's part.
-  checkpoint_target target() const {
-    std::error_code error;
-    bool const is_there = std::filesystem::exists(to.path, error);
+  [[gnu::cold]] checkpoint_target target() const {
+    struct stat there{};
+    bool const is_there = ::stat(to.path.c_str(), &there) == 0;
     return {name_of_part(to.path, part, number), is_there ? to.path : to.like};
   }
   /// Writes the first file. needs: all parts are on disk
   ///
   /// throws: file_error; data_error if a part is not what its process has written
-  void complete() const {
+  [[gnu::cold]] void complete() const {
     checkpoint_head all = head;
     list_parts(all, to.path, part.count, number);
     tensor_file<float>(to, all, {}).commit();
   }
   /// Removes this process's part after a failure, unless the first file lists the part all the
   /// same.
-  void remove() const {
+  [[gnu::cold]] void remove() const {
     if (part.number == 0) return;
     std::string const mine = target().path;
     try {
       checkpoint_reader const first(to.path);
-      std::string const* const listed = first.metadata("part-" + std::to_string(part.number));
+      std::string const* const listed = first.metadata(joined_text({"part-", part.number}));
       if (listed != nullptr && *listed == name_in_folder(mine)) return;
     } catch (error const&) {
       // There is no such part.
@@ -202,7 +200,7 @@ struct failed_elsewhere : file_error {
 ///
 /// throws: the exception of `work` here; failed_elsewhere if it has thrown in another process
 template <class Processes, class Work>
-void save_in_all(Processes const& all, std::string_view path, Work const& work) {
+[[gnu::cold]] void save_in_all(Processes const& all, std::string_view path, Work const& work) {
   bool const is_copy = path.empty();
   together<failed_elsewhere>(all,
                              is_copy ? "another process could not save a copy in memory"

@@ -4,12 +4,9 @@
 // tensors. A tensor that processes divide has pieces in several parts.
 #pragma once
 
-#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,7 +16,8 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
-#include <pipe/base/sentence.hpp>
+#include <pipe/base/joined_text.hpp>
+#include <pipe/base/sorted.hpp>
 #include <pipe/checkpoint/checkpoint_file.hpp>
 #include <pipe/checkpoint/checkpoint_parts.hpp>
 #include <pipe/io/temporary_file.hpp>
@@ -35,12 +33,12 @@ namespace pp::detail {
 ///         damaged, or a part is another file
 class open_checkpoint {
  public:
-  explicit open_checkpoint(std::string const& path) {
+  [[gnu::cold]] explicit open_checkpoint(std::string const& path) {
     add_file(path);
     checkpoint_reader const& first = *files_[0];
     if (std::string const* const part = first.metadata(part_key))
-      first.refuse("it is part " + *part + " of a checkpoint, whose first file is '" +
-                   whole_of_part(path) + "'");
+      first.refuse({"it is part ", *part, " of a checkpoint, whose first file is '",
+                    whole_of_part(path), "'"});
     for (std::size_t i = 0; i < first.size(); ++i)
       if (first[i].name == parts_name)
         open_parts(i);
@@ -65,7 +63,7 @@ class open_checkpoint {
   }
   std::string const* metadata(std::string const& name) const { return files_[0]->metadata(name); }
   std::string const& name() const { return files_[0]->name(); }
-  [[noreturn]] void refuse(std::string const& why) const { files_[0]->refuse(why); }
+  [[noreturn]] void refuse(text_parts why) const { files_[0]->refuse(why); }
 
   /// The bytes of a tensor.
   ///
@@ -74,7 +72,7 @@ class open_checkpoint {
     tensor const& t = tensors_[i];
     auto bytes = memory_for(t.bytes, "one of its tensors", name());
     std::size_t done = 0;
-    for (piece const& p : t.pieces) {
+    for (tensor_piece const& p : t.pieces) {
       std::size_t const count = bytes_in(p);
       files_[p.file]->read(p.tensor, {bytes.get() + done, count});
       done += count;
@@ -84,96 +82,100 @@ class open_checkpoint {
 
   /// Reads a tensor block by block: see checkpoint_reader::read.
   template <class Use>
-  void read(std::size_t i, std::span<std::byte> room, Use const& use) const {
-    for (piece const& p : tensors_[i].pieces) files_[p.file]->read(p.tensor, room, use);
+  [[gnu::cold]] void read(std::size_t i, std::span<std::byte> room, Use const& use) const {
+    for (tensor_piece const& p : tensors_[i].pieces) files_[p.file]->read(p.tensor, room, use);
   }
 
  private:
   /// A tensor of a file, with the numbers of a state from `begin` on.
-  struct piece {
+  struct tensor_piece {
     std::size_t file = 0, tensor = 0;
     long begin = 0;
   };
   struct tensor {
     safetensors_place place;
-    std::vector<piece> pieces;
+    std::vector<tensor_piece> pieces;
     bool is_divided = false;
     std::uint64_t bytes = 0;
   };
 
-  void add_file(std::string const& path) {
+  [[gnu::cold]] void add_file(std::string const& path) {
     files_.push_back(std::make_unique<checkpoint_reader>(path));
   }
-  std::size_t bytes_in(piece const& p) const {
+  [[gnu::cold]] std::size_t bytes_in(tensor_piece const& p) const {
     safetensors_place const& place = (*files_[p.file])[p.tensor];
     return std::size_t(place.end - place.begin);
   }
   /// Opens the parts that tensor i of the first file lists.
-  void open_parts(std::size_t i) {
+  [[gnu::cold]] void open_parts(std::size_t i) {
     checkpoint_reader const& first = *files_[0];
     std::vector<std::byte> list(bytes_in({0, i, 0}));
     first.read(i, list);
     std::size_t const count = list.size() / 16;
     for (std::size_t part = 1; part <= count; ++part) {
-      std::string const which = "its part " + std::to_string(part) + " of " + std::to_string(count);
-      std::string const* const file = first.metadata("part-" + std::to_string(part));
-      if (file == nullptr) refuse(which + " has no name");
+      std::string const which = joined_text({"its part ", part, " of ", count});
+      std::string const* const file = first.metadata(joined_text({"part-", part}));
+      if (file == nullptr) refuse({which, " has no name"});
       try {
         add_file(temporary_names(name()).folder + name_in_folder(*file));
       } catch (no_memory_for_file const&) {
         throw;
       } catch (file_error const& e) {
-        throw file_error("cannot load " + in_quotes(name()) + ": " + which + ": " + e.what());
+        throw_error<file_error>({"cannot load ", quotation(name()), ": ", which, ": ", e.what()});
       } catch (data_error const& e) {
-        refuse(which + ": " + e.what());
+        refuse({which, ": ", e.what()});
       }
       auto const number = [&](std::size_t n) {
         return little_endian<std::uint64_t>(list.data() + 16 * (part - 1) + 8 * n);
       };
       if (files_.back()->bytes() != number(0) || files_.back()->checksum() != number(1))
-        refuse(which + ", " + in_quotes(files_.back()->name()) +
-               ", is not the file that was saved with it");
+        refuse({which, ", ", quotation(files_.back()->name()),
+                ", is not the file that was saved with it"});
     }
   }
   /// Adds a tensor of a part: a state, or a piece of a state.
-  void add_of_part(std::size_t file, std::size_t i) {
+  [[gnu::cold]] void add_of_part(std::size_t file, std::size_t i) {
     std::string const& full = (*files_[file])[i].name;
     std::string_view name = full;
-    piece p{file, i, 0};
+    tensor_piece p{file, i, 0};
     bool const is_piece = name.starts_with(piece_prefix);
     if (is_piece) {
       name.remove_prefix(sizeof piece_prefix - 1);
       auto const [end, error] = std::from_chars(name.data(), name.data() + name.size(), p.begin);
       std::size_t const digits = std::size_t(end - name.data());
       if (error != std::errc() || p.begin < 0 || digits >= name.size() || *end != '/')
-        files_[file]->refuse("tensor " + in_quotes(full) + ": no piece has such a name");
+        files_[file]->refuse({"tensor ", quotation(full), ": no piece has such a name"});
       name.remove_prefix(digits + 1);
     }
-    add(std::string(name), p, is_piece);
+    add(name, p, is_piece);
   }
-  void add(std::string name, piece const& p, bool is_piece) {
-    auto const [at, is_new] = by_name_.emplace(std::move(name), tensors_.size());
+  [[gnu::cold]] void add(std::string_view name, tensor_piece const& p, bool is_piece) {
+    auto const [at, is_new] = by_name_.emplace(name, tensors_.size());
     if (is_new) {
       safetensors_place const& place = (*files_[p.file])[p.tensor];
-      tensors_.push_back({{at->first, place.type, place.shape}, {}, is_piece});
+      tensors_.push_back({{std::string(name), place.type, place.shape}, {}, is_piece});
     }
     tensor& t = tensors_[at->second];
     if (!is_new && !(is_piece && t.is_divided))
-      refuse("tensor " + in_quotes(at->first) + " is in two of its files");
+      refuse({"tensor ", quotation(at->first), " is in two of its files"});
     t.pieces.push_back(p);
     t.bytes += bytes_in(p);
   }
   /// Orders the pieces of a tensor.
   ///
   /// throws: data_error unless they follow each other
-  void join(tensor& t) const {
-    std::sort(t.pieces.begin(), t.pieces.end(),
-              [](piece const& a, piece const& b) { return a.begin < b.begin; });
+  [[gnu::cold]] void join(tensor& t) const {
+    std::vector<tensor_piece> in_order;
+    for (std::size_t const i : sorted(t.pieces.size(), [&](std::size_t a, std::size_t b) {
+           return t.pieces[a].begin < t.pieces[b].begin;
+         }))
+      in_order.push_back(t.pieces[i]);
+    t.pieces = std::move(in_order);
     long end = 0;
-    for (piece const& p : t.pieces) {
+    for (tensor_piece const& p : t.pieces) {
       safetensors_place const& place = (*files_[p.file])[p.tensor];
       if (p.begin != end || place.type != t.place.type || place.shape.size() != 1)
-        refuse("the pieces of tensor " + in_quotes(t.place.name) + " do not follow each other");
+        refuse({"the pieces of tensor ", quotation(t.place.name), " do not follow each other"});
       end += place.shape[0];
     }
     t.place.shape = {end};
@@ -181,7 +183,7 @@ class open_checkpoint {
 
   std::vector<std::unique_ptr<checkpoint_reader>> files_;  // the first, then the parts
   std::vector<tensor> tensors_;
-  std::map<std::string, std::size_t, std::less<>> by_name_;
+  name_index by_name_;  // names in files_
 };
 
 }  // namespace pp::detail

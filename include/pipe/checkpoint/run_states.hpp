@@ -55,7 +55,7 @@ struct placed_state {
 /// law: an optimizer by tensor that has no list of states and is no two_pass_optimizer has one
 ///      array of all its numbers
 template <class O>
-std::vector<placed_state> placed_states(bool whole, custom::tensor_shape const& of) {
+[[gnu::cold]] std::vector<placed_state> placed_states(bool whole, custom::tensor_shape const& of) {
   std::vector<placed_state> placed;
   long end = 0;
   auto const add = [&](std::string name, custom::state_extent extent) {
@@ -74,7 +74,7 @@ std::vector<placed_state> placed_states(bool whole, custom::tensor_shape const& 
       if (!whole) numbered = O::states;
     if constexpr (custom::two_pass_optimizer<O>)
       if (whole) numbered = O::moments;
-    for (int i = 0; i < numbered; ++i) add(std::to_string(i), custom::state_extent::elements);
+    for (int i = 0; i < numbered; ++i) add(joined_text({i}), custom::state_extent::elements);
     long const all = state_elements<O>(whole, of);
     if (numbered == 0 && all > 0) placed.push_back({"0", custom::state_extent::rows, 0, all});
   }
@@ -90,7 +90,7 @@ class run_state_table {
 
  public:
   /// All states, in the order of files.
-  static std::vector<run_state<T>> of(parameter_memory<Engine> const& parameters) {
+  [[gnu::cold]] static std::vector<run_state<T>> of(parameter_memory<Engine> const& parameters) {
     run_state_table table(parameters);
     table.for_each_place([&](chunk const& c, parameter_place const& p) {
       if (p.shared || is_table(record_of(p).initial.kind)) return;
@@ -116,8 +116,7 @@ class run_state_table {
       table.for_each_place([&](chunk const& c, parameter_place const& p) {
         for (int n = 1; n < c.of.versions.slots && (p.trained || p.is_committed()); ++n) {
           long const shift = c.of.shift_of(c.of.versions.slots - n);
-          table.add((older_kind + std::to_string(n) + "/").c_str(), c, p,
-                    c.of.values_of(p) + shift);
+          table.add(joined_text({older_kind, n, "/"}), c, p, c.of.values_of(p) + shift);
           table.rows_.back().is_older = true;
         }
       });
@@ -141,7 +140,8 @@ class run_state_table {
     std::vector<owned> updates{};
   };
 
-  explicit run_state_table(parameter_memory<Engine> const& parameters) : parameters_(parameters) {
+  [[gnu::cold]] explicit run_state_table(parameter_memory<Engine> const& parameters)
+      : parameters_(parameters) {
     for (int c = 0; c < parameters.count; ++c) {
       chunks_.push_back({parameters.chunks[c]});
       chunk& mine = chunks_.back();
@@ -152,7 +152,7 @@ class run_state_table {
     }
   }
   /// The updates of a chunk: its ranges, in every replica; with ZeRO the parts of all replicas.
-  static void list_updates(Engine& engine, int number, chunk& c) {
+  [[gnu::cold]] static void list_updates(Engine& engine, int number, chunk& c) {
     T* const state = c.memory == nullptr ? nullptr : reinterpret_cast<T*>(engine.state(number));
     if constexpr (P::zero::level > 0) {
       process_place const place = P::transport::place(P::ranks);
@@ -170,44 +170,45 @@ class run_state_table {
     }
   }
   /// An address in a chunk's memory; null if this process does not have the chunk.
-  static T* in(chunk const& c, long offset) {
+  [[gnu::cold]] static T* in(chunk const& c, long offset) {
     return c.memory == nullptr ? nullptr : reinterpret_cast<T*>(c.memory + offset);
   }
 
   /// Calls use(chunk, place) for all places of parameters and buffers, in the order of the model.
   template <class Use>
-  void for_each_place(Use const& use) const {
+  [[gnu::cold]] void for_each_place(Use const& use) const {
     for (chunk const& c : chunks_)
       for (parameter_place const& p : c.of.parameters) use(c, p);
   }
   /// The model's record of a parameter.
-  static parameter const& record_of(parameter_place const& p) {
+  [[gnu::cold]] static parameter const& record_of(parameter_place const& p) {
     return model_tables<M>::parameters[p.index];
   }
   /// The number of a place of a shared parameter: 1 for the first place after the one with the
   /// values.
-  static int number_of(parameter_place const& p) {
+  [[gnu::cold]] static int number_of(parameter_place const& p) {
     int number = 1;
     for (int i = 0; i < p.index; ++i)
       number += model_tables<M>::parameters[i].tied_to == record_of(p).tied_to;
     return number;
   }
   /// The name and layout of a state of this kind with the shape of a parameter.
-  static named_parameter<T> named(std::string const& kind, parameter_place const& p) {
+  static named_parameter<T> named(std::string_view kind, parameter_place const& p) {
     int const index = p.shared ? record_of(p).tied_to : p.index;
     parameter_name const& file = parameter_names<M>()[std::size_t(index)];
-    std::string name = kind + file.name;
-    if (p.shared) (name += '/') += std::to_string(number_of(p));
+    std::string name = joined_text({kind, file.name});
+    if (p.shared) append_text(name, {"/", number_of(p)});
     return {std::move(name), file_shape(model_tables<M>::parameters[index], file.transposed),
             file.transposed, p.rows,
             p.columns,       {}};
   }
   /// Adds a state at an offset of the chunk's memory.
-  void add(char const* kind, chunk const& c, parameter_place const& p, long offset) {
+  [[gnu::cold]] void add(std::string_view kind, chunk const& c, parameter_place const& p,
+                         long offset) {
     rows_.push_back({named(kind, p), false, false, {{0, p.elements(), c.process, in(c, offset)}}});
   }
   /// Adds a parameter that replicas divide, with the parts of all replicas.
-  void add_divided(chunk const& c, parameter_place const& p) {
+  [[gnu::cold]] void add_divided(chunk const& c, parameter_place const& p) {
     rows_.push_back({named("", p), false, false, {}});
     std::vector<state_piece<T>>& pieces = rows_.back().pieces;
     process_place const place = P::transport::place(P::ranks);
@@ -232,13 +233,13 @@ class run_state_table {
   /// at once. The arrays of a range follow each other, so an element's number in one array is as
   /// far from its number in the next array as the range is long, wherever the parameter is in the
   /// range.
-  void add_optimizer(chunk const& c, parameter_place const& p) {
+  [[gnu::cold]] void add_optimizer(chunk const& c, parameter_place const& p) {
     bool const whole = updates_whole<O>(record_of(p).kind);
     custom::tensor_shape const shape{record_of(p).kind, p.rows, p.columns};
     std::vector<placed_state> const arrays = placed_states<O>(whole, shape);
     std::size_t const first = rows_.size();
     for (placed_state const& a : arrays) {
-      named_parameter<T> of = named("optimizer/" + a.name + "/", p);
+      named_parameter<T> of = named(joined_text({"optimizer/", a.name, "/"}), p);
       if (a.extent != custom::state_extent::elements)
         of = {of.name, {a.count}, false, 1, int(a.count), {}};
       rows_.push_back({std::move(of), false, false, {}});

@@ -4,7 +4,6 @@
 // them: no process needs room for a whole state.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>

@@ -36,14 +36,16 @@ class atomic_file {
   ///
   /// throws: file_error if `path` is empty, or exists and is neither a regular file nor a symbolic
   ///         link
-  explicit atomic_file(std::string path, std::string const& like = {}) : path_(std::move(path)) {
+  [[gnu::cold]] explicit atomic_file(std::string path, std::string const& like = {})
+      : path_(std::move(path)) {
     if (path_.empty()) throw file_error("cannot write '': the file name is empty");
     struct stat there{};
     // lstat, not stat: commit() replaces a symbolic link itself, not its target.
     bool const is_there = ::lstat(path_.c_str(), &there) == 0;
     if (!is_there && errno != ENOENT) detail::throw_file_error("write", path_);
     if (is_there && !S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode))
-      throw file_error("cannot write '" + path_ + "': it exists and is not a regular file");
+      detail::throw_error<file_error>(
+          {"cannot write '", path_, "': it exists and is not a regular file"});
     bool const follows = (is_there || ::lstat(like.c_str(), &there) == 0) && S_ISREG(there.st_mode);
     detail::temporary_names const names(path_);
     detail::remove_stale_files(names);
@@ -70,7 +72,7 @@ class atomic_file {
 
   /// Appends bytes to the temporary file. The disk writes them while the program makes the next
   /// bytes, so that commit() has little to wait for. needs: no commit() before
-  void write(std::span<std::byte const> bytes) {
+  [[gnu::cold]] void write(std::span<std::byte const> bytes) {
     if (!file_.write(bytes)) fail("write");
     written_ += bytes.size();
     if (written_ - begun_ < 8u << 20) return;
@@ -83,7 +85,7 @@ class atomic_file {
   ///
   /// law: the bytes are on disk before the rename, the name after it
   /// throws: file_error; if only the sync of the folder fails, `path` has the new contents already
-  void commit() {
+  [[gnu::cold]] void commit() {
     std::string folder = detail::temporary_names(path_).folder;
     if (folder.empty())
       folder.push_back('.');  // now: after the rename nothing may fail for want of memory
@@ -101,7 +103,7 @@ class atomic_file {
  private:
   /// Takes over mode, group and owner of an older file. If the group cannot be the same, the
   /// new file's group gets at most the rights of others.
-  void take_over(struct stat const& old) const {
+  [[gnu::cold]] void take_over(struct stat const& old) const {
     struct stat mine{};
     mode_t mode = old.st_mode & 0777;
     if (::fstat(file_.number(), &mine) != 0) return;
@@ -113,14 +115,14 @@ class atomic_file {
   }
 
   /// Removes the temporary file and throws file_error with the reason that errno had before.
-  [[noreturn]] void fail(char const* what) {
+  [[noreturn, gnu::cold]] void fail(char const* what) {
     int const reason = errno;
     remove();
     errno = reason;
     detail::throw_file_error(what, path_);
   }
   /// Removes the temporary file, unless it has been renamed or removed already.
-  void remove() noexcept {
+  [[gnu::cold]] void remove() noexcept {
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
     temporary_.clear();
   }

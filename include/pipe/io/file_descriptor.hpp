@@ -19,15 +19,17 @@
 #include <unistd.h>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/joined_text.hpp>
 #include <pipe/base/uninterrupted.hpp>
 
 namespace pp::detail {
 
 /// Throws file_error: "cannot WHAT 'PATH': REASON", with the reason of the last system call
 /// (errno).
-[[noreturn]] inline void throw_file_error(char const* what, std::string const& path) {
+[[noreturn, gnu::cold]] inline void throw_file_error(char const* what, std::string const& path) {
   int const reason = errno;
-  throw file_error(std::string("cannot ") + what + " '" + path + "': " + std::strerror(reason));
+  [[gnu::cold]] throw_error<file_error>(
+      {"cannot ", what, " '", path, "': ", std::strerror(reason)});
 }
 
 /// A file that could not be read for want of memory: the file itself may be good.
@@ -41,7 +43,7 @@ class file_descriptor {
  public:
   file_descriptor() = default;
   /// Opens a file. If that fails, is_open() is false and errno has the reason.
-  file_descriptor(std::string const& path, int flags, mode_t mode = 0666) {
+  [[gnu::cold]] file_descriptor(std::string const& path, int flags, mode_t mode = 0666) {
     // O_CLOEXEC: programs that this one starts do not inherit the descriptor.
     number_ = uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); });
   }
@@ -52,7 +54,7 @@ class file_descriptor {
     std::swap(number_, other.number_);
     return *this;
   }
-  ~file_descriptor() {
+  [[gnu::cold]] ~file_descriptor() {
     if (number_ >= 0) ::close(number_);
   }
 
@@ -64,7 +66,7 @@ class file_descriptor {
   ///
   /// needs: a file with positions, not a pipe
   /// law: the current position, at which write() writes, does not change
-  std::int64_t read(std::uint64_t at, std::span<std::byte> to) const {
+  [[gnu::cold]] std::int64_t read(std::uint64_t at, std::span<std::byte> to) const {
     std::size_t done = 0;
     while (done < to.size()) {
       ssize_t const count = uninterrupted(
@@ -78,7 +80,7 @@ class file_descriptor {
 
   /// Writes all bytes at the current position. Returns whether that succeeded; errno has the
   /// reason. After a failure some of the bytes may have been written.
-  bool write(std::span<std::byte const> from) const {
+  [[gnu::cold]] bool write(std::span<std::byte const> from) const {
     while (!from.empty()) {
       ssize_t const count =
           uninterrupted([&] { return ::write(number_, from.data(), from.size()); });
@@ -90,30 +92,30 @@ class file_descriptor {
 
   /// Lets the system begin to write `count` bytes from `begin` on to the disk, if it has a call for
   /// that. sync() reports failures.
-  void begin_sync([[maybe_unused]] std::uint64_t begin,
-                  [[maybe_unused]] std::uint64_t count) const {
+  [[gnu::cold]] void begin_sync([[maybe_unused]] std::uint64_t begin,
+                                [[maybe_unused]] std::uint64_t count) const {
 #ifdef SYNC_FILE_RANGE_WRITE
     ::sync_file_range(number_, off_t(begin), off_t(count), SYNC_FILE_RANGE_WRITE);
 #endif
   }
   /// Waits until all written bytes are on disk. Returns whether that succeeded.
-  bool sync() const {
+  [[gnu::cold]] bool sync() const {
     return uninterrupted([&] { return ::fsync(number_); }) == 0;
   }
   /// Cuts or extends the file to `bytes`. Returns whether that succeeded.
-  bool resize(std::uint64_t bytes) const {
+  [[gnu::cold]] bool resize(std::uint64_t bytes) const {
     return uninterrupted([&] { return ::ftruncate(number_, off_t(bytes)); }) == 0;
   }
   /// Takes the file's lock (flock) until all copies of the descriptor are closed, without waiting.
   /// Returns whether that succeeded; otherwise errno is EWOULDBLOCK if another open file has it,
   /// and another reason where there are no locks.
-  bool lock() const {
+  [[gnu::cold]] bool lock() const {
     return uninterrupted([&] { return ::flock(number_, LOCK_EX | LOCK_NB); }) == 0;
   }
 
   /// Reports write errors that only close() reports (on network file systems). Closes a duplicate,
   /// so that locks stay.
-  bool flush() const {
+  [[gnu::cold]] bool flush() const {
     int const copy = ::dup(number_);
     return copy < 0 || ::close(copy) == 0 || errno == EINTR;  // EINTR: the duplicate is closed, too
   }

@@ -4,7 +4,6 @@
 // where memory runs out: in libstdc++ they allocate in functions that are noexcept.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <string>
@@ -23,14 +22,14 @@ namespace pp::detail {
 class folder_reader {
  public:
   /// Opens a folder; "" is the current one.
-  explicit folder_reader(std::string const& path) {
+  [[gnu::cold]] explicit folder_reader(std::string const& path) {
     do folder_ = ::opendir(path.empty() ? "." : path.c_str());
     while (folder_ == nullptr && errno == EINTR);
     if (folder_ == nullptr) error_ = errno;
   }
   folder_reader(folder_reader const&) = delete;
   folder_reader& operator=(folder_reader const&) = delete;
-  ~folder_reader() {
+  [[gnu::cold]] ~folder_reader() {
     if (folder_ != nullptr) ::closedir(folder_);
   }
 
@@ -51,7 +50,7 @@ class folder_reader {
     return nullptr;
   }
   /// Whether an entry is a folder; a link to a folder is none.
-  bool is_folder(dirent const& entry) const {
+  [[gnu::cold]] bool is_folder(dirent const& entry) const {
     if (entry.d_type != DT_UNKNOWN) return entry.d_type == DT_DIR;
     struct stat about{};
     return ::fstatat(number(), entry.d_name, &about, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -68,7 +67,7 @@ class folder_reader {
 
 /// Whether programs put a file or folder of this name beside the data of a user: hidden names
 /// (.git, .DS_Store, ._a.png, .ipynb_checkpoints), and names of archives, file managers and disks.
-inline bool is_hidden(std::string_view name) {
+[[gnu::cold]] inline bool is_hidden(std::string_view name) {
   constexpr std::array<std::string_view, 7> others{"__MACOSX",
                                                    "Thumbs.db",
                                                    "desktop.ini",
@@ -76,7 +75,9 @@ inline bool is_hidden(std::string_view name) {
                                                    "lost+found",
                                                    "$RECYCLE.BIN",
                                                    "System Volume Information"};
-  return name.starts_with('.') || std::find(others.begin(), others.end(), name) != others.end();
+  for (std::string_view const other : others)
+    if (name == other) return true;
+  return name.starts_with('.');
 }
 
 /// Which files are seen.
@@ -87,7 +88,7 @@ enum class files_seen : unsigned char { all, not_hidden };
 ///
 /// returns: the value of errno that says why the first such folder could not be read; 0: all could
 template <class See>
-int see_files_below(std::string const& folder, files_seen which, See const& see) {
+[[gnu::cold]] int see_files_below(std::string const& folder, files_seen which, See const& see) {
   int error = 0;
   std::vector<std::string> left{folder};
   while (!left.empty()) {

@@ -14,6 +14,7 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
+#include <pipe/base/joined_text.hpp>
 #include <pipe/base/utf8.hpp>
 
 namespace pp::detail {
@@ -30,10 +31,10 @@ class json_reader {
   /// number of a byte in messages, if the text is a part of the file.
   ///
   /// needs: the characters of `text` outlive the reader
-  json_reader(std::string_view text, std::string about, char const* part = "")
+  [[gnu::cold]] json_reader(std::string_view text, std::string about, char const* part = "")
       : context(std::move(about)), text_(text), part_(part) {
     at_ = valid_utf8_bytes(text);
-    if (at_ != text.size()) refuse("UTF-8");
+    if (at_ != text.size()) refuse({"UTF-8"});
     at_ = text.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
   }
 
@@ -44,40 +45,40 @@ class json_reader {
   /// `what`: what was expected, for the message. Repeated names are not refused here: one() is
   /// called for each of them.
   template <class One>
-  void object(char const* what, One one) {
-    if (!accept('{')) refuse(what);
+  [[gnu::cold]] void object(char const* what, One one) {
+    if (!accept('{')) refuse({what});
     if (accept('}')) return;
     do {
       std::string const name = string("a name in quotes");
-      if (!accept(':')) refuse("':' after the name " + in_quotes(name));
+      if (!accept(':')) refuse({"':' after the name ", quotation(name)});
       one(name);
     } while (accept(','));
-    if (!accept('}')) refuse("',' or '}'");
+    if (!accept('}')) refuse({"',' or '}'"});
   }
 
   /// Reads an array. one() is called before each value and must read it.
   template <class One>
-  void array(char const* what, One one) {
-    if (!accept('[')) refuse(what);
+  [[gnu::cold]] void array(char const* what, One one) {
+    if (!accept('[')) refuse({what});
     if (accept(']')) return;
     do one();
     while (accept(','));
-    if (!accept(']')) refuse("',' or ']'");
+    if (!accept(']')) refuse({"',' or ']'"});
   }
 
   /// Reads a string and resolves its escapes. `what`: what was expected, for the message.
-  std::string string(char const* what) {
-    if (!accept('"')) refuse(what);
+  [[gnu::cold]] std::string string(char const* what) {
+    if (!accept('"')) refuse({what});
     std::string value;
     while (at_ < text_.size() && text_[at_] != '"') {
       if (static_cast<unsigned char>(text_[at_]) < 0x20)
-        refuse("a control character in a string as an escape");
+        refuse({"a control character in a string as an escape"});
       if (text_[at_] == '\\')
         escape(value);
       else
         value += text_[at_++];
     }
-    if (at_ == text_.size()) refuse("'\"' at the end of a string");
+    if (at_ == text_.size()) refuse({"'\"' at the end of a string"});
     ++at_;
     return value;
   }
@@ -85,7 +86,7 @@ class json_reader {
   /// Reads a whole number.
   ///
   /// law: result <= 2^63 - 1, so that a long holds it
-  std::uint64_t whole_number() {
+  [[gnu::cold]] std::uint64_t whole_number() {
     skip_space();
     // All characters that numbers of JSON have, so that the message quotes a refused one in full.
     std::size_t end = at_;
@@ -93,16 +94,16 @@ class json_reader {
            std::string_view("+-.0123456789Ee").find(text_[end]) != std::string_view::npos)
       ++end;
     std::string_view const digits = text_.substr(at_, end - at_);
-    if (digits.empty()) refuse("a whole number");
+    if (digits.empty()) refuse({"a whole number"});
     constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
     std::uint64_t value = 0;
     for (char const c : digits) {
       bool const digit = c >= '0' && c <= '9';
       if (!digit || (digits[0] == '0' && digits.size() > 1))
-        refuse("a whole number", in_quotes(digits));
+        refuse("a whole number", quotation(digits));
       std::uint64_t const next = std::uint64_t(c - '0');
       // 10 * value + next > most, tested without overflow
-      if (value > (most - next) / 10) refuse("a number below 2^63", in_quotes(digits));
+      if (value > (most - next) / 10) refuse("a number below 2^63", quotation(digits));
       value = 10 * value + next;
     }
     at_ = end;
@@ -116,7 +117,7 @@ class json_reader {
   }
 
   /// Reads a word, true, false or null, if it comes next. Returns whether it did.
-  bool word(std::string_view expected) {
+  [[gnu::cold]] bool word(std::string_view expected) {
     skip_space();
     if (!text_.substr(at_).starts_with(expected)) return false;
     at_ += expected.size();
@@ -124,7 +125,7 @@ class json_reader {
   }
 
   /// Passes over a value of any kind. Brackets and strings are checked, and nothing else.
-  void skip() {
+  [[gnu::cold]] void skip() {
     std::string open;  // the closing brackets of what is open, the innermost last
     do {
       char const c = next();
@@ -142,24 +143,25 @@ class json_reader {
   }
 
   /// Checks that only white space is left.
-  void end() {
+  [[gnu::cold]] void end() {
     skip_space();
-    if (at_ < text_.size()) refuse("nothing but white space after the end");
+    if (at_ < text_.size()) refuse({"nothing but white space after the end"});
   }
 
   /// Throws data_error at the current byte.
-  [[noreturn]] void refuse(std::string const& expected) const {
-    refuse(expected, at_ < text_.size() ? in_quotes(text_.substr(at_, 1)) : "the end");
+  [[noreturn, gnu::cold]] void refuse(text_parts expected) const {
+    refuse(joined_text(expected),
+           at_ < text_.size() ? quotation(text_.substr(at_, 1)) : piece("the end"));
   }
 
  private:
   /// Throws data_error at the current byte, which is the first of what was found.
-  [[noreturn]] void refuse(std::string const& expected, std::string const& found) const {
-    throw data_error(context + ": byte " + std::to_string(at_) + part_ + ": expected " + expected +
-                     ", found " + found);
+  [[noreturn, gnu::cold]] void refuse(std::string_view expected, piece const& found) const {
+    throw_error<data_error>(
+        {context, ": byte ", at_, part_, ": expected ", expected, ", found ", found});
   }
 
-  void skip_number_or_word() {
+  [[gnu::cold]] void skip_number_or_word() {
     std::size_t const begin = at_;
     for (std::string_view const word : {"NaN", "Infinity", "-Infinity"})
       if (text_.substr(at_).starts_with(word)) {
@@ -170,7 +172,7 @@ class json_reader {
            ((text_[at_] >= '0' && text_[at_] <= '9') || (text_[at_] >= 'a' && text_[at_] <= 'z') ||
             std::string_view("+-.E").find(text_[at_]) != text_.npos))
       ++at_;
-    if (at_ == begin) refuse("a value");
+    if (at_ == begin) refuse({"a value"});
   }
   void skip_space() {
     while (at_ < text_.size() &&
@@ -186,7 +188,7 @@ class json_reader {
   }
 
   /// Reads an escape from its backslash on, and appends the character that it stands for as UTF-8.
-  void escape(std::string& value) {
+  [[gnu::cold]] void escape(std::string& value) {
     constexpr std::string_view names = "\"\\/bfnrt", meanings = "\"\\/\b\f\n\r\t";
     ++at_;
     char const name = at_ < text_.size() ? text_[at_] : ' ';
@@ -197,22 +199,22 @@ class json_reader {
       ++at_;
       append_utf8(value, code_point());
     } else {
-      refuse("an escape of JSON");
+      refuse({"an escape of JSON"});
     }
   }
   /// Reads the four hexadecimal digits of an escape, or the two escapes of a surrogate pair.
-  std::uint32_t code_point() {
+  [[gnu::cold]] std::uint32_t code_point() {
     std::uint32_t const first = four_digits();
     if (first < 0xD800 || first > 0xDFFF) return first;
     bool const paired = first < 0xDC00 && text_.substr(at_, 2) == "\\u";
-    if (!paired) refuse("a surrogate that has its second half");
+    if (!paired) refuse({"a surrogate that has its second half"});
     at_ += 2;
     std::uint32_t const second = four_digits();
-    if (second < 0xDC00 || second > 0xDFFF) refuse("the second half of a surrogate");
+    if (second < 0xDC00 || second > 0xDFFF) refuse({"the second half of a surrogate"});
     return 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
   }
   /// Reads four hexadecimal digits, in upper or lower case.
-  std::uint32_t four_digits() {
+  [[gnu::cold]] std::uint32_t four_digits() {
     std::uint32_t value = 0;
     for (int i = 0; i < 4; ++i, ++at_) {
       char const c = at_ < text_.size() ? text_[at_] : ' ';
@@ -220,7 +222,7 @@ class json_reader {
                         : c >= 'a' && c <= 'f' ? c - 'a' + 10
                         : c >= 'A' && c <= 'F' ? c - 'A' + 10
                                                : -1;
-      if (digit < 0) refuse("a hexadecimal digit");
+      if (digit < 0) refuse({"a hexadecimal digit"});
       value = 16 * value + std::uint32_t(digit);
     }
     return value;

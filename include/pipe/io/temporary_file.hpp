@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include <pipe/base/hash.hpp>
+#include <pipe/base/joined_text.hpp>
 #include <pipe/io/file_descriptor.hpp>
 #include <pipe/io/folder_reader.hpp>
 
@@ -44,40 +45,40 @@ struct temporary_names {
   std::string folder, stem, host, process;
 
   /// The names for the final file `path`, from this machine and this process.
-  explicit temporary_names(std::string const& path) {
+  [[gnu::cold]] explicit temporary_names(std::string const& path) {
     std::size_t const slash = path.rfind('/');
     folder = slash == path.npos ? "" : path.substr(0, slash + 1);
-    stem = short_name(path.substr(folder.size())) + ".tmp-";
+    stem = joined_text({short_name(path.substr(folder.size())), ".tmp-"});
     char name[256] = "";
     if (::gethostname(name, sizeof name - 1) != 0) name[0] = 0;
     host = digits(hash_of(name)).substr(8);
-    process = std::to_string(::getpid());
+    process = joined_text({::getpid()});
   }
   /// The path of one temporary file: a process may have several for one final file.
-  std::string path(int number) const {
-    return folder + stem + host + "-" + process + "-" + std::to_string(number);
+  [[gnu::cold]] std::string path(int number) const {
+    return joined_text({folder, stem, host, "-", process, "-", number});
   }
 
  private:
   /// A hash as 16 hexadecimal digits.
-  static std::string digits(std::uint64_t hash) {
+  [[gnu::cold]] static std::string digits(std::uint64_t hash) {
     char text[17];
     std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
     return text;
   }
   /// Shortens a name, as file systems allow 255 bytes, some only 143. The cut is between UTF-8
   /// characters, and a hash keeps long names distinct.
-  static std::string short_name(std::string const& name) {
+  [[gnu::cold]] static std::string short_name(std::string const& name) {
     if (name.size() <= 90) return name;
     std::size_t end = 70;
     while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;
-    return name.substr(0, end) + "~" + digits(hash_of(name));
+    return joined_text({name.substr(0, end), "~", digits(hash_of(name))});
   }
 };
 
 /// Locks an open file. False if another program, or another object of this one, holds the lock, or
 /// if the file has been unlinked meanwhile. True if the file system has no locks.
-inline bool lock_temporary(file_descriptor const& file) {
+[[gnu::cold]] inline bool lock_temporary(file_descriptor const& file) {
   if (!file.lock()) return errno != EWOULDBLOCK;
   struct stat about{};
   return ::fstat(file.number(), &about) == 0 && about.st_nlink > 0;
@@ -87,7 +88,7 @@ inline bool lock_temporary(file_descriptor const& file) {
 /// otherwise when they were not written to for a day (some network file systems keep locks per
 /// machine). Where the file system has no locks nothing is removed. Failures are ignored: leftover
 /// files only take space.
-inline void remove_stale_files(temporary_names const& names) noexcept {
+[[gnu::cold]] inline void remove_stale_files(temporary_names const& names) noexcept {
   auto const is_ours = [&](std::string_view name) {  // HOST-PROCESS-NUMBER after the stem
     if (!name.starts_with(names.stem)) return false;
     name.remove_prefix(names.stem.size());

@@ -4,7 +4,6 @@
 // where there is no room for a whole tensor.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <vector>

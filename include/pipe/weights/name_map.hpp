@@ -4,7 +4,6 @@
 // model.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/joined_text.hpp>
 #include <pipe/base/utf8.hpp>
 
 namespace pp::detail {
@@ -55,15 +55,16 @@ namespace pp::detail {
 inline bool is_name_prefix(std::string_view name) { return name.empty() || name.back() == '.'; }
 
 /// Throws data_error with a reason.
-[[noreturn]] inline void refuse_map(std::string const& why) {
-  throw data_error("map of names: " + why);
+[[noreturn, gnu::cold]] inline void refuse_map(text_parts why) {
+  [[gnu::cold]] throw_error<data_error>({"map of names: "}, why);
 }
 
 /// Whether a map passes over the tensor with this name in the source.
-inline bool is_passed_over(std::string_view name, name_map const& map) {
-  return std::any_of(map.begin(), map.end(), [&](renamed const& r) {
-    return r.passed_over && (is_name_prefix(r.there) ? name.starts_with(r.there) : name == r.there);
-  });
+[[gnu::cold]] inline bool is_passed_over(std::string_view name, name_map const& map) {
+  for (renamed const& r : map)
+    if (r.passed_over && (is_name_prefix(r.there) ? name.starts_with(r.there) : name == r.there))
+      return true;
+  return false;
 }
 
 /// The source names of all names: the longest entry that matches replaces a name's beginning; names
@@ -72,27 +73,26 @@ inline bool is_passed_over(std::string_view name, name_map const& map) {
 /// throws: data_error for an entry of a prefix and a whole name, further tensors of a prefix or of
 ///         a transposed matrix, a `here` where tensors are passed over, an entry that matches no
 ///         name, two entries for one name or prefix, and two names with the same source name
-inline std::vector<tensors_there> sources_there(std::vector<std::string> const& here,
-                                                name_map const& map) {
+[[gnu::cold]] inline std::vector<tensors_there> sources_there(std::vector<std::string> const& here,
+                                                              name_map const& map) {
   auto const text = [](renamed const& r) {
-    return in_quotes(r.here) + " -> " + in_quotes(r.there);
+    return joined_text({quotation(r.here), " -> ", quotation(r.there)});
   };
   for (renamed const& r : map) {
     if (r.passed_over) {
       if (!r.here.empty() || !r.further.empty() || r.transposed)
-        refuse_map(text(r) + " is passed over: it has only a name there");
+        refuse_map({text(r), " is passed over: it has only a name there"});
       continue;
     }
     if (is_name_prefix(r.here) != is_name_prefix(r.there))
-      refuse_map(text(r) + " is a prefix and a whole name: a prefix ends in '.' or is empty");
+      refuse_map({text(r), " is a prefix and a whole name: a prefix ends in '.' or is empty"});
     if (is_name_prefix(r.here) && !r.further.empty())
-      refuse_map(text(r) + " is a prefix, and only whole names are joined");
+      refuse_map({text(r), " is a prefix, and only whole names are joined"});
     if (r.transposed && !r.further.empty())
-      refuse_map(text(r) + " is transposed, and only tensors that lie as here are joined");
-    if (std::count_if(map.begin(), map.end(), [&](renamed const& other) {
-          return !other.passed_over && other.here == r.here;
-        }) > 1)
-      refuse_map("there are two entries for " + in_quotes(r.here));
+      refuse_map({text(r), " is transposed, and only tensors that lie as here are joined"});
+    int entries = 0;
+    for (renamed const& other : map) entries += !other.passed_over && other.here == r.here;
+    if (entries > 1) refuse_map({"there are two entries for ", quotation(r.here)});
   }
   std::vector<bool> applies(map.size());
   std::vector<tensors_there> all;
@@ -118,23 +118,24 @@ inline std::vector<tensors_there> sources_there(std::vector<std::string> const& 
     for (std::string const& there : names) {
       auto const [before, is_first] = taken.emplace(there, name);
       if (!is_first)
-        refuse_map("parameters " + in_quotes(before->second) + " and " + in_quotes(name) +
-                   " would both be " + in_quotes(there));
+        refuse_map({"parameters ", quotation(before->second), " and ", quotation(name),
+                    " would both be ", quotation(there)});
     }
   }
   for (std::size_t i = 0; i < map.size(); ++i)
     if (!applies[i] && !map[i].passed_over)
-      refuse_map(text(map[i]) + " applies to no parameter of the model");
+      refuse_map({text(map[i]), " applies to no parameter of the model"});
   return all;
 }
 
 /// The only source name of each parameter. Throws data_error for joined tensors.
-inline std::vector<std::string> single_names(std::vector<tensors_there> const& sources) {
+[[gnu::cold]] inline std::vector<std::string> single_names(
+    std::vector<tensors_there> const& sources) {
   std::vector<std::string> all;
   for (auto const& [names, transposed] : sources) {
     if (names.size() > 1)
-      refuse_map(in_quotes(names[0]) + " and " + in_quotes(names[1]) +
-                 ": only weights that are loaded from a file are joined");
+      refuse_map({quotation(names[0]), " and ", quotation(names[1]),
+                  ": only weights that are loaded from a file are joined"});
     all.push_back(names[0]);
   }
   return all;
@@ -142,11 +143,11 @@ inline std::vector<std::string> single_names(std::vector<tensors_there> const& s
 
 /// The source names of all names where nothing is joined or transposed. Throws data_error for an
 /// entry that joins or transposes, too.
-inline std::vector<std::string> names_there(std::vector<std::string> const& here,
-                                            name_map const& map) {
+[[gnu::cold]] inline std::vector<std::string> names_there(std::vector<std::string> const& here,
+                                                          name_map const& map) {
   auto const sources = sources_there(here, map);
   for (auto const& [names, transposed] : sources)
-    if (transposed) refuse_map(in_quotes(names[0]) + ": only weights in files are transposed");
+    if (transposed) refuse_map({quotation(names[0]), ": only weights in files are transposed"});
   return single_names(sources);
 }
 

@@ -10,8 +10,9 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/joined_text.hpp>
 #include <pipe/base/libm.hpp>
-#include <pipe/weights/safetensors.hpp>
+#include <pipe/weights/safetensors_header.hpp>
 
 namespace pp::detail {
 
@@ -70,13 +71,13 @@ struct only_process {
   bool writes_files() const { return true; }
   /// The values of a parameter, which are all here.
   template <class View, class T>
-  auto values_of(View const& view, std::vector<T>&) const {
+  [[gnu::cold]] auto values_of(View const& view, std::vector<T>&) const {
     return view.values;
   }
 };
 /// The processes of a trainer, which is in a call as long as the result exists.
 template <class Trainer>
-auto processes_of(Trainer& trainer) {
+[[gnu::cold]] auto processes_of(Trainer& trainer) {
   if constexpr (has_processes<Trainer>)
     return trainer.processes();
   else
@@ -90,7 +91,7 @@ struct agreement {
   bool agree(bool here) const { return processes_of(trainer).agree(here); }
 };
 template <class Trainer>
-agreement<Trainer> agreement_of(Trainer& trainer) {
+[[gnu::cold]] agreement<Trainer> agreement_of(Trainer& trainer) {
   return {trainer};
 }
 
@@ -101,7 +102,7 @@ concept lists_parameters = requires(Trainer& trainer) { trainer.processes().list
 /// Views of a trainer's parameters in the order of parameters(). The spans of parameters that
 /// replicas divide are empty: values_in_all() returns their values, set_values() sets them.
 template <class Trainer>
-auto list_of(Trainer& trainer) {
+[[gnu::cold]] auto list_of(Trainer& trainer) {
   if constexpr (lists_parameters<Trainer>)
     return trainer.processes().list();
   else
@@ -116,7 +117,7 @@ bool is_here(Trainer& trainer, View const& view) {
 }
 /// A trainer's parameters, in the order of parameters(), with names and shapes in files.
 template <has_named_parameters Trainer>
-auto named_parameters(Trainer& trainer) {
+[[gnu::cold]] auto named_parameters(Trainer& trainer) {
   auto const views = list_of(trainer);
   using element = typename decltype(views.front().values)::element_type;
   std::vector<named_parameter<element>> all;
@@ -132,12 +133,13 @@ auto named_parameters(Trainer& trainer) {
 /// divide the parameter, the values stay until the next call; values of another process are
 /// received into `room`.
 template <class Trainer, class View, class T>
-auto values_in_all(Trainer& trainer, View const& view, std::vector<T>& room) {
+[[gnu::cold]] auto values_in_all(Trainer& trainer, View const& view, std::vector<T>& room) {
   return processes_of(trainer).values_of(view, room);
 }
 /// Sets the values of a listed parameter that this process has: fill(span) writes all of them.
 template <class Trainer, class View, class Fill>
-void set_values(Trainer& trainer, [[maybe_unused]] View const& view, Fill const& fill) {
+[[gnu::cold]] void set_values(Trainer& trainer, [[maybe_unused]] View const& view,
+                              Fill const& fill) {
   if constexpr (lists_parameters<Trainer>)
     trainer.processes().set(view.index, fill);
   else
@@ -145,7 +147,7 @@ void set_values(Trainer& trainer, [[maybe_unused]] View const& view, Fill const&
 }
 /// Calls use(span) for the parts of a listed parameter that this process has.
 template <class Trainer, class View, class Use>
-void for_each_part(Trainer& trainer, View const& view, Use const& use) {
+[[gnu::cold]] void for_each_part(Trainer& trainer, View const& view, Use const& use) {
   if constexpr (lists_parameters<Trainer>)
     trainer.processes().for_each_part(view.index, use);
   else
@@ -155,16 +157,16 @@ void for_each_part(Trainer& trainer, View const& view, Use const& use) {
 /// Throws error for a parameter that violates the law of named_parameter and could not be copied
 /// safely.
 template <class T>
-void require_law(named_parameter<T> const& p) {
+[[gnu::cold]] void require_law(named_parameter<T> const& p) {
   std::uint64_t bytes = 0;
   std::size_t const numbers = std::size_t(p.rows) * std::size_t(p.columns);
   bool const counted =
       count_bytes(stored_type_of<T>(), p.shape, bytes) && bytes == numbers * sizeof(T);
   bool const has_values = numbers == p.values.size() || p.elsewhere || p.in_parts;
   if (!counted || p.rows < 0 || p.columns < 0 || !has_values)
-    throw error("parameter " + in_quotes(p.name) + ": " + std::to_string(p.rows) + " x " +
-                std::to_string(p.columns) + " and shape " + text_of_shape(p.shape) +
-                " must both be its " + std::to_string(p.values.size()) + " numbers");
+    throw_error<error>({"parameter ", quotation(p.name), ": ", p.rows, " x ", p.columns,
+                        " and shape ", text_of_shape(p.shape), " must both be its ",
+                        p.values.size(), " numbers"});
 }
 
 /// Calls one(run, first, stride) for each run of `length` numbers that are consecutive in a file,
@@ -205,7 +207,7 @@ void for_all_numbers(named_parameter<T> const& p, One one) {
 /// Copies a tensor of a real type and of the parameter's shape to the parameter's memory.
 template <class T>
 void copy_in(stored_type type, std::byte const* from, named_parameter<T> const& to) noexcept {
-  with_reader_of(type, [&, size = std::size_t(size_of(type))](auto number_at) {
+  [[gnu::cold]] with_reader_of(type, [&, size = std::size_t(size_of(type))](auto number_at) {
     for_all_numbers(
         to, [&](std::size_t at, std::size_t i) { to.values[i] = T(number_at(from + at * size)); });
   });
@@ -228,9 +230,8 @@ void copy_out(named_parameter<T> const& from, stored_type type, Append const& ap
     decode(type, bytes.data(), std::span<T>(stored));
     for (std::size_t i = 0; i < run.size(); ++i)
       if (libm::isfinite(run[i]) && !libm::isfinite(stored[i]))
-        throw data_error("parameter " + in_quotes(from.name) + ": number " +
-                         std::to_string(begin + i) + ", " + std::to_string(run[i]) +
-                         ", is too large for " + name_of(type));
+        throw_error<data_error>({"parameter ", quotation(from.name), ": number ", begin + i, ", ",
+                                 std::to_string(run[i]), ", is too large for ", name_of(type)});
     append(std::span<std::byte const>(bytes));
     begin += run.size();
     run.clear();

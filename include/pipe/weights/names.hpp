@@ -5,11 +5,14 @@
 // docs/reference/files.md has the table.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
+#include <pipe/base/joined_text.hpp>
+#include <pipe/base/list.hpp>
+#include <pipe/base/view.hpp>
 #include <pipe/nn/model.hpp>
 
 namespace pp::detail {
@@ -20,41 +23,77 @@ struct parameter_name {
   bool transposed = false;  ///< the file holds [columns, rows]
 };
 
-/// Observer of a layer description that records the path to each parameter. A layer's name replaces
-/// its number in the path.
-struct name_observer {
-  std::vector<std::string> way;
-  std::vector<parameter_name> found;  // by parameter; later places of a parameter have no name
+/// What a description says to its observer.
+struct name_event {
+  enum of : unsigned char { part, end_part, name, parameter } what = part;
+  bool transposed = false;
+  int number = 0;              // of the part or the parameter
+  char const* text = nullptr;  // of a name, or of a parameter's own name
+  std::size_t characters = 0;
+};
 
-  template <class = void>
-  void part(int i) {
-    way.push_back(std::to_string(i));
+/// Observer of a layer description that records what it is told, as a constant: so the layers are
+/// described by the compiler once more, and not by code in the program.
+///
+/// Most: the number of events; 0: they are only counted
+template <int Most>
+struct name_recorder {
+  list<name_event, Most> events;
+  int count = 0;
+
+  constexpr void add(name_event const& e) {
+    if constexpr (Most > 0) events[count] = e;
+    ++count;
   }
-  void end_part() { way.pop_back(); }
-  template <class = void>
-  void name(std::string_view given) {
-    way.back() = std::string(given);
+  constexpr void part(int i) { add({name_event::part, false, i, nullptr, 0}); }
+  constexpr void end_part() { add({name_event::end_part, false, 0, nullptr, 0}); }
+  /// A layer's name replaces its number in the path.
+  constexpr void name(std::string_view given) {
+    add({name_event::name, false, 0, given.data(), given.size()});
   }
-  template <class = void>
-  void parameter(int index, file_name const& file) {
-    // Indices ascend; those in between are later places of shared parameters, without a name.
-    found.resize(std::size_t(index));
-    std::string all;
-    for (std::string const& part : way) all += part + ".";
-    found.push_back({all + file.name, file.transposed});
+  constexpr void parameter(int index, file_name const& file) {
+    add({name_event::parameter, file.transposed, index, file.name,
+         std::string_view(file.name).size()});
   }
 };
 
-/// Describes the model once more, to a builder that has the observer.
+/// The events of a model's description.
+template <class L>
+struct described_names;
 template <class... Items>
-std::vector<parameter_name> names_of(std::type_identity<lowering<Items...>>) {
-  using l = lowering<Items...>;
-  builder<known_leaves<typename l::leaves>, graph_size{}, name_observer> b(
-      l::directory, first_of<Items...>::input);
-  l::run(b);
-  std::vector<parameter_name> names = b.observer().found;
-  // Later places at the end of the model have empty names, too.
-  names.resize(std::size_t(b.sizes().parameters));
+struct described_names<lowering<Items...>> {
+  using L = lowering<Items...>;
+  template <int Most>
+  static constexpr name_recorder<Most> record() {
+    builder<known_leaves<typename L::leaves>, graph_size{}, name_recorder<Most>> b(
+        L::directory, first_of<Items...>::input, name_recorder<Most>{});
+    L::run(b);
+    return b.observer();
+  }
+  static constexpr int count = record<0>().count;
+  static constexpr name_recorder<count> all = record<count>();
+};
+
+/// The names of `parameters` parameters, by the events.
+[[gnu::cold]] inline std::vector<parameter_name> names_of(view<name_event> events, int parameters) {
+  // Later places of shared parameters have no name.
+  std::vector<parameter_name> names{std::size_t(parameters)};
+  std::vector<std::string> way;  // the path to the layer
+  for (name_event const& e : events) {
+    std::string_view const text(e.text, e.characters);
+    if (e.what == name_event::part) {
+      way.push_back(joined_text({e.number}));
+    } else if (e.what == name_event::end_part) {
+      way.pop_back();
+    } else if (e.what == name_event::name) {
+      way.back() = text;
+    } else {
+      parameter_name& named = names[std::size_t(e.number)];
+      for (std::string const& part : way) append_text(named.name, {part, "."});
+      named.name += text;
+      named.transposed = e.transposed;
+    }
+  }
   return names;
 }
 
@@ -62,7 +101,10 @@ std::vector<parameter_name> names_of(std::type_identity<lowering<Items...>>) {
 template <class M>
 std::vector<parameter_name> const& parameter_names() {
   static std::vector<parameter_name> const names = [] {
-    if constexpr (M::valid) return names_of(std::type_identity<typename M::items>{});
+    if constexpr (M::valid) {
+      constexpr auto const& recorded = described_names<typename M::items>::all;
+      return names_of({recorded.events.items, recorded.count}, M::items::measured.size.parameters);
+    }
     return std::vector<parameter_name>{};
   }();
   return names;

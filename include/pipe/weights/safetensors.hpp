@@ -4,7 +4,6 @@
 // (weights/weights.hpp) does not need this class.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <pipe/base/sorted.hpp>
 #include <pipe/weights/safetensors_reader.hpp>
 #include <pipe/weights/safetensors_writer.hpp>
 
@@ -37,10 +37,14 @@ class safetensors_file {
 
   /// The tensor with the name `tensor`, or nullptr.
   safetensors_entry const* find(std::string_view tensor) const {
-    auto const at = std::lower_bound(
-        by_name_.begin(), by_name_.end(), tensor,
-        [&](std::size_t i, std::string_view name) { return tensors_[i].name < name; });
-    return at != by_name_.end() && tensors_[*at].name == tensor ? &tensors_[*at] : nullptr;
+    std::size_t begin = 0, end = by_name_.size();
+    while (begin < end) {
+      std::size_t const middle = begin + (end - begin) / 2;
+      (tensors_[by_name_[middle]].name < tensor ? begin = middle + 1 : end = middle);
+    }
+    return begin < by_name_.size() && tensors_[by_name_[begin]].name == tensor
+               ? &tensors_[by_name_[begin]]
+               : nullptr;
   }
 
  private:
@@ -56,9 +60,9 @@ class safetensors_file {
                           std::move(p.shape),
                           {data_.get() + p.begin, std::size_t(p.end - p.begin)},
                           std::move(p.other_type)});
-    for (std::size_t i = 0; i < tensors_.size(); ++i) by_name_.push_back(i);
-    std::sort(by_name_.begin(), by_name_.end(),
-              [&](std::size_t a, std::size_t b) { return tensors_[a].name < tensors_[b].name; });
+    by_name_ = detail::sorted(tensors_.size(), [&](std::size_t a, std::size_t b) {
+      return tensors_[a].name < tensors_[b].name;
+    });
   }
 
   std::string name_;

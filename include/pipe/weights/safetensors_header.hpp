@@ -5,17 +5,18 @@
 // gap or overlap. Files may come from untrusted sources.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/joined_text.hpp>
+#include <pipe/base/sorted.hpp>
 #include <pipe/io/json_reader.hpp>
 #include <pipe/weights/stored_type.hpp>
 #include <pipe/base/utf8.hpp>
@@ -34,6 +35,20 @@ struct safetensors_place {
 
 /// User-defined texts, by name.
 using safetensors_metadata = std::map<std::string, std::string>;
+/// A name and its text.
+struct metadata_entry {
+  std::string_view name, text;
+};
+[[gnu::cold]] inline safetensors_metadata metadata_of(
+    std::initializer_list<metadata_entry> entries) {
+  safetensors_metadata all;
+  for (metadata_entry const& e : entries) all[std::string(e.name)] = e.text;
+  return all;
+}
+
+/// Numbers of tensors, by names that outlive the index. One type for all: a std::map of each other
+/// type would be compiled once more.
+using name_index = std::map<std::string_view, std::size_t>;
 
 /// A validated header.
 struct safetensors_header {
@@ -47,11 +62,11 @@ struct safetensors_header {
 };
 
 /// A shape as text: "[2, 3]".
-inline std::string text_of_shape(std::vector<long> const& shape) {
+[[gnu::cold]] inline std::string text_of_shape(std::vector<long> const& shape) {
   std::string text = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
+  for (std::size_t i = 0; i < shape.size(); ++i) append_text(text, {i > 0 ? ", " : "", shape[i]});
+  text += ']';
+  return text;
 }
 
 /// Computes the size of a tensor. Returns false if a product on the way exceeds 63 bits.
@@ -72,14 +87,16 @@ class safetensors_header_reader {
   /// Reads all of `text` into `header`.
   ///
   /// throws: data_error at the first violation of the format
-  safetensors_header_reader(std::string_view text, std::uint64_t data_bytes,
-                            std::string const& file)
-      : file_("'" + file + "'"), data_bytes_(data_bytes), json_(text, file_, " of the header") {
+  [[gnu::cold]] safetensors_header_reader(std::string_view text, std::uint64_t data_bytes,
+                                          std::string const& file)
+      : file_(joined_text({"'", file, "'"})), data_bytes_(data_bytes),
+        json_(text, file_, " of the header") {
     // White space around the object is accepted and a byte-order mark is not, as in other readers.
     if (text.starts_with(byte_order_mark))
-      refuse("byte 0 of the header: expected '{', found a byte-order mark");
+      refuse({"byte 0 of the header: expected '{', found a byte-order mark"});
     json_.object("'{'", [&](std::string const& name) {
-      json_.context = file_ + ": " + (name == "__metadata__" ? name : "tensor " + in_quotes(name));
+      json_.context = name == "__metadata__" ? joined_text({file_, ": ", name})
+                                             : joined_text({file_, ": tensor ", quotation(name)});
       name == "__metadata__" ? read_metadata() : read_tensor(name);
       json_.context = file_;
     });
@@ -93,29 +110,29 @@ class safetensors_header_reader {
 
  private:
   /// Throws data_error about the file, or about one of its tensors.
-  [[noreturn]] void refuse(std::string const& what) const { throw data_error(file_ + ": " + what); }
-  [[noreturn]] void refuse(std::string const& name, std::string const& what) const {
-    refuse("tensor " + in_quotes(name) + ": " + what);
+  [[noreturn]] void refuse(text_parts what) const { throw_error<data_error>({file_, ": "}, what); }
+  [[noreturn, gnu::cold]] void refuse(std::string_view name, text_parts what) const {
+    throw_error<data_error>({file_, ": tensor ", quotation(name), ": "}, what);
   }
 
   /// `__metadata__`: texts by name, or null, at most once.
-  void read_metadata() {
-    if (std::exchange(has_metadata_, true)) refuse("__metadata__ occurs twice");
+  [[gnu::cold]] void read_metadata() {
+    if (std::exchange(has_metadata_, true)) refuse({"__metadata__ occurs twice"});
     if (json_.word("null")) return;
     json_.object("'{' before texts by name", [&](std::string const& name) {
       if (!header.metadata.emplace(name, json_.string("a text in quotes")).second)
-        refuse("__metadata__: the name " + in_quotes(name) + " occurs twice");
+        refuse({"__metadata__: the name ", quotation(name), " occurs twice"});
     });
   }
 
   /// One tensor: dtype, shape and data_offsets, each exactly once; other fields are passed over. An
   /// unknown type is kept by name, so that a file may hold tensors that are not loaded.
-  void read_tensor(std::string const& name) {
+  [[gnu::cold]] void read_tensor(std::string const& name) {
     safetensors_place place;
     place.name = name;
     bool has_type = false, has_shape = false, has_offsets = false;
     auto const once = [&](bool& seen, std::string const& field) {
-      if (std::exchange(seen, true)) refuse(name, field + " occurs twice");
+      if (std::exchange(seen, true)) refuse(name, {field, " occurs twice"});
     };
     json_.object("'{' before dtype, shape and data_offsets", [&](std::string const& field) {
       if (field == "dtype") {
@@ -129,8 +146,8 @@ class safetensors_header_reader {
         json_.array("'[' before the extents of the shape", [&] {
           place.shape.push_back(long(json_.whole_number()));
           if (place.shape.size() > safetensors_header::most_extents)
-            refuse(name, "the shape has more than " +
-                             std::to_string(safetensors_header::most_extents) + " extents");
+            refuse(name,
+                   {"the shape has more than ", safetensors_header::most_extents, " extents"});
         });
       } else if (field == "data_offsets") {
         once(has_offsets, field);
@@ -140,88 +157,82 @@ class safetensors_header_reader {
       }
     });
     if (!has_type || !has_shape || !has_offsets)
-      refuse(name, std::string(!has_type    ? "dtype"
-                               : !has_shape ? "shape"
-                                            : "data_offsets") +
-                       " is missing");
+      refuse(name, {!has_type ? "dtype" : !has_shape ? "shape" : "data_offsets", " is missing"});
     check_size(place);
     header.tensors.push_back(std::move(place));
   }
 
   /// data_offsets: exactly two whole numbers.
-  void read_offsets(safetensors_place& place) {
+  [[gnu::cold]] void read_offsets(safetensors_place& place) {
     int count = 0;
     json_.array("'[' before two offsets", [&] {
-      if (count == 2) json_.refuse("']' after two offsets");
+      if (count == 2) json_.refuse({"']' after two offsets"});
       (count == 0 ? place.begin : place.end) = json_.whole_number();
       ++count;
     });
-    if (count < 2) refuse(place.name, "expected two data_offsets, found " + std::to_string(count));
+    if (count < 2) refuse(place.name, {"expected two data_offsets, found ", count});
   }
 
   /// Checks that offsets are in order, inside the data and as far apart as the shape needs, without
   /// overflow for any extents.
-  void check_size(safetensors_place const& p) const {
-    auto const offsets = [&] {
-      return "data_offsets [" + std::to_string(p.begin) + ", " + std::to_string(p.end) + "]";
+  [[gnu::cold]] void check_size(safetensors_place const& p) const {
+    auto const offsets = [&] { return joined_text({"data_offsets [", p.begin, ", ", p.end, "]"}); };
+    auto const shape = [&] {
+      return joined_text({"shape ", text_of_shape(p.shape), " of ", name_of(p.type)});
     };
-    auto const shape = [&] { return "shape " + text_of_shape(p.shape) + " of " + name_of(p.type); };
-    if (p.begin > p.end) refuse(p.name, offsets() + " end before they begin");
+    if (p.begin > p.end) refuse(p.name, {offsets(), " end before they begin"});
     if (p.end > data_bytes_)
-      refuse(p.name, offsets() + " reach beyond the data, which has " +
-                         std::to_string(data_bytes_) + " bytes");
+      refuse(p.name, {offsets(), " reach beyond the data, which has ", data_bytes_, " bytes"});
     if (p.type == stored_type::other) return;  // the size of its elements is unknown
     std::uint64_t needed = 0;
     if (!count_bytes(p.type, p.shape, needed))
-      refuse(p.name, shape() + " has more bytes than 63 bits can count");
+      refuse(p.name, {shape(), " has more bytes than 63 bits can count"});
     if (needed != p.end - p.begin)
-      refuse(p.name, shape() + " needs " + std::to_string(needed) + " bytes, " + offsets() +
-                         " hold " + std::to_string(p.end - p.begin));
+      refuse(p.name,
+             {shape(), " needs ", needed, " bytes, ", offsets(), " hold ", p.end - p.begin});
   }
 
   /// Checks that no two tensors have one name, which JSON allows.
-  void check_names() const {
-    std::vector<std::string_view> names;
-    for (safetensors_place const& p : header.tensors) names.push_back(p.name);
+  [[gnu::cold]] void check_names() const {
+    std::vector<safetensors_place> const& all = header.tensors;
+    std::vector<std::size_t> const order =
+        sorted(all.size(), [&](std::size_t i, std::size_t k) { return all[i].name < all[k].name; });
     // Equal names are neighbours after sorting.
-    std::sort(names.begin(), names.end());
-    auto const twice = std::adjacent_find(names.begin(), names.end());
-    if (twice != names.end()) refuse(std::string(*twice), "occurs twice");
+    for (std::size_t i = 1; i < order.size(); ++i)
+      if (all[order[i - 1]].name == all[order[i]].name)
+        refuse(all[order[i]].name, {"occurs twice"});
   }
 
-  /// Sorts tensors by the places of their bytes; empty tensors keep the header's order. Not by
-  /// std::stable_sort, for whose buffer clang++ 19 warns of GCC 12's library.
-  void sort_by_place() {
+  /// Sorts tensors by the places of their bytes; empty tensors keep the header's order.
+  [[gnu::cold]] void sort_by_place() {
     std::vector<safetensors_place>& all = header.tensors;
-    std::vector<std::size_t> order(all.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::sort(order.begin(), order.end(), [&](std::size_t i, std::size_t k) {
-      return std::tie(all[i].begin, all[i].end, i) < std::tie(all[k].begin, all[k].end, k);
-    });
-    std::vector<safetensors_place> sorted;
-    sorted.reserve(all.size());
-    for (std::size_t const i : order) sorted.push_back(std::move(all[i]));
-    all = std::move(sorted);
+    std::vector<safetensors_place> in_order;
+    in_order.reserve(all.size());
+    for (std::size_t const i : sorted(all.size(), [&](std::size_t a, std::size_t b) {
+           return all[a].begin != all[b].begin ? all[a].begin < all[b].begin
+                                               : all[a].end < all[b].end;
+         }))
+      in_order.push_back(std::move(all[i]));
+    all = std::move(in_order);
   }
 
   /// Checks that each tensor begins where the previous one ends, and that the last ends with the
   /// data.
-  void check_cover() const {
+  [[gnu::cold]] void check_cover() const {
     std::uint64_t end = 0;
     safetensors_place const* before = nullptr;
     for (safetensors_place const& p : header.tensors) {
       if (p.begin != end)
-        refuse(p.name, "begins at byte " + std::to_string(p.begin) + " and " +
-                           (p.begin < end ? "overlaps with " : "leaves a hole after ") +
-                           (before ? "tensor " + in_quotes(before->name) + ", which ends at byte " +
-                                         std::to_string(end)
-                                   : "the header"));
+        refuse(p.name, {"begins at byte ", p.begin, " and ",
+                        p.begin < end ? "overlaps with " : "leaves a hole after ",
+                        before ? joined_text({"tensor ", quotation(before->name),
+                                              ", which ends at byte ", end})
+                               : "the header"});
       end = p.end;
       before = &p;
     }
     if (end != data_bytes_)
-      refuse("the tensors end at byte " + std::to_string(end) + " of the data, which has " +
-             std::to_string(data_bytes_) + " bytes");
+      refuse({"the tensors end at byte ", end, " of the data, which has ", data_bytes_, " bytes"});
   }
 
   std::string file_;
@@ -236,8 +247,9 @@ class safetensors_header_reader {
 /// law: tensors are in the order of their bytes and tile [0, data_bytes); each known type has the
 ///      size of its shape; names are unique
 /// throws: data_error if the header violates the format
-inline safetensors_header parse_safetensors_header(std::string_view text, std::uint64_t data_bytes,
-                                                   std::string const& file) {
+[[gnu::cold]] inline safetensors_header parse_safetensors_header(std::string_view text,
+                                                                 std::uint64_t data_bytes,
+                                                                 std::string const& file) {
   return std::move(safetensors_header_reader(text, data_bytes, file).header);
 }
 

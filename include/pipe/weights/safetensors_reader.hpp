@@ -10,9 +10,9 @@
 //     the rest   the data; offsets count from its beginning
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <span>
@@ -22,6 +22,7 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/joined_text.hpp>
 #include <pipe/io/file_descriptor.hpp>
 #include <pipe/weights/safetensors_header.hpp>
 
@@ -32,14 +33,14 @@ namespace detail {
 /// Uninitialised memory for `count` bytes of a file. `of`: their description in messages.
 ///
 /// throws: file_error with the file and the size, if memory is exhausted
-inline std::unique_ptr<std::byte[]> memory_for(std::uint64_t count, char const* of,
-                                               std::string const& file) {
+[[gnu::cold]] inline std::unique_ptr<std::byte[]> memory_for(std::uint64_t count, char const* of,
+                                                             std::string const& file) {
   bool const possible = count <= std::uint64_t(PTRDIFF_MAX);
   std::unique_ptr<std::byte[]> memory(possible ? new (std::nothrow) std::byte[std::size_t(count)]
                                                : nullptr);
   if (memory) return memory;
-  throw no_memory_for_file("cannot read '" + file + "': no memory for the " +
-                           std::to_string(count) + " bytes of " + of);
+  [[gnu::cold]] throw_error<no_memory_for_file>(
+      {"cannot read '", file, "': no memory for the ", count, " bytes of ", of});
 }
 
 }  // namespace detail
@@ -52,16 +53,17 @@ class safetensors_reader {
  public:
   /// Opens a file and reads its header. O_NONBLOCK: opening a pipe returns at once, so that the
   /// pipe is refused and no writer is waited for.
-  explicit safetensors_reader(std::string path)
+  [[gnu::cold]] explicit safetensors_reader(std::string path)
       : name_(std::move(path)), file_(name_, O_RDONLY | O_NONBLOCK) {
     struct stat about{};
     if (!file_.is_open() || ::fstat(file_.number(), &about) != 0)
       detail::throw_file_error("read", name_);
-    if (!S_ISREG(about.st_mode)) throw file_error("cannot read '" + name_ + "': it is not a file");
+    if (!S_ISREG(about.st_mode))
+      detail::throw_error<file_error>({"cannot read '", name_, "': it is not a file"});
     read_header(std::uint64_t(about.st_size));
   }
   /// Reads from bytes in memory, which must outlive the reader. `name`: for messages.
-  safetensors_reader(std::span<std::byte const> bytes, std::string name)
+  [[gnu::cold]] safetensors_reader(std::span<std::byte const> bytes, std::string name)
       : name_(std::move(name)), bytes_(bytes) {
     read_header(bytes.size());
   }
@@ -73,7 +75,7 @@ class safetensors_reader {
   /// Moves the header out of the reader.
   detail::safetensors_header take_header() { return std::move(header_); }
   /// The bytes before the data: the header's length, and the header.
-  std::vector<std::byte> preamble() const {
+  [[gnu::cold]] std::vector<std::byte> preamble() const {
     std::vector<std::byte> bytes(static_cast<std::size_t>(data_begin_));
     read_at(0, bytes);
     return bytes;
@@ -82,20 +84,20 @@ class safetensors_reader {
   std::uint64_t data_bytes() const { return data_bytes_; }
 
   /// Fills `to` with data from offset `begin` on, such as a tensor's [begin, end).
-  void read(std::uint64_t begin, std::span<std::byte> to) const {
+  [[gnu::cold]] void read(std::uint64_t begin, std::span<std::byte> to) const {
     read_at(data_begin_ + begin, to);
   }
   /// Fills `to` with bytes of a tensor, from number `from` on. needs: the tensor has that many
   /// numbers
-  void read(detail::safetensors_place const& tensor, std::span<std::byte> to,
-            std::uint64_t from = 0) const {
+  [[gnu::cold]] void read(detail::safetensors_place const& tensor, std::span<std::byte> to,
+                          std::uint64_t from = 0) const {
     read(tensor.begin + from, to);
   }
 
  private:
   /// Throws data_error with the name of the file.
-  [[noreturn]] void refuse(std::string const& what) const {
-    throw data_error("'" + name_ + "': " + what);
+  [[noreturn, gnu::cold]] void refuse(detail::text_parts what) const {
+    detail::throw_error<data_error>({"'", name_, "': "}, what);
   }
 
   /// Fills `to` with bytes from position `at` of the file or of the memory.
@@ -104,31 +106,31 @@ class safetensors_reader {
   /// throws: file_error if reading fails, data_error if the file ends earlier
   void read_at(std::uint64_t at, std::span<std::byte> to) const {
     if (!file_.is_open()) {
-      std::copy_n(bytes_.begin() + std::ptrdiff_t(at), to.size(), to.begin());
+      std::memcpy(to.data(), bytes_.data() + at, to.size());
       return;
     }
     std::int64_t const count = file_.read(at, to);
     if (count < 0) detail::throw_file_error("read", name_);
     if (std::size_t(count) < to.size())
-      refuse("byte " + std::to_string(at) + ": expected " + std::to_string(to.size()) +
-             " bytes, got " + std::to_string(count) + ": the file was shortened while it was read");
+      refuse({"byte ", at, ": expected ", to.size(), " bytes, got ", count,
+              ": the file was shortened while it was read"});
   }
 
   /// Reads and validates the header. The length that the file declares for the header is compared
   /// with the file's size before memory is allocated.
-  void read_header(std::uint64_t file_bytes) {
+  [[gnu::cold]] void read_header(std::uint64_t file_bytes) {
     std::byte length[8];
     if (file_bytes < sizeof length)
-      refuse("a safetensors file has at least 8 bytes, found " + std::to_string(file_bytes));
+      refuse({"a safetensors file has at least 8 bytes, found ", file_bytes});
     read_at(0, length);
     std::uint64_t const header_bytes = detail::little_endian<std::uint64_t>(length),
                         rest = file_bytes - sizeof length;
     if (header_bytes > detail::safetensors_header::most_bytes)
-      refuse("a header has at most " + std::to_string(detail::safetensors_header::most_bytes) +
-             " bytes, this one claims " + std::to_string(header_bytes));
+      refuse({"a header has at most ", detail::safetensors_header::most_bytes,
+              " bytes, this one claims ", header_bytes});
     if (header_bytes > rest)
-      refuse("the header claims " + std::to_string(header_bytes) + " bytes, but only " +
-             std::to_string(rest) + " are left in the file");
+      refuse(
+          {"the header claims ", header_bytes, " bytes, but only ", rest, " are left in the file"});
     std::unique_ptr<std::byte[]> const text = detail::memory_for(header_bytes, "its header", name_);
     read_at(sizeof length, {text.get(), std::size_t(header_bytes)});
     data_begin_ = sizeof length + header_bytes;
@@ -138,9 +140,9 @@ class safetensors_reader {
           {reinterpret_cast<char const*>(text.get()), std::size_t(header_bytes)}, data_bytes_,
           name_);
     } catch (std::bad_alloc const&) {
-      throw detail::no_memory_for_file("cannot read '" + name_ +
-                                       "': no memory for what its header of " +
-                                       std::to_string(header_bytes) + " bytes lists");
+      detail::throw_error<detail::no_memory_for_file>({"cannot read '", name_,
+                                                       "': no memory for what its header of ",
+                                                       header_bytes, " bytes lists"});
     }
   }
 

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/joined_text.hpp>
 #include <pipe/io/atomic_file.hpp>
 #include <pipe/weights/safetensors_header.hpp>
 
@@ -33,7 +33,7 @@ struct safetensors_entry {
 namespace detail {
 
 /// A JSON string with quotes and escapes.
-inline std::string json_quoted(std::string_view text) {
+[[gnu::cold]] inline std::string json_quoted(std::string_view text) {
   constexpr char digits[] = "0123456789abcdef";
   std::string json = "\"";
   for (char const c : text) {
@@ -53,32 +53,33 @@ inline std::string json_quoted(std::string_view text) {
 ///
 /// throws: data_error for names that are not unique, not UTF-8 or reserved, and shapes whose size
 ///         overflows
-inline void place_tensors(std::vector<safetensors_place>& tensors) {
+[[gnu::cold]] inline void place_tensors(std::vector<safetensors_place>& tensors) {
   std::vector<safetensors_place> ordered;
   for (int const size : {8, 4, 2, 1})
     for (safetensors_place& p : tensors)
       if (size_of(p.type) == size) ordered.push_back(std::move(p));
   tensors = std::move(ordered);
-  std::set<std::string_view> names{"__metadata__"};
+  name_index names;
+  names["__metadata__"] = 0;
   std::uint64_t end = 0;
   for (safetensors_place& p : tensors) {
-    auto const refuse = [&](std::string const& why) {
-      throw data_error("tensor " + in_quotes(p.name) + ": " + why);
+    auto const refuse = [&](text_parts why) {
+      throw_error<data_error>({"tensor ", quotation(p.name), ": "}, why);
     };
-    if (valid_utf8_bytes(p.name) != p.name.size()) refuse("the name is not UTF-8");
-    if (!names.insert(p.name).second)
-      refuse(p.name == "__metadata__" ? "the format reserves this name"
-                                      : "two tensors have this name");
-    if (p.type == stored_type::other) refuse("expected a type of stored_type, got `other`");
+    if (valid_utf8_bytes(p.name) != p.name.size()) refuse({"the name is not UTF-8"});
+    if (!names.emplace(p.name, 0).second)
+      refuse({p.name == "__metadata__" ? "the format reserves this name"
+                                       : "two tensors have this name"});
+    if (p.type == stored_type::other) refuse({"expected a type of stored_type, got `other`"});
     if (p.shape.size() > safetensors_header::most_extents)
-      refuse("expected a shape of at most " + std::to_string(safetensors_header::most_extents) +
-             " extents, got " + std::to_string(p.shape.size()));
+      refuse({"expected a shape of at most ", safetensors_header::most_extents, " extents, got ",
+              p.shape.size()});
     for (long const extent : p.shape)
-      if (extent < 0) refuse("shape " + text_of_shape(p.shape) + ": expected extents of 0 or more");
+      if (extent < 0) refuse({"shape ", text_of_shape(p.shape), ": expected extents of 0 or more"});
     std::uint64_t bytes = 0;
     if (!count_bytes(p.type, p.shape, bytes) || bytes > std::uint64_t(INT64_MAX) - end)
-      refuse("shape " + text_of_shape(p.shape) + " of " + name_of(p.type) +
-             ": more bytes in all than 63 bits can count");
+      refuse({"shape ", text_of_shape(p.shape), " of ", name_of(p.type),
+              ": more bytes in all than 63 bits can count"});
     p.begin = end;
     p.end = end += bytes;
   }
@@ -87,8 +88,8 @@ inline void place_tensors(std::vector<safetensors_place>& tensors) {
 /// The bytes of a file before its data: the header's length and the header.
 ///
 /// law: their number is a multiple of 8; the header is padded with spaces
-inline std::string safetensors_preamble(std::vector<safetensors_place> const& tensors,
-                                        safetensors_metadata const& metadata) {
+[[gnu::cold]] inline std::string safetensors_preamble(std::vector<safetensors_place> const& tensors,
+                                                      safetensors_metadata const& metadata) {
   std::string json = "{";
   auto const member = [&](std::string const& name) {
     if (json.back() != '{') json += ',';
@@ -98,8 +99,8 @@ inline std::string safetensors_preamble(std::vector<safetensors_place> const& te
     json += "\"__metadata__\":{";
     for (auto const& [name, text] : metadata) {
       if (valid_utf8_bytes(name) != name.size() || valid_utf8_bytes(text) != text.size())
-        throw data_error("metadata " + in_quotes(name) + ": expected UTF-8, got " +
-                         in_quotes(text));
+        throw_error<data_error>(
+            {"metadata ", quotation(name), ": expected UTF-8, got ", quotation(text)});
       member(name);
       json += json_quoted(text);
     }
@@ -107,20 +108,18 @@ inline std::string safetensors_preamble(std::vector<safetensors_place> const& te
   }
   for (safetensors_place const& p : tensors) {
     member(p.name);
-    json += std::string("{\"dtype\":\"") + name_of(p.type) + "\",\"shape\":[";
+    append_text(json, {"{\"dtype\":\"", name_of(p.type), "\",\"shape\":["});
     for (std::size_t i = 0; i < p.shape.size(); ++i) {
-      // Not `"," + ...`, for which g++ 12 warns at -O3 (its bug 105651).
       if (i > 0) json += ',';
-      json += std::to_string(p.shape[i]);
+      append_text(json, {p.shape[i]});
     }
-    json += "],\"data_offsets\":[" + std::to_string(p.begin) + "," + std::to_string(p.end) + "]}";
+    append_text(json, {"],\"data_offsets\":[", p.begin, ",", p.end, "]}"});
   }
   json += '}';
   json.resize((json.size() + 7) / 8 * 8, ' ');
   if (json.size() > safetensors_header::most_bytes)
-    throw data_error("the header: expected at most " +
-                     std::to_string(safetensors_header::most_bytes) + " bytes, got " +
-                     std::to_string(json.size()));
+    throw_error<data_error>({"the header: expected at most ", safetensors_header::most_bytes,
+                             " bytes, got ", json.size()});
   std::string length(8, ' ');
   put_little_endian(std::uint64_t(json.size()), reinterpret_cast<std::byte*>(length.data()));
   return length + json;
@@ -133,9 +132,9 @@ inline std::string safetensors_preamble(std::vector<safetensors_place> const& te
 /// law: equal arguments give equal bytes; safetensors_file reads back what was written
 /// throws: data_error for tensors that the format cannot hold, file_error if the file cannot be
 ///         written
-inline void write_safetensors(std::string const& path,
-                              std::vector<safetensors_entry> const& tensors,
-                              detail::safetensors_metadata const& metadata = {}) {
+[[gnu::cold]] inline void write_safetensors(std::string const& path,
+                                            std::vector<safetensors_entry> const& tensors,
+                                            detail::safetensors_metadata const& metadata = {}) {
   std::vector<detail::safetensors_place> places;
   // Bytes by name, since place_tensors changes the order; place_tensors also refuses names that are
   // not unique.
@@ -147,10 +146,9 @@ inline void write_safetensors(std::string const& path,
   detail::place_tensors(places);
   for (detail::safetensors_place const& p : places)
     if (bytes[p.name].size() != p.end - p.begin)
-      throw data_error("tensor " + detail::in_quotes(p.name) + ": shape " +
-                       detail::text_of_shape(p.shape) + " of " + name_of(p.type) + " needs " +
-                       std::to_string(p.end - p.begin) + " bytes, got " +
-                       std::to_string(bytes[p.name].size()));
+      detail::throw_error<data_error>(
+          {"tensor ", detail::quotation(p.name), ": shape ", detail::text_of_shape(p.shape), " of ",
+           name_of(p.type), " needs ", p.end - p.begin, " bytes, got ", bytes[p.name].size()});
   files::atomic_file file(path);
   file.write(detail::safetensors_preamble(places, metadata));
   for (detail::safetensors_place const& p : places) file.write(bytes[p.name]);

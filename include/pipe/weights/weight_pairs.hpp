@@ -7,9 +7,7 @@
 #pragma GCC system_header
 #endif
 
-#include <algorithm>
 #include <cstddef>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +15,8 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/joined_text.hpp>
+#include <pipe/weights/misfit.hpp>
 #include <pipe/weights/name_map.hpp>
 #include <pipe/weights/named_parameter.hpp>
 #include <pipe/weights/safetensors.hpp>
@@ -41,7 +41,7 @@ struct load_report {
 namespace pp::detail {
 
 /// Whether a tensor is PyTorch's count of the steps of a batch norm, which nothing here reads.
-inline bool is_batch_count(std::string const& name) {
+[[gnu::cold]] inline bool is_batch_count(std::string const& name) {
   return name.ends_with("num_batches_tracked");
 }
 
@@ -53,30 +53,12 @@ struct weights_source {
   char const *content = "weights", *item = "parameter", *target = "model";
 };
 
-/// The first eight problems, and the number of the others.
-inline std::string text_of_problems(std::vector<std::string> const& problems) {
-  constexpr std::size_t shown = 8;
-  std::string text;
-  for (std::size_t i = 0; i < problems.size() && i < shown; ++i)
-    text += (i > 0 ? "; " : "") + problems[i];
-  if (problems.size() > shown) text += "; and " + std::to_string(problems.size() - shown) + " more";
-  return text;
-}
 /// Throws data_error if there are problems.
-inline void require_fit(weights_source const& from, std::vector<std::string> const& problems) {
+[[gnu::cold]] inline void require_fit(weights_source const& from,
+                                      std::vector<std::string> const& problems) {
   if (problems.empty()) return;
-  throw data_error(std::string("the ") + from.content + " " + from.where + " do not fit the " +
-                   from.target + ": " + text_of_problems(problems));
-}
-
-/// Names as text: "'a', 'b', 'c' and 9 more", or "none".
-inline std::string text_of_names(std::vector<std::string> const& names) {
-  constexpr std::size_t shown = 3;
-  std::string text;
-  for (std::size_t i = 0; i < names.size() && i < shown; ++i)
-    text += (i > 0 ? ", " : "") + in_quotes(names[i]);
-  if (names.size() > shown) text += " and " + std::to_string(names.size() - shown) + " more";
-  return text.empty() ? "none" : text;
+  [[gnu::cold]] throw_error<data_error>({"the ", from.content, " ", from.where, " do not fit the ",
+                                         from.target, ": ", text_of_problems(problems)});
 }
 
 /// A parameter and the tensors of which it is made, by index: one tensor, or several that follow
@@ -88,7 +70,7 @@ struct weight_sources {
 };
 /// A parameter with the layout that a map gives it in files. Vectors are not transposed.
 template <class T>
-named_parameter<T> as_there(named_parameter<T> p, bool transposed) {
+[[gnu::cold]] named_parameter<T> as_there(named_parameter<T> p, bool transposed) {
   if (transposed && p.shape.size() == 2) {
     std::swap(p.shape[0], p.shape[1]);
     p.transposed = !p.transposed;
@@ -99,8 +81,8 @@ named_parameter<T> as_there(named_parameter<T> p, bool transposed) {
 ///
 /// throws: data_error as sources_there, and for joined tensors
 template <class T>
-std::vector<named_parameter<T>> all_there(std::vector<named_parameter<T>> parameters,
-                                          name_map const& map) {
+[[gnu::cold]] std::vector<named_parameter<T>> all_there(std::vector<named_parameter<T>> parameters,
+                                                        name_map const& map) {
   std::vector<std::string> here;
   for (named_parameter<T> const& p : parameters) here.push_back(p.name);
   auto const sources = sources_there(here, map);
@@ -118,12 +100,12 @@ struct weight_pairs {
 };
 
 /// Names of tensors for a message: "tensor 'a'", "tensors 'a', 'b'".
-inline std::string text_of_tensors(std::vector<std::string> const& names) {
+[[gnu::cold]] inline std::string text_of_tensors(std::vector<std::string> const& names) {
   return (names.size() == 1 ? "tensor " : "tensors ") + text_of_names(names);
 }
 
 /// The first source name of each parameter.
-inline std::vector<std::string> first_names(std::vector<tensors_there> const& all) {
+[[gnu::cold]] inline std::vector<std::string> first_names(std::vector<tensors_there> const& all) {
   std::vector<std::string> names;
   for (tensors_there const& of : all) names.push_back(of.names.front());
   return names;
@@ -134,10 +116,11 @@ inline std::vector<std::string> first_names(std::vector<tensors_there> const& al
 ///
 /// throws: data_error with all mismatches, see load_weights
 template <class T, class Tensor, class Misfit>
-weight_pairs pair_weights(std::vector<named_parameter<T>> const& parameters,
-                          std::vector<Tensor> const& tensors, load_policy policy,
-                          name_map const& map, weights_source const& from, Misfit misfit) {
-  std::map<std::string_view, std::size_t> by_name;
+[[gnu::cold]] weight_pairs pair_weights(std::vector<named_parameter<T>> const& parameters,
+                                        std::vector<Tensor> const& tensors, load_policy policy,
+                                        name_map const& map, weights_source const& from,
+                                        Misfit misfit) {
+  name_index by_name;
   for (std::size_t i = 0; i < tensors.size(); ++i) by_name.emplace(tensors[i].name, i);
   std::vector<std::string> names;
   for (named_parameter<T> const& p : parameters) {
@@ -155,18 +138,19 @@ weight_pairs pair_weights(std::vector<named_parameter<T>> const& parameters,
       if (auto const at = by_name.find(name); at != by_name.end())
         pair.tensors.push_back(at->second);
       else if (missing.empty())
-        missing = name == names[i] ? in_quotes(name)
-                                   : in_quotes(names[i]) + " (" + in_quotes(name) + " there)";
+        missing = name == names[i]
+                      ? in_quotes(name)
+                      : joined_text({quotation(names[i]), " (", quotation(name), " there)"});
     if (!missing.empty()) {
       found.report.missing.push_back(names[i]);
       if (policy == load_policy::strict)
-        problems.push_back(std::string(from.item) + " " + missing + ": not in " + from.what);
+        problems.push_back(joined_text({from.item, " ", missing, ": not in ", from.what}));
       continue;
     }
     for (std::size_t const tensor : pair.tensors) is_used[tensor] = true;
     if (std::string const why = misfit(pair, as_there(parameters[i], pair.transposed));
         !why.empty())
-      problems.push_back(text_of_tensors(there[i].names) + ": " + why);
+      problems.push_back(joined_text({text_of_tensors(there[i].names), ": ", why}));
     found.pairs.push_back(std::move(pair));
     found.report.loaded.push_back(names[i]);
   }
@@ -174,43 +158,26 @@ weight_pairs pair_weights(std::vector<named_parameter<T>> const& parameters,
     if (!is_used[i] && !is_passed_over(tensors[i].name, map)) {
       found.report.unused.push_back(tensors[i].name);
       if (policy == load_policy::strict && !is_batch_count(tensors[i].name))
-        problems.push_back("tensor " + in_quotes(tensors[i].name) + ": not in the " + from.target);
+        problems.push_back(
+            joined_text({"tensor ", quotation(tensors[i].name), ": not in the ", from.target}));
     }
   if (policy == load_policy::partial && found.pairs.empty() && !parameters.empty())
-    problems.push_back("no name in common: " + std::string(from.what) + " has " +
-                       text_of_names(found.report.unused) + "; the " + from.target + " wants " +
-                       text_of_names(first_names(there)));
+    problems.push_back(
+        joined_text({"no name in common: ", from.what, " has ", text_of_names(found.report.unused),
+                     "; the ", from.target, " wants ", text_of_names(first_names(there))}));
   require_fit(from, problems);
   return found;
 }
 
-/// Type of a tensor, or of its entry in a header, as text.
-template <class Tensor>
-std::string text_of_type(Tensor const& tensor) {
-  return tensor.type == stored_type::other ? in_quotes(tensor.other_type) : name_of(tensor.type);
-}
-/// A shape without leading extents of 1: (1, 197, 768) becomes (197, 768).
-inline std::span<long const> without_leading_ones(std::span<long const> shape) {
-  while (shape.size() > 1 && shape[0] == 1) shape = shape.subspan(1);
-  return shape;
-}
-/// Description of a mismatch of shapes; empty if the shapes are equal but for leading extents of 1.
-inline std::string misfit_of_shape(std::vector<long> const& expected,
-                                   std::vector<long> const& found) {
-  return std::ranges::equal(without_leading_ones(expected), without_leading_ones(found))
-             ? ""
-             : "expected shape " + text_of_shape(expected) + ", found " + text_of_shape(found);
-}
-
 /// The shape of tensors joined along their first extent; empty if other extents differ.
 template <class Tensor>
-std::vector<long> joined_shape(std::vector<Tensor> const& tensors,
-                               std::vector<std::size_t> const& which) {
+[[gnu::cold]] std::vector<long> joined_shape(std::vector<Tensor> const& tensors,
+                                             std::vector<std::size_t> const& which) {
   std::vector<long> shape = tensors[which[0]].shape;
   for (std::size_t i = 1; i < which.size(); ++i) {
     std::vector<long> const& next = tensors[which[i]].shape;
     if (shape.empty() || next.empty() ||
-        !std::ranges::equal(std::span(shape).subspan(1), std::span(next).subspan(1)))
+        !equal_extents(std::span(shape).subspan(1), std::span(next).subspan(1)))
       return {};
     shape[0] += next[0];
   }
@@ -219,8 +186,8 @@ std::vector<long> joined_shape(std::vector<Tensor> const& tensors,
 
 /// The shapes of tensors as text: "[2, 4], [2, 4]".
 template <class Tensor>
-std::string text_of_shapes(std::vector<Tensor> const& tensors,
-                           std::vector<std::size_t> const& which) {
+[[gnu::cold]] std::string text_of_shapes(std::vector<Tensor> const& tensors,
+                                         std::vector<std::size_t> const& which) {
   std::string text;
   for (std::size_t const t : which)
     text += (text.empty() ? "" : ", ") + text_of_shape(tensors[t].shape);

@@ -8,7 +8,6 @@
 #pragma GCC system_header
 #endif
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/joined_text.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/base/together.hpp>
 #include <pipe/io/atomic_file.hpp>
@@ -34,11 +34,12 @@ namespace pp::detail {
 /// Saves parameters whose values come one parameter at a time: read(index, use) calls use(part) for
 /// each in turn, once, or for parts that follow each other in the file.
 template <class T, class Read>
-void write_weights(std::vector<named_parameter<T>> const& parameters, std::string const& path,
-                   stored_type type, safetensors_metadata const& metadata, Read const& read) {
+[[gnu::cold]] void write_weights(std::vector<named_parameter<T>> const& parameters,
+                                 std::string const& path, stored_type type,
+                                 safetensors_metadata const& metadata, Read const& read) {
   if (!is_real(type))
-    throw data_error(std::string("save_weights: type: expected F64, F32, F16 or BF16, got ") +
-                     name_of(type));
+    throw_error<data_error>(
+        {"save_weights: type: expected F64, F32, F16 or BF16, got ", name_of(type)});
   std::vector<safetensors_place> places;
   for (named_parameter<T> const& p : parameters) {
     require_law(p);
@@ -66,11 +67,12 @@ namespace pp {
 /// throws: file_error, and the previous file is unchanged; data_error for names that are not unique
 ///         or a number too large for `type`
 template <class T>
-void save_weights(std::vector<detail::named_parameter<T>> const& parameters,
-                  std::string const& path, files::stored_type type = detail::stored_type_of<T>(),
-                  detail::safetensors_metadata const& metadata = {{"format", "pt"}}) {
-  detail::write_weights(parameters, path, type, metadata,
-                        [&](std::size_t i, auto const& use) { use(parameters[i]); });
+[[gnu::cold]] void save_weights(
+    std::vector<detail::named_parameter<T>> const& parameters, std::string const& path,
+    files::stored_type type = detail::stored_type_of<T>(),
+    detail::safetensors_metadata const& metadata = detail::metadata_of({{"format", "pt"}})) {
+  [[gnu::cold]] detail::write_weights(parameters, path, type, metadata,
+                                      [&](std::size_t i, auto const& use) { use(parameters[i]); });
 }
 
 namespace detail {
@@ -78,8 +80,8 @@ namespace detail {
 /// Writes a tensor of a file, which comes in blocks, to a parameter that is in memory.
 struct copied_in {
   template <class T, class Blocks>
-  void operator()(std::size_t, stored_type type, named_parameter<T> const& to,
-                  Blocks const& blocks) const {
+  [[gnu::cold]] void operator()(std::size_t, stored_type type, named_parameter<T> const& to,
+                                Blocks const& blocks) const {
     long at = 0;
     blocks([&](std::span<std::byte const> bytes) {
       copy_block_in(type, bytes, at, to);
@@ -101,7 +103,7 @@ struct checked_load {
   /// Writes the parameters: write(number, type, parameter, blocks(use)). Nothing is allocated here,
   /// and nothing but a reading of blocks can fail.
   template <class Write = copied_in>
-  load_report write(Write const& write_one = {}) {
+  [[gnu::cold]] load_report write(Write const& write_one = {}) {
     for (std::size_t i = 0; i < to.size(); ++i)
       write_one(found.pairs[i].parameter, types[i], to[i],
                 [&](auto const& use) { blocks(i, found.pairs[i], use); });
@@ -113,25 +115,29 @@ struct checked_load {
 /// the file, returns the Blocks of checked_load. reads_first: all blocks are read here, and again
 /// by write().
 template <class T, class Tensor, class Fetch>
-auto check_pairs(std::vector<named_parameter<T>> const& parameters,
-                 std::vector<Tensor> const& tensors, weights_source const& from, load_policy policy,
-                 name_map const& map, Fetch fetch, bool reads_first = false) {
+[[gnu::cold]] auto check_pairs(std::vector<named_parameter<T>> const& parameters,
+                               std::vector<Tensor> const& tensors, weights_source const& from,
+                               load_policy policy, name_map const& map, Fetch fetch,
+                               bool reads_first = false) {
   weight_pairs found = pair_weights(
       parameters, tensors, policy, map, from,
       [&](weight_sources const& pair, named_parameter<T> const& p) {
         std::vector<std::size_t> const& which = pair.tensors;
         if (!misfit_of_shape(p.shape, joined_shape(tensors, which)).empty())
-          return "expected shape " + text_of_shape(p.shape) + ", found " +
-                 text_of_shapes(tensors, which);
+          return joined_text({"expected shape ", text_of_shape(p.shape), ", found ",
+                              text_of_shapes(tensors, which)});
         Tensor const& t = tensors[which[0]];
         for (std::size_t const other : which)
           if (tensors[other].type != t.type)
-            return "expected one type, found " + text_of_type(t) + " and " +
-                   text_of_type(tensors[other]);
-        return is_real(t.type) ? "" : "expected F64, F32, F16 or BF16, found " + text_of_type(t);
+            return joined_text({"expected one type, found ", text_of_type(t), " and ",
+                                text_of_type(tensors[other])});
+        return is_real(t.type)
+                   ? std::string()
+                   : joined_text({"expected F64, F32, F16 or BF16, found ", text_of_type(t)});
       });
-  std::erase_if(found.pairs,
-                [&](weight_sources const& pair) { return parameters[pair.parameter].elsewhere; });
+  [[gnu::cold]] std::erase_if(found.pairs, [&](weight_sources const& pair) {
+    return parameters[pair.parameter].elsewhere;
+  });
   std::vector<named_parameter<T>> to;
   std::vector<stored_type> types;
   for (weight_sources const& pair : found.pairs) {
@@ -151,8 +157,8 @@ auto check_pairs(std::vector<named_parameter<T>> const& parameters,
       before += long(bytes.size()) / size_of(t.type);
     });
     if (first >= 0)
-      problems.push_back("tensor " + in_quotes(t.name) + ": number " + std::to_string(first) +
-                         " is too large for " + name_of(stored_type_of<T>()));
+      problems.push_back(joined_text({"tensor ", quotation(t.name), ": number ", first,
+                                      " is too large for ", name_of(stored_type_of<T>())}));
   }
   require_fit(from, problems);
   return checked_load<T, decltype(blocks)>{std::move(found), std::move(to), std::move(types),
@@ -169,9 +175,10 @@ enum class reading : unsigned char {
 /// Checks a load of parameters from some tensors of an open file, or of several, which outlive the
 /// result.
 template <class T, class Tensor, class File>
-auto check_tensors(std::vector<named_parameter<T>> const& parameters,
-                   std::vector<Tensor> const& tensors, File const& file, weights_source const& from,
-                   load_policy policy, name_map const& map, reading when = reading::before) {
+[[gnu::cold]] auto check_tensors(std::vector<named_parameter<T>> const& parameters,
+                                 std::vector<Tensor> const& tensors, File const& file,
+                                 weights_source const& from, load_policy policy,
+                                 name_map const& map, reading when = reading::before) {
   return check_pairs(
       parameters, tensors, from, policy, map,
       [&](std::vector<weight_sources> const& pairs, std::vector<named_parameter<T>> const& to) {
@@ -216,8 +223,8 @@ auto check_tensors(std::vector<named_parameter<T>> const& parameters,
       when == reading::twice);
 }
 /// A file, for messages.
-inline weights_source source_of(std::string const& file) {
-  return {"in '" + file + "'", "the file"};
+[[gnu::cold]] inline weights_source source_of(std::string const& file) {
+  return {joined_text({"in '", file, "'"}), "the file"};
 }
 
 }  // namespace detail
@@ -233,17 +240,19 @@ inline weights_source source_of(std::string const& file) {
 ///         with `strict` also missing and unused names; with `partial` if there is no common name.
 ///         file_error if a tensor cannot be read, or memory is exhausted
 template <class T>
-load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
-                         weight_files const& files, load_policy policy = load_policy::strict,
-                         name_map const& names = {}) {
+[[gnu::cold]] load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
+                                       weight_files const& files,
+                                       load_policy policy = load_policy::strict,
+                                       name_map const& names = {}) {
   return detail::check_tensors(parameters, files.tensors(), files, detail::source_of(files.name()),
                                policy, names)
       .write();
 }
 template <class T>
-load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
-                         safetensors_file const& file, load_policy policy = load_policy::strict,
-                         name_map const& names = {}) {
+[[gnu::cold]] load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
+                                       safetensors_file const& file,
+                                       load_policy policy = load_policy::strict,
+                                       name_map const& names = {}) {
   return detail::check_pairs(
              parameters, file.tensors(), detail::source_of(file.name()), policy, names,
              [&](auto const& pairs, auto const&) {
@@ -262,9 +271,10 @@ load_report load_weights(std::vector<detail::named_parameter<T>> const& paramete
       .write();
 }
 template <class T>
-load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
-                         std::string const& path, load_policy policy = load_policy::strict,
-                         name_map const& names = {}) {
+[[gnu::cold]] load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
+                                       std::string const& path,
+                                       load_policy policy = load_policy::strict,
+                                       name_map const& names = {}) {
   return load_weights(parameters, weight_files(path), policy, names);
 }
 
@@ -280,7 +290,7 @@ concept is_read_in_place = requires { requires Trainer::is_read_in_place; };
 
 /// Views of the averages of all parameters; empty if the trainer keeps none.
 template <has_named_parameters Trainer>
-auto averages_of(Trainer& trainer) {
+[[gnu::cold]] auto averages_of(Trainer& trainer) {
   std::vector<decltype(trainer.parameters().front().values)> all;
   if constexpr (keeps_averages<Trainer>)
     for (auto const& p : trainer.averaged()) all.push_back(p.values);
@@ -293,9 +303,10 @@ auto averages_of(Trainer& trainer) {
 ///
 /// throws: as write_weights, in that process; in the others file_error
 template <class Processes, class T, class Read>
-void save_together(Processes const& processes, std::vector<named_parameter<T>> const& parameters,
-                   std::string const& path, stored_type type, safetensors_metadata const& metadata,
-                   Read const& read) {
+[[gnu::cold]] void save_together(Processes const& processes,
+                                 std::vector<named_parameter<T>> const& parameters,
+                                 std::string const& path, stored_type type,
+                                 safetensors_metadata const& metadata, Read const& read) {
   std::size_t next = 0;
   auto const write = [&] {
     if (processes.writes_files())
@@ -307,28 +318,30 @@ void save_together(Processes const& processes, std::vector<named_parameter<T>> c
   auto const read_rest = [&] {
     while (next < parameters.size()) read(next++, [](named_parameter<T> const&) {});
   };
-  together<file_error>(processes, "the process of rank 0 could not save", path,
-                       [&] { with_rest(write, read_rest); });
+  [[gnu::cold]] together<file_error>(processes, "the process of rank 0 could not save", path,
+                                     [&] { with_rest(write, read_rest); });
 }
 /// Saves a trainer's parameters.
 template <has_named_parameters Trainer>
-void save_trainer(Trainer& trainer, std::string const& path, stored_type type,
-                  safetensors_metadata const& metadata, name_map const& names = {}) {
+[[gnu::cold]] void save_trainer(Trainer& trainer, std::string const& path, stored_type type,
+                                safetensors_metadata const& metadata, name_map const& names = {}) {
   auto const parameters = all_there(named_parameters(trainer), names);
   auto const views = list_of(trainer);
   auto const processes = processes_of(trainer);
   std::vector<typename decltype(parameters.front().values)::value_type> room;
-  save_together(processes, parameters, path, type, metadata, [&](std::size_t i, auto const& use) {
-    auto p = parameters[i];
-    p.values = processes.values_of(views[i], room);
-    use(p);
-  });
+  [[gnu::cold]] save_together(processes, parameters, path, type, metadata,
+                              [&](std::size_t i, auto const& use) {
+                                auto p = parameters[i];
+                                p.values = processes.values_of(views[i], room);
+                                use(p);
+                              });
 }
 
 /// Loads a trainer's parameters from open() -> weight_files. `path`: for messages.
 template <has_named_parameters Trainer, class Open>
-load_report load_trainer(Trainer& trainer, std::string const& path, load_policy policy,
-                         name_map const& names, Open const& open) {
+[[gnu::cold]] load_report load_trainer(Trainer& trainer, std::string const& path,
+                                       load_policy policy, name_map const& names,
+                                       Open const& open) {
   auto const parameters = named_parameters(trainer);
   auto const views = list_of(trainer);
   auto const averages = averages_of(trainer);
@@ -336,7 +349,7 @@ load_report load_trainer(Trainer& trainer, std::string const& path, load_policy 
                            : lists_parameters<Trainer> ? reading::twice
                                                        : reading::before;
   load_report report;
-  load_together(
+  [[gnu::cold]] load_together(
       agreement_of(trainer), path,
       [&] {
         weight_files const& files = open();
@@ -372,13 +385,16 @@ load_report load_trainer(Trainer& trainer, std::string const& path, load_policy 
 ///
 /// throws: in all processes, if it does in one; data_error for a map that joins tensors
 template <detail::has_named_parameters Trainer>
-void save_weights(Trainer& trainer, std::string const& path, name_map const& names = {}) {
+[[gnu::cold]] void save_weights(Trainer& trainer, std::string const& path,
+                                name_map const& names = {}) {
   using element = typename decltype(trainer.parameters().front().values)::value_type;
-  detail::save_trainer(trainer, path, detail::stored_type_of<element>(), {{"format", "pt"}}, names);
+  [[gnu::cold]] detail::save_trainer(trainer, path, detail::stored_type_of<element>(),
+                                     detail::metadata_of({{"format", "pt"}}), names);
 }
 template <detail::has_named_parameters Trainer>
-void save_weights(Trainer& trainer, std::string const& path, files::stored_type type,
-                  detail::safetensors_metadata const& metadata = {{"format", "pt"}}) {
+[[gnu::cold]] void save_weights(
+    Trainer& trainer, std::string const& path, files::stored_type type,
+    detail::safetensors_metadata const& metadata = detail::metadata_of({{"format", "pt"}})) {
   detail::save_trainer(trainer, path, type, metadata);
 }
 /// Loads a trainer's parameters. Files have no averages (see Averaging): these are set to the
@@ -392,15 +408,17 @@ void save_weights(Trainer& trainer, std::string const& path, files::stored_type 
 ///         between the two, the trainer is broken, and later calls throw pp::error; model_weights
 ///         are read once, and may be written in part if that fails
 template <detail::has_named_parameters Trainer>
-load_report load_weights(Trainer& trainer, std::string const& path,
-                         load_policy policy = load_policy::strict, name_map const& names = {}) {
+[[gnu::cold]] load_report load_weights(Trainer& trainer, std::string const& path,
+                                       load_policy policy = load_policy::strict,
+                                       name_map const& names = {}) {
   std::optional<weight_files> files;
   return detail::load_trainer(trainer, path, policy, names,
                               [&]() -> weight_files const& { return files.emplace(path); });
 }
 template <detail::has_named_parameters Trainer>
-load_report load_weights(Trainer& trainer, weight_files const& files,
-                         load_policy policy = load_policy::strict, name_map const& names = {}) {
+[[gnu::cold]] load_report load_weights(Trainer& trainer, weight_files const& files,
+                                       load_policy policy = load_policy::strict,
+                                       name_map const& names = {}) {
   return detail::load_trainer(trainer, files.name(), policy, names,
                               [&]() -> weight_files const& { return files; });
 }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What does not fit between the tensors of a file and those that are expected, as text.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <pipe/base/joined_text.hpp>
+#include <pipe/weights/safetensors_header.hpp>
+
+namespace pp::detail {
+
+/// The first eight problems, and the number of the others.
+[[gnu::cold]] inline std::string text_of_problems(std::vector<std::string> const& problems) {
+  constexpr std::size_t shown = 8;
+  std::string text;
+  for (std::size_t i = 0; i < problems.size() && i < shown; ++i)
+    append_text(text, {i > 0 ? "; " : "", problems[i]});
+  if (problems.size() > shown) append_text(text, {"; and ", problems.size() - shown, " more"});
+  return text;
+}
+/// Names as text: "'a', 'b', 'c' and 9 more", or "none".
+[[gnu::cold]] inline std::string text_of_names(std::vector<std::string> const& names) {
+  constexpr std::size_t shown = 3;
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < shown; ++i)
+    append_text(text, {i > 0 ? ", " : "", quotation(names[i])});
+  if (names.size() > shown) append_text(text, {" and ", names.size() - shown, " more"});
+  return text.empty() ? "none" : text;
+}
+
+/// Type of a tensor, or of its entry in a header, as text.
+template <class Tensor>
+[[gnu::cold]] std::string text_of_type(Tensor const& tensor) {
+  return tensor.type == stored_type::other ? in_quotes(tensor.other_type) : name_of(tensor.type);
+}
+/// A shape without leading extents of 1: (1, 197, 768) becomes (197, 768).
+[[gnu::cold]] inline std::span<long const> without_leading_ones(std::span<long const> shape) {
+  while (shape.size() > 1 && shape[0] == 1) shape = shape.subspan(1);
+  return shape;
+}
+/// Whether two shapes have the same extents.
+[[gnu::cold]] inline bool equal_extents(std::span<long const> a, std::span<long const> b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (a[i] != b[i]) return false;
+  return true;
+}
+/// Description of a mismatch of shapes; empty if the shapes are equal but for leading extents of 1.
+[[gnu::cold]] inline std::string misfit_of_shape(std::vector<long> const& expected,
+                                                 std::vector<long> const& found) {
+  return equal_extents(without_leading_ones(expected), without_leading_ones(found))
+             ? ""
+             : joined_text(
+                   {"expected shape ", text_of_shape(expected), ", found ", text_of_shape(found)});
+}
+
+}  // namespace pp::detail
