@@ -2,6 +2,7 @@
 //
 // Files of GPT-2 and LLaMA, as the package transformers writes them, through the maps of names of
 // examples/models/hub: a decoder has the package's logits, and goes on with its text.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 

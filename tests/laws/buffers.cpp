@@ -5,6 +5,7 @@
 // as within the process.
 #include "catch.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>

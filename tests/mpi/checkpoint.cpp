@@ -2,6 +2,7 @@
 //
 // Checkpoints of runs in several processes: the bytes are those that one process writes, wherever a
 // state lives, and any division among processes and replicas reads them.
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>

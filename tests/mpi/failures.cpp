@@ -6,6 +6,7 @@
 // it ended.
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>

@@ -2,6 +2,7 @@
 //
 // A run in several processes is recorded in one log, and made again by one process; and the other
 // way round.
+#include <filesystem>
 #include <string>
 
 #include <pipe/checkpoint/checkpoint.hpp>

@@ -5,6 +5,7 @@
 // the same call afterwards succeeds. Allocations are those of all threads, and of the C library.
 #include "catch.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>

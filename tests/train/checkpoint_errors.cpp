@@ -17,6 +17,7 @@
 
 #include <pipe/checkpoint/checkpoint.hpp>
 #include <pipe/weights/safetensors.hpp>
+#include <pipe/weights/weights.hpp>
 
 #include "laws/data.hpp"
 #include "train/folder.hpp"

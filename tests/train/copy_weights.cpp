@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Weights under other names, out of a file or out of another trainer in memory.
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <string>

@@ -30,7 +30,9 @@ class piece {
     requires(!std::is_array_v<Text>)
   piece(Text const& text) : piece(std::string_view(text)) {}
   template <std::integral Number>
-  piece(Number n) : number_(static_cast<long long>(n)), write_(write_integer) {}
+  piece(Number n)
+      : number_(static_cast<long long>(n)),
+        write_(std::is_unsigned_v<Number> ? write_natural : write_integer) {}
   piece(double x) : number_(std::bit_cast<long long>(x)), write_(write_real) {}
   /// A text that `spell` writes: see write().
   piece(std::string_view text, long (*spell)(piece const& of, char* to)) : piece(text) {
@@ -61,11 +63,15 @@ class piece {
     if (to != nullptr) std::memcpy(to, digits.data(), digits.size());
     return long(digits.size());
   }
-  /// std::to_chars would compile its code for all 35 bases.
+  static PIPE_ONE_COPY long write_natural(piece const& of, char* to) {
+    return write_digits(static_cast<unsigned long long>(of.number_), false, to);
+  }
   static PIPE_ONE_COPY long write_integer(piece const& of, char* to) {
     unsigned long long const n = static_cast<unsigned long long>(of.number_);
-    bool const is_negative = of.number_ < 0;
-    unsigned long long rest = is_negative ? 0 - n : n;
+    return of.number_ < 0 ? write_digits(0 - n, true, to) : write_digits(n, false, to);
+  }
+  /// std::to_chars would compile its code for all 35 bases.
+  static PIPE_ONE_COPY long write_digits(unsigned long long rest, bool is_negative, char* to) {
     char digits[32];  // from the last
     long count = 0;
     do digits[count++] = static_cast<char>('0' + rest % 10);

@@ -19,7 +19,7 @@ namespace pp::detail {
 /// Calls work(), and then rest(), also if work() has thrown: the exception of work() is thrown
 /// after rest(), on which other processes wait.
 template <class Work, class Rest>
-void with_rest(Work const& work, Rest const& rest) {
+[[gnu::cold]] void with_rest(Work const& work, Rest const& rest) {
   std::exception_ptr failure;
   try {
     work();
@@ -38,7 +38,7 @@ void with_rest(Work const& work, Rest const& rest) {
 ///         `otherwise` and the name in quotes, if there is one. After a rank_error, which all
 ///         processes throw, nothing is agreed upon, nor undone
 template <class Error, class Processes, class Work, class Undo = void (*)()>
-void together(
+[[gnu::cold]] void together(
     Processes const& all, std::string_view otherwise, std::string_view name, Work const& work,
     Undo const& undo = [] {}) {
   std::exception_ptr failure;
@@ -62,8 +62,8 @@ void together(
 ///
 /// throws: as together, data_error
 template <class Processes, class Check, class Write, class Spoil>
-auto load_together(Processes const& all, std::string_view path, Check const& check,
-                   Write const& write, Spoil const& spoil) {
+[[gnu::cold]] auto load_together(Processes const& all, std::string_view path, Check const& check,
+                                 Write const& write, Spoil const& spoil) {
   constexpr char const* otherwise = "another process could not load";
   std::optional<decltype(check())> checked;
   together<data_error>(all, otherwise, path, [&] { checked.emplace(check()); });

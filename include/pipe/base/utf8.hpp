@@ -52,7 +52,7 @@ constexpr std::size_t code_points(std::string_view text) {
 ///
 /// needs: a Unicode scalar value: no surrogate, at most 0x10FFFF
 template <class = void>
-void append_utf8(std::string& text, std::uint32_t code_point) {
+[[gnu::cold]] void append_utf8(std::string& text, std::uint32_t code_point) {
   auto const tail = [&](int shift) { text += char(0x80 | (code_point >> shift & 0x3F)); };
   if (code_point < 0x80) {
     text += char(code_point);
@@ -71,7 +71,7 @@ void append_utf8(std::string& text, std::uint32_t code_point) {
 /// A name for a message: in quotes, with bytes other than printable ASCII as \xNN, cut after its
 /// first 100 bytes.
 template <class = void>
-std::string in_quotes(std::string_view name) {
+[[gnu::cold]] std::string in_quotes(std::string_view name) {
   constexpr std::size_t longest = 100;
   constexpr char digits[] = "0123456789abcdef";
   std::string shown = "'";

@@ -21,7 +21,7 @@ struct run_numbers {
 
   /// The tensor's entry in a header, and its bytes.
   safetensors_place place() const { return {name, type, {long(bits.size())}}; }
-  std::vector<std::byte> bytes() const {
+  [[gnu::cold]] std::vector<std::byte> bytes() const {
     std::vector<std::byte> to(8 * bits.size());
     for (std::size_t i = 0; i < bits.size(); ++i) put_little_endian(bits[i], to.data() + 8 * i);
     return to;
@@ -33,9 +33,9 @@ struct run_numbers {
   bool is_count(std::size_t i, double end) const {
     return !std::signbit(real(i)) && real(i) < end && real(i) == double(long(real(i)));
   }
-  void push_back(double real) { bits.push_back(std::bit_cast<std::uint64_t>(real)); }
+  [[gnu::cold]] void push_back(double real) { bits.push_back(std::bit_cast<std::uint64_t>(real)); }
   /// Takes over the bytes of a file.
-  void set(std::byte const* bytes) {
+  [[gnu::cold]] void set(std::byte const* bytes) {
     for (std::size_t i = 0; i < bits.size(); ++i)
       bits[i] = little_endian<std::uint64_t>(bytes + 8 * i);
   }

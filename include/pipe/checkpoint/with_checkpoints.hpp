@@ -51,11 +51,14 @@ struct with_checkpoints {
   ///         equal tensors
   /// throws: file_error, in all processes, and the previous file is unchanged; error while averages
   ///         stand in for the parameters
-  void save(std::string const& path) { files().save(static_cast<Trainer&>(*this), path); }
-  void save(std::string const& path, data_position const& position) {
+  [[gnu::cold]] void save(std::string const& path) {
+    files().save(static_cast<Trainer&>(*this), path);
+  }
+  [[gnu::cold]] void save(std::string const& path, data_position const& position) {
     files().save(static_cast<Trainer&>(*this), path, position);
   }
-  void save(std::string const& path, data_position const& position, checkpoint_files each) {
+  [[gnu::cold]] void save(std::string const& path, data_position const& position,
+                          checkpoint_files each) {
     files().save(static_cast<Trainer&>(*this), path, position, each);
   }
   /// Resumes the run of a checkpoint, which a trainer of the same model, optimizer and Averaging
@@ -69,7 +72,9 @@ struct with_checkpoints {
   /// throws: in all processes, and the trainer is as it was: file_error if the file cannot be read;
   ///         data_error if the file is damaged, is no checkpoint, or does not fit; error while
   ///         averages stand in for the parameters
-  auto load(std::string const& path) { return files().load(static_cast<Trainer&>(*this), path); }
+  [[gnu::cold]] auto load(std::string const& path) {
+    return files().load(static_cast<Trainer&>(*this), path);
+  }
 
  private:
   /// Saving and loading, if they are included.

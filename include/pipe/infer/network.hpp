@@ -147,7 +147,7 @@ class network {
   /// Parameters are the initial ones of a trainer with this seed.
   ///
   /// throws: std::bad_alloc
-  explicit network(std::uint64_t seed = 0) : memory_(at.weights) {
+  [[gnu::cold]] explicit network(std::uint64_t seed = 0) : memory_(at.weights) {
     programs::template launches<detail::program::forward>();
     Backend::for_each_set(host::best_isa(),
                           [this]<host::isa Set>() { this->template choose<Set>(); });
@@ -160,7 +160,7 @@ class network {
   }
 
   /// Views of all parameters in model order, as those of a trainer; they have no gradients.
-  std::vector<parameter_view<element>> parameters() {
+  [[gnu::cold]] std::vector<parameter_view<element>> parameters() {
     std::vector<parameter_view<element>> all;
     for (detail::parameter_place const& p : stage::places.items) {
       if (p.shared ||
@@ -172,7 +172,7 @@ class network {
     return all;
   }
   /// To be called after values of parameters() were written; load_weights and copy_weights do.
-  void parameters_changed() {
+  [[gnu::cold]] void parameters_changed() {
     for (detail::tie const& t : compiled::all_ties())
       std::memcpy(values_of(t.place), values_of(t.owner),
                   std::size_t(t.place.elements()) * sizeof(element));
@@ -225,7 +225,7 @@ class network {
                         detail::model_tables<model>::loss_inputs[number].elements, j, *this);
   }
   template <host::isa Set>
-  void choose() {
+  [[gnu::cold]] void choose() {
     [this]<int... G>(std::integer_sequence<int, G...>) {
       (this->template choose_group<Set, G>(), ...);
     }(std::make_integer_sequence<int, groups>{});

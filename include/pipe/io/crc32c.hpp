@@ -16,7 +16,7 @@ namespace pp::detail {
 template <int Rows>
 struct crc32c_tables {
   std::uint32_t of[Rows][256]{};
-  explicit crc32c_tables(int zeros) {
+  [[gnu::cold]] explicit crc32c_tables(int zeros) {
     std::uint32_t one[256]{};
     for (std::uint32_t b = 0; b < 256; ++b) {
       one[b] = b;

@@ -18,7 +18,7 @@ namespace pp::detail {
 /// rows]. A transposed tensor of more extents is the weight of a convolution, in memory [window,
 /// channels, filters], in files [filters, channels, window].
 template <class = void>
-std::vector<long> file_shape(parameter const& p, bool transposed) {
+[[gnu::cold]] std::vector<long> file_shape(parameter const& p, bool transposed) {
   if (p.kind == custom::tensor_kind::vector && p.form.rank <= 2) return {p.elements()};
   int const* const extent = p.form.extent;
   int const window = transposed ? p.form.rank - 2 : p.form.rank;  // the number of its extents
