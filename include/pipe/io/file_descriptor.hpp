@@ -28,8 +28,7 @@ namespace pp::detail {
 /// (errno).
 [[noreturn, gnu::cold]] inline void throw_file_error(char const* what, std::string const& path) {
   int const reason = errno;
-  [[gnu::cold]] throw_error<file_error>(
-      {"cannot ", what, " '", path, "': ", std::strerror(reason)});
+  throw_error<file_error>({"cannot ", what, " '", path, "': ", std::strerror(reason)});
 }
 
 /// A file that could not be read for want of memory: the file itself may be good.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What does not fit between the tensors of a file and those that are expected, as text.
+// Differences between the tensors of a file and those that are expected, as text.
 #pragma once
 
 #include <cstddef>

@@ -207,7 +207,7 @@ void for_all_numbers(named_parameter<T> const& p, One one) {
 /// Copies a tensor of a real type and of the parameter's shape to the parameter's memory.
 template <class T>
 void copy_in(stored_type type, std::byte const* from, named_parameter<T> const& to) noexcept {
-  [[gnu::cold]] with_reader_of(type, [&, size = std::size_t(size_of(type))](auto number_at) {
+  with_reader_of(type, [&, size = std::size_t(size_of(type))](auto number_at) {
     for_all_numbers(
         to, [&](std::size_t at, std::size_t i) { to.values[i] = T(number_at(from + at * size)); });
   });

@@ -39,7 +39,7 @@ namespace detail {
   std::unique_ptr<std::byte[]> memory(possible ? new (std::nothrow) std::byte[std::size_t(count)]
                                                : nullptr);
   if (memory) return memory;
-  [[gnu::cold]] throw_error<no_memory_for_file>(
+  throw_error<no_memory_for_file>(
       {"cannot read '", file, "': no memory for the ", count, " bytes of ", of});
 }
 

@@ -57,8 +57,8 @@ struct weights_source {
 [[gnu::cold]] inline void require_fit(weights_source const& from,
                                       std::vector<std::string> const& problems) {
   if (problems.empty()) return;
-  [[gnu::cold]] throw_error<data_error>({"the ", from.content, " ", from.where, " do not fit the ",
-                                         from.target, ": ", text_of_problems(problems)});
+  throw_error<data_error>({"the ", from.content, " ", from.where, " do not fit the ", from.target,
+                           ": ", text_of_problems(problems)});
 }
 
 /// A parameter and the tensors of which it is made, by index: one tensor, or several that follow

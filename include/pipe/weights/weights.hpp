@@ -71,8 +71,8 @@ template <class T>
     std::vector<detail::named_parameter<T>> const& parameters, std::string const& path,
     files::stored_type type = detail::stored_type_of<T>(),
     detail::safetensors_metadata const& metadata = detail::metadata_of({{"format", "pt"}})) {
-  [[gnu::cold]] detail::write_weights(parameters, path, type, metadata,
-                                      [&](std::size_t i, auto const& use) { use(parameters[i]); });
+  detail::write_weights(parameters, path, type, metadata,
+                        [&](std::size_t i, auto const& use) { use(parameters[i]); });
 }
 
 namespace detail {
@@ -135,9 +135,8 @@ template <class T, class Tensor, class Fetch>
                    ? std::string()
                    : joined_text({"expected F64, F32, F16 or BF16, found ", text_of_type(t)});
       });
-  [[gnu::cold]] std::erase_if(found.pairs, [&](weight_sources const& pair) {
-    return parameters[pair.parameter].elsewhere;
-  });
+  std::erase_if(found.pairs,
+                [&](weight_sources const& pair) { return parameters[pair.parameter].elsewhere; });
   std::vector<named_parameter<T>> to;
   std::vector<stored_type> types;
   for (weight_sources const& pair : found.pairs) {
@@ -318,8 +317,8 @@ template <class Processes, class T, class Read>
   auto const read_rest = [&] {
     while (next < parameters.size()) read(next++, [](named_parameter<T> const&) {});
   };
-  [[gnu::cold]] together<file_error>(processes, "the process of rank 0 could not save", path,
-                                     [&] { with_rest(write, read_rest); });
+  together<file_error>(processes, "the process of rank 0 could not save", path,
+                       [&] { with_rest(write, read_rest); });
 }
 /// Saves a trainer's parameters.
 template <has_named_parameters Trainer>
@@ -329,12 +328,11 @@ template <has_named_parameters Trainer>
   auto const views = list_of(trainer);
   auto const processes = processes_of(trainer);
   std::vector<typename decltype(parameters.front().values)::value_type> room;
-  [[gnu::cold]] save_together(processes, parameters, path, type, metadata,
-                              [&](std::size_t i, auto const& use) {
-                                auto p = parameters[i];
-                                p.values = processes.values_of(views[i], room);
-                                use(p);
-                              });
+  save_together(processes, parameters, path, type, metadata, [&](std::size_t i, auto const& use) {
+    auto p = parameters[i];
+    p.values = processes.values_of(views[i], room);
+    use(p);
+  });
 }
 
 /// Loads a trainer's parameters from open() -> weight_files. `path`: for messages.
@@ -349,7 +347,7 @@ template <has_named_parameters Trainer, class Open>
                            : lists_parameters<Trainer> ? reading::twice
                                                        : reading::before;
   load_report report;
-  [[gnu::cold]] load_together(
+  load_together(
       agreement_of(trainer), path,
       [&] {
         weight_files const& files = open();
@@ -388,8 +386,8 @@ template <detail::has_named_parameters Trainer>
 [[gnu::cold]] void save_weights(Trainer& trainer, std::string const& path,
                                 name_map const& names = {}) {
   using element = typename decltype(trainer.parameters().front().values)::value_type;
-  [[gnu::cold]] detail::save_trainer(trainer, path, detail::stored_type_of<element>(),
-                                     detail::metadata_of({{"format", "pt"}}), names);
+  detail::save_trainer(trainer, path, detail::stored_type_of<element>(),
+                       detail::metadata_of({{"format", "pt"}}), names);
 }
 template <detail::has_named_parameters Trainer>
 [[gnu::cold]] void save_weights(
