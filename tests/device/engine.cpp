@@ -32,7 +32,8 @@ void gives_the_bits_of_one_stage() {
 
 /// Numbers in, numbers out: both are float for the user.
 struct Regression : Model<Input<5>, Linear<12>, ReLU, Linear<12>, RMSNorm, SiLU, Linear<3>, MSE> {};
-/// A user's layer, whose functions put on a stream what runs on it: y = x + factor[c] * x.
+/// A user's layer, whose functions put on a stream what runs on it: y = x * (1 + factor[c])^2, so
+/// that the gradient of the factor reads the factor.
 struct Scaled {
   static inline long launches_left = -1;  // before one throws
   static constexpr shape result(shape in) { return in; }
@@ -41,19 +42,24 @@ struct Scaled {
     return {1, in.columns(), "factor", {distribution::constant, 0.1f}, false};
   }
   template <class T>
+  static float squared(T factor) {
+    return (1 + float(factor)) * (1 + float(factor));
+  }
+  template <class T>
   static void forward(custom::forward<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i)
-      a.y[i] = T(float(a.x[i]) * (1 + float(a.parameter[0][i % a.in.columns()])));
+      a.y[i] = T(float(a.x[i]) * squared(a.parameter[0][i % a.in.columns()]));
   }
   template <class T>
   static void input_gradient(custom::input_gradient<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i)
-      a.dx[i] = T(float(a.dy[i]) * (1 + float(a.parameter[0][i % a.in.columns()])));
+      a.dx[i] = T(float(a.dy[i]) * squared(a.parameter[0][i % a.in.columns()]));
   }
   template <class T>
   static void weight_gradient(custom::weight_gradient<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i)
-      a.gradient[0][i % a.in.columns()] += float(a.dy[i]) * float(a.x[i]);
+      a.gradient[0][i % a.in.columns()] +=
+          float(a.dy[i]) * float(a.x[i]) * 2 * (1 + float(a.parameter[0][i % a.in.columns()]));
   }
   template <class T>
   static void forward(custom::forward<T> const& a, cudaStream_t on) {

@@ -11,7 +11,10 @@ namespace laws {
 template <class Backend>
 struct Eager : Backend {
   static constexpr int parts_for(pp::detail::group const& g, int, int threads) {
-    return pp::detail::attributes_of(g.anchor) == pp::detail::attribute_kind::custom ? 1 : threads;
+    if (pp::detail::attributes_of(g.anchor) != pp::detail::attribute_kind::custom) return threads;
+    bool const makes_samples =
+        g.anchor == pp::op_kind::custom || g.anchor == pp::op_kind::custom_input_gradient;
+    return makes_samples && g.attributes.custom().samples_are_independent ? threads : 1;
   }
 };
 

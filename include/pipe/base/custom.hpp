@@ -37,7 +37,8 @@ struct row {
   PIPE_HD PIPE_INLINE T* end() const { return values + size; }
 };
 
-/// Arguments of the forward: y = f(x) for one micro-batch.
+/// Arguments of the forward: y = f(x) for one micro-batch, or for some of its samples if a layer's
+/// samples are independent.
 ///
 /// shape: x[samples][in], y[samples][out], samples contiguous
 template <class T>
@@ -64,12 +65,16 @@ struct input_gradient {
 
 /// Arguments of the weight gradient: adds this micro-batch's share to the gradient of each
 /// parameter. Sums run over the micro-batches of a step.
+///
+/// law: parameters and buffers are those that the input gradient of the micro-batch reads
 template <class T>
 struct weight_gradient {
   int samples = 0;
   shape in{};  ///< shape of one sample of x
   T const *dy = nullptr, *x = nullptr, *saved = nullptr;
+  T const* parameter[detail::most_custom_parameters]{};
   accumulated<T>* gradient[detail::most_custom_parameters]{};  ///< null for a frozen parameter
+  accumulated<T> const* buffer[detail::most_custom_parameters]{};
 };
 
 /// Arguments of the statistics: adds this micro-batch's share to the sum of each buffer.
@@ -78,8 +83,10 @@ struct statistics {
   int samples = 0;  ///< samples present; the last micro-batch may have fewer than planned
   shape in{};       ///< shape of one sample of x
   T const *x = nullptr, *saved = nullptr;
+  T const* parameter[detail::most_custom_parameters]{};
   accumulated<T>*
       sum[detail::most_custom_parameters]{};  ///< null for a buffer that is never written
+  accumulated<T> const* buffer[detail::most_custom_parameters]{};
 };
 
 }  // namespace custom

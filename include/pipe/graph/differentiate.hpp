@@ -298,6 +298,7 @@ class differentiator : gradient_ops, reversal<differentiator> {
   /// sums of its buffers, and one input-gradient op.
   constexpr void custom_rule(op const& o, operand x, operand dy) {
     op dw = backward(op_kind::custom_weight_gradient, o, {dy, x, o.out[1]});
+    read_parameters(dw, 3, o);
     bool any = false;
     for (int i = 0; i < 3; ++i) {
       if (!is_trained(o.in[1 + i])) continue;
@@ -308,17 +309,22 @@ class differentiator : gradient_ops, reversal<differentiator> {
     add_statistics(o, x);
     if (!needs(x)) return;
     op d = backward(op_kind::custom_input_gradient, o, {dy, x, o.out[1]});
-    // Each parameter has a fixed place, so absent parameters before the last one count as operands.
-    d.ins = op::max_in;
-    for (int i = 0; i < 3; ++i) d.in[3 + i] = o.in[1 + i];
+    read_parameters(d, 3, o);
     d.rows = 1;
     d.columns = int(o.attributes.custom().form.elements());
     input(d, x);
+  }
+  /// Makes the parameters and buffers of the user-defined op o the operands of its gradient d from
+  /// number `first` on. Each has a fixed place, so absent operands before the last one count.
+  constexpr void read_parameters(op& d, int first, op const& o) const {
+    d.ins = short(first + 3);
+    for (int i = 0; i < 3; ++i) d.in[first + i] = o.in[1 + i];
   }
   /// Adds the op of the sums of buffers. They need no gradient, but must be added once per
   /// micro-batch and in order, like weight gradients, so the op is in the list of weight gradients.
   constexpr void add_statistics(op const& o, operand x) {
     op sums = backward(op_kind::custom_statistics, o, {x, o.out[1]});
+    read_parameters(sums, 2, o);
     int buffers = 0;
     bool any = false;
     for (int i = 0; i < 3; ++i) {

@@ -38,6 +38,7 @@ enum member : unsigned char {
   parameters,
   buffer,
   buffers,
+  samples_are_independent,
   labels,
   statistics,
   of,

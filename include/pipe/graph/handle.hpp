@@ -93,6 +93,7 @@ struct loss_operands {
 struct custom_operands {
   operand parameter[3]{};  // parameters, then buffers
   long saved_per_sample = 0, flops = 0;
+  bool samples_are_independent = false;
 };
 
 /// The operands of an op besides its first.

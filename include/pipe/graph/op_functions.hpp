@@ -241,9 +241,9 @@ class op_functions {
   /// A user-defined op with its own functions: x -> a value of shape `form`.
   /// With with.saved_per_sample > 0 the op has a second result of that many elements.
   constexpr handle custom(handle x, shape form, custom_operands const& with) {
-    handle const y = self().push(op_kind::custom, x, form,
-                                 {with.parameter[0], with.parameter[1], with.parameter[2]},
-                                 custom_attributes{x.form, with.flops});
+    handle const y = self().push(
+        op_kind::custom, x, form, {with.parameter[0], with.parameter[1], with.parameter[2]},
+        custom_attributes{x.form, with.flops, with.samples_are_independent});
     if (with.saved_per_sample > 0) self().second_output(with.saved_per_sample);
     return y;
   }

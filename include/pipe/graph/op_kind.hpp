@@ -82,8 +82,8 @@ enum class op_kind : unsigned char {
   group_parameter_gradient,     // dy, x, statistics   -> dgamma?, dbeta?
   lookup_gradient,              // dy[R, C], ids[R]     -> dtable[V, C]
   bag_gradient,                 // dy[R, C], ids[R, I]  -> dtable[V, C]
-  custom_weight_gradient,       // dy, x, saved?          -> dp0, dp1?, dp2?
-  custom_statistics,            // x, saved?              -> sums of buffers
+  custom_weight_gradient,       // dy, x, saved?, p0, p1?, p2? -> dp0, dp1?, dp2?
+  custom_statistics,            // x, saved?, p0, p1?, p2? -> sums of buffers
   // not an op: the anchor of a kernel group that is a chain of pointwise ops alone
   pointwise,
 };

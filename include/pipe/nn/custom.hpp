@@ -46,6 +46,9 @@ template <class L>
 concept says_parameters = requires { typename constants<is_read(L::parameters)>; };
 template <class L>
 concept says_buffers = requires { typename constants<is_read(L::buffers)>; };
+/// Whether L declares as a constant that its samples are independent, or that they are not.
+template <class L>
+concept says_independence = requires { typename constants<is_read(L::samples_are_independent)>; };
 
 /// The first member that L lacks as a Custom layer with these numbers of parameters and buffers, or
 /// `none`.
@@ -98,13 +101,15 @@ constexpr wrong::member missing_of_custom() {
 ///     static constexpr int buffers = 1;
 ///     static constexpr custom::buffer buffer(int i, shape in);
 ///     template <class T> static void statistics(custom::statistics<T> const&);
+///     static constexpr bool samples_are_independent = true;  // threads may divide the samples
 ///
 /// To run on a GPU, L has the same functions with a stream, on which they launch kernels:
 ///
 ///     template <class T> static void forward(custom::forward<T> const&, cudaStream_t);
 ///
 /// law: the functions depend on their arguments only; they run in any thread, one call at a time
-///      per micro-batch; check_gradients<Custom<L>, Input<...>>() checks the gradients
+///      per micro-batch or, of forward and input_gradient of independent samples, one call for the
+///      samples of each thread; check_gradients<Custom<L>, Input<...>>() checks the gradients
 template <class L>
 struct Custom {
   using kernels = L;
@@ -122,11 +127,25 @@ struct Custom {
       return 0;
   }();
 
+  /// Whether the result and the saved numbers of a sample depend on no other sample of x, and its
+  /// input gradient on no other sample of dy, x and saved.
+  static constexpr bool samples_are_independent = [] {
+    if constexpr (detail::says_independence<L>)
+      return bool(L::samples_are_independent);
+    else
+      return false;
+  }();
+
   static constexpr bool names_parameters = parameters + buffers > 1;
 
   /// The numbers of parameter i (buffer_elements: of buffer i) for inputs of shape `in`.
   static constexpr long elements(int i, shape in) { return parameter(i, in).extents().elements(); }
   static constexpr long buffer_elements(int i, shape in) { return buffer(i, in).form.elements(); }
+  static constexpr long saved_per_sample(shape in) {
+    if constexpr (requires { L::saved_per_sample(in); }) return L::saved_per_sample(in);
+    (void)in;
+    return 0;
+  }
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
@@ -135,6 +154,9 @@ struct Custom {
       b.report_value(wrong::member::parameters);
     } else if constexpr (requires { L::buffers; } && !detail::says_buffers<L>) {
       b.report_value(wrong::member::buffers);
+    } else if constexpr (requires { L::samples_are_independent; } &&
+                         !detail::says_independence<L>) {
+      b.report_value(wrong::member::samples_are_independent);
     } else if constexpr (missing != wrong::member::none) {
       b.report_missing(wrong::custom_layer_needs_its_shapes_and_its_functions, missing);
     } else if constexpr (parameters + buffers > detail::most_custom_parameters) {
@@ -158,8 +180,8 @@ struct Custom {
         if (!b.needs_rule(p.commit)) return;
         with.parameter[parameters + i] = b.buffer(p.form, p.initial, p.commit, {p.name});
       }
-      if constexpr (requires { L::saved_per_sample(in); })
-        with.saved_per_sample = L::saved_per_sample(in);
+      with.saved_per_sample = saved_per_sample(in);
+      with.samples_are_independent = samples_are_independent;
       if constexpr (requires { L::flops(in); }) with.flops = L::flops(in);
       b.set(b.custom(b.current(), out, with));
     }

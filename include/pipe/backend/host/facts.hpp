@@ -81,6 +81,17 @@ constexpr int least_tile_rows();
 struct custom_facts : row_facts {
   static constexpr int parts(detail::group const&, int, int) { return 1; }
 };
+/// Facts of those functions of user-defined layers that are called for the samples of each thread
+/// if the layer's samples are independent. One operation of a layer counts as an element of a norm.
+struct custom_sample_facts : row_facts {
+  static constexpr int parts(detail::group const& g, int samples, int threads) {
+    detail::custom_attributes const of = g.attributes.custom();
+    double const elements = double(g.rows) * g.columns, work = double(of.flops) / elements;
+    return of.samples_are_independent && samples > 1
+               ? parts_for(g, samples, threads, work > 1 ? work : 1)
+               : 1;
+  }
+};
 
 /// Facts of norms that keep numbers for each column as well, with a workspace of five rows.
 struct column_facts : row_facts {

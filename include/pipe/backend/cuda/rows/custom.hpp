@@ -20,13 +20,20 @@ struct custom_layer {
   static constexpr op_kind anchor = group_of<P, G>::value.anchor;
   static constexpr shape form = group_of<P, G>::value.attributes.custom().form;
 
+  /// Sets the parameters and buffers, which are the operands of the group from `First` on.
+  template <int First, class Arguments>
+  static void set_parameters(Arguments& with, arguments const& a) {
+    constexpr detail::group g = group_of<P, G>::value;
+    for (int i = 0; i < layer::parameters; ++i)
+      with.parameter[i] = a.maybe<T const>(g.in[First + i]);
+    for (int i = 0; i < layer::buffers; ++i)
+      with.buffer[i] = a.at<float const>(g.in[First + layer::parameters + i]);
+  }
   static custom::forward<T> forward(arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
     custom::forward<T> with{
         P::samples, form, a.at<T const>(g.in[0]), {}, a.at<T>(g.out[0]), a.maybe<T>(g.out[1])};
-    for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.maybe<T const>(g.in[1 + i]);
-    for (int i = 0; i < layer::buffers; ++i)
-      with.buffer[i] = a.at<float const>(g.in[1 + layer::parameters + i]);
+    set_parameters<1>(with, a);
     return with;
   }
   static custom::input_gradient<T> input_gradient(arguments const& a) {
@@ -38,16 +45,20 @@ struct custom_layer {
                                    a.maybe<T const>(g.in[2]),
                                    {},
                                    a.at<T>(g.out[0])};
-    for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.maybe<T const>(g.in[3 + i]);
-    for (int i = 0; i < layer::buffers; ++i)
-      with.buffer[i] = a.at<float const>(g.in[3 + layer::parameters + i]);
+    set_parameters<3>(with, a);
     return with;
   }
   static custom::weight_gradient<T> weight_gradient(arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    custom::weight_gradient<T> with{
-        P::samples, form, a.at<T const>(g.in[0]), a.at<T const>(g.in[1]), a.maybe<T const>(g.in[2]),
-        {}};
+    custom::weight_gradient<T> with{P::samples,
+                                    form,
+                                    a.at<T const>(g.in[0]),
+                                    a.at<T const>(g.in[1]),
+                                    a.maybe<T const>(g.in[2]),
+                                    {},
+                                    {},
+                                    {}};
+    set_parameters<3>(with, a);
     for (int i = 0; i < layer::parameters; ++i) with.gradient[i] = a.maybe<float>(g.out[i]);
     return with;
   }
@@ -57,7 +68,10 @@ struct custom_layer {
                                form,
                                a.at<T const>(g.in[0]),
                                a.maybe<T const>(g.in[1]),
+                               {},
+                               {},
                                {}};
+    set_parameters<2>(with, a);
     for (int i = 0; i < layer::buffers; ++i) with.sum[i] = a.maybe<float>(g.out[i]);
     return with;
   }

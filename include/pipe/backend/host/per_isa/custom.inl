@@ -3,94 +3,129 @@
 // User-defined layers. Their functions are compiled for this instruction set where the compiler can
 // inline them.
 
+/// The layer of group G, and parts of the arguments of its functions.
+template <class P, int G>
+struct custom_layer {
+  using k = group_rows<P, G>;
+  using T = typename k::T;
+  using layer = detail::leaf_at<k::g.leaf, typename P::leaves>;
+  static constexpr shape form = k::g.attributes.custom().form;
+
+  /// Sets the parameters and buffers, which are the operands of the group from `First` on.
+  template <int First, class Arguments>
+  [[gnu::always_inline]] static void set_parameters(Arguments& with, arguments<T> const& a) {
+    for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.at(k::g.in[First + i]);
+    for (int i = 0; i < layer::buffers; ++i)
+      with.buffer[i] = a.at(k::g.in[First + layer::parameters + i]);
+  }
+  /// Limits a function to the samples of this part, if the layer's samples are independent. Returns
+  /// whether there are any.
+  template <class Arguments>
+  [[gnu::always_inline]] static bool take_part(Arguments& with, arguments<T> const& a) {
+    if constexpr (layer::samples_are_independent) {
+      part_range const own = own_part(P::samples, 1, a.part, a.parts);
+      extent const in = own.begin * form.elements(),
+                   out = own.begin * layer::kernels::result(form).elements();
+      with.samples = int(own.size());
+      with.x += in;
+      if (with.saved != nullptr) with.saved += own.begin * layer::saved_per_sample(form);
+      if constexpr (requires { with.dx; })
+        with.dy += out, with.dx += in;
+      else
+        with.y += out;
+      return own.size() > 0;
+    }
+    (void)with, (void)a;
+    return true;
+  }
+};
+
 /// y = f(x), by the layer's own function.
 ///
 /// shape: x (B, in), parameters, buffers -> y (B, out), saved (B, saved_per_sample) if the layer
 ///        saves any
-/// work:  one part, since the function is called for a whole micro-batch
+/// work:  parts own samples if the layer's samples are independent; otherwise one part
 template <>
-struct kernel_of<op_kind::custom> : custom_facts {
+struct kernel_of<op_kind::custom> : custom_sample_facts {
   template <class P, int G>
   [[gnu::flatten]] static void run(arguments<typename P::element> const& a) {
-    using k = group_rows<P, G>;
-    using T = typename k::T;
-    constexpr detail::group g = k::g;
-    custom::forward<T> with{P::samples,     g.attributes.custom().form, a.at(g.in[0]), {},
-                            a.at(g.out[0]), a.maybe(g.out[1])};
-    using layer = detail::leaf_at<g.leaf, typename P::leaves>;
-    for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.at(g.in[1 + i]);
-    for (int i = 0; i < layer::buffers; ++i) with.buffer[i] = a.at(g.in[1 + layer::parameters + i]);
-    layer::kernels::forward(with);
+    using of = custom_layer<P, G>;
+    constexpr detail::group g = of::k::g;
+    custom::forward<typename of::T> with{P::samples, of::form,       a.at(g.in[0]),
+                                         {},         a.at(g.out[0]), a.maybe(g.out[1])};
+    of::template set_parameters<1>(with, a);
+    if (of::take_part(with, a)) of::layer::kernels::forward(with);
   }
 };
 
 /// dx from dy and the operands and saved values of the forward function.
 ///
 /// shape: dy (B, out), x (B, in), saved, parameters, buffers -> dx (B, in), overwritten
+/// work:  parts own samples if the layer's samples are independent; otherwise one part
 template <>
-struct kernel_of<op_kind::custom_input_gradient> : custom_facts {
+struct kernel_of<op_kind::custom_input_gradient> : custom_sample_facts {
   template <class P, int G>
   [[gnu::flatten]] static void run(arguments<typename P::element> const& a) {
-    using k = group_rows<P, G>;
-    using T = typename k::T;
-    constexpr detail::group g = k::g;
-    custom::input_gradient<T> with{P::samples,    g.attributes.custom().form, a.at(g.in[0]),
-                                   a.at(g.in[1]), a.maybe(g.in[2]),           {},
-                                   a.at(g.out[0])};
-    using layer = detail::leaf_at<g.leaf, typename P::leaves>;
-    for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.at(g.in[3 + i]);
-    for (int i = 0; i < layer::buffers; ++i) with.buffer[i] = a.at(g.in[3 + layer::parameters + i]);
-    layer::kernels::input_gradient(with);
+    using of = custom_layer<P, G>;
+    constexpr detail::group g = of::k::g;
+    custom::input_gradient<typename of::T> with{
+        P::samples, of::form, a.at(g.in[0]), a.at(g.in[1]), a.maybe(g.in[2]), {}, a.at(g.out[0])};
+    of::template set_parameters<3>(with, a);
+    if (of::take_part(with, a)) of::layer::kernels::input_gradient(with);
   }
 };
 
 /// Gradients of the parameters: the layer's function adds the gradient of a micro-batch.
 ///
-/// shape: dy (B, out), x (B, in), saved -> one gradient per trained parameter
-/// law: gradients are cleared before the first micro-batch, since the function only adds
+/// shape: dy (B, out), x (B, in), saved, parameters, buffers -> one gradient per trained parameter
+/// law:   gradients are cleared before the first micro-batch, since the function only adds
+/// work:  one part, so that sums have one order
 template <>
 struct kernel_of<op_kind::custom_weight_gradient> : custom_facts {
   template <class P, int G>
   [[gnu::flatten]] static void run(arguments<typename P::element> const& a) {
-    using k = group_rows<P, G>;
-    using T = typename k::T;
-    constexpr detail::group g = k::g;
-    using layer = detail::leaf_at<g.leaf, typename P::leaves>;
-    custom::weight_gradient<T> with{P::samples,    g.attributes.custom().form, a.at(g.in[0]),
-                                    a.at(g.in[1]), a.maybe(g.in[2]),           {}};
-    for (int i = 0; i < layer::parameters; ++i) {
+    using of = custom_layer<P, G>;
+    using T = typename of::T;
+    constexpr detail::group g = of::k::g;
+    custom::weight_gradient<T> with{
+        P::samples, of::form, a.at(g.in[0]), a.at(g.in[1]), a.maybe(g.in[2]), {}, {}, {}};
+    of::template set_parameters<3>(with, a);
+    for (int i = 0; i < of::layer::parameters; ++i) {
       with.gradient[i] = a.maybe(g.out[i]);
       if (with.gradient[i] != nullptr && !a.accumulate)
-        std::memset(with.gradient[i], 0,
-                    sizeof(T) * std::size_t(layer::elements(i, g.attributes.custom().form)));
+        std::memset(with.gradient[i], 0, sizeof(T) * std::size_t(of::layer::elements(i, of::form)));
     }
-    layer::kernels::weight_gradient(with);
+    of::layer::kernels::weight_gradient(with);
   }
 };
 
 /// Sums of a layer's buffers: the layer's function adds the sum of a micro-batch.
 ///
-/// shape: x (valid samples, in), saved -> one sum for each buffer that is written
+/// shape: x (valid samples, in), saved, parameters, buffers -> one sum for each buffer that is
+///        written
 /// law:   samples that only fill up the last micro-batch are not counted; sums are cleared before
 ///        the first micro-batch
 template <>
 struct kernel_of<op_kind::custom_statistics> : custom_facts {
   template <class P, int G>
   [[gnu::flatten]] static void run(arguments<typename P::element> const& a) {
-    using k = group_rows<P, G>;
-    using T = typename k::T;
-    constexpr detail::group g = k::g;
-    using layer = detail::leaf_at<g.leaf, typename P::leaves>;
+    using of = custom_layer<P, G>;
+    using T = typename of::T;
+    constexpr detail::group g = of::k::g;
     custom::statistics<T> with{a.valid_samples < P::samples ? a.valid_samples : P::samples,
-                               g.attributes.custom().form,
+                               of::form,
                                a.at(g.in[0]),
                                a.maybe(g.in[1]),
+                               {},
+                               {},
                                {}};
-    for (int i = 0; i < layer::buffers; ++i) {
+    of::template set_parameters<2>(with, a);
+    for (int i = 0; i < of::layer::buffers; ++i) {
       with.sum[i] = a.maybe(g.out[i]);
       if (with.sum[i] != nullptr && !a.accumulate)
-        std::memset(with.sum[i], 0, sizeof(T) * std::size_t(layer::buffer_elements(i, with.in)));
+        std::memset(with.sum[i], 0,
+                    sizeof(T) * std::size_t(of::layer::buffer_elements(i, of::form)));
     }
-    layer::kernels::statistics(with);
+    of::layer::kernels::statistics(with);
   }
 };
