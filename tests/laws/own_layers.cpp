@@ -122,7 +122,6 @@ struct Bend {
   }
   template <class T>
   static void weight_gradient(custom::weight_gradient<T> const& a) {
-    if (a.gradient[0] == nullptr) return;  // in a Frozen
     for (long i = 0; i < a.samples * a.in.elements(); ++i) {
       T const slope = a.parameter[0][i % a.in.columns()];
       a.gradient[0][i % a.in.columns()] += a.dy[i] * a.x[i] * slope_of_tanh(slope * a.x[i]);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSL-1.0
 """Holds the public names to the headers and to the pages; with --write, makes an index of them: build/names.md, or another file.
 
-    names.py ROOT [--write [FILE]]
+    names.py ROOT [--write [FILE]] [--update]
 
 Namespace pp holds these names and no others, but for those of PURPOSES; what is for the library itself is in another inner namespace, `pp::detail`
 where a folder has none of its own. A page mentions a name in CamelCase in any code, another name as `name`, `name(...)` or `name<...>`, and one
@@ -14,6 +14,9 @@ A page for users calls nothing that a program cannot reach: each `name(...)`, `n
 public name, a diagnosis of `pp::wrong`, a word of the page's own snippets, a member of a class, a function of a program in examples/ or tests/, or one of
 FOREIGN. Pages about the library's own source, INSIDE, may name all of it. docs/reference/headers.md says which header has which name, and is held
 to the headers; --headers writes it.
+A struct that a program fills or reads has a section on docs/reference/structs.md, with a row for each data member, of which the last column says
+what it is; --update writes the other columns. These are the public structs with data members but those of OPAQUE, those of pp::detail that calls
+take or return by the name that it has (SETTINGS), and FURTHER ones.
 """
 import argparse
 import os
@@ -21,6 +24,7 @@ import re
 import sys
 from pathlib import Path
 
+import members
 from links import text_of
 
 PAGE = Path("build/names.md")
@@ -81,6 +85,15 @@ CALL = re.compile(r"(?<![\w:.>])(?:pp::)?((?:\w+::)*)(\w+)(?=[(<])")
 MEMBER = re.compile(r"^ +(?:PIPE_\w+ |\[\[[\w:, ]+\]\] |static |constexpr |explicit |virtual |friend )*(?!return |else )(?:unsigned )?[A-Za-z_][\w:<>,&*]*(?: const)?[&*]* (\w+)(?:\(| = )|^  (?:struct|class|using) (\w+)", re.M)
 OF_PROGRAM = re.compile(r"^(?: *template <.*> *)? *(?:PIPE_HD |static |constexpr |inline )*[\w:<>]+[&*]? (\w+)\(", re.M)  # what a program defines
 MESSAGE = re.compile(r"error:|undefined reference")
+STRUCTS = Path("docs/reference/structs.md")
+SECTION = re.compile(r"^### `([\w:]+)`")
+ROW = re.compile(r"^\| `(\w+)` \|")
+COLUMNS = ["| member | type | initially | |", "|---|---|---|---|"]
+SETTINGS = re.compile(r"\w+_(settings|result|report|options)$")
+INTERNAL = ("pipe/graph/", "pipe/passes/", "pipe/backend/", "pipe/nn/", "pipe/plan/options/", "pipe/plan/compiled/", "pipe/runtime/host/", "pipe/runtime/cuda/")
+FURTHER = {"batch_of", "commit_rule", "csv_format", "drawing_words", "drawn_action", "drawn_detail", "drawn_rank", "drawn_transfer", "fitted_epoch", "initializer",
+           "memory_change", "memory_point", "named_scalar", "slow_runs"}
+OPAQUE = {"Text", "bf16", "dynamic_rows", "fp16", "loss_values", "named_states", "same_cost", "stage_ranks", "static_table"}  # of which a program uses the functions alone
 LABELS = ("law:", "needs:", "throws:", "shape:", "cost:", "source:", "post:")
 
 
@@ -233,6 +246,70 @@ def headers_page(root):
 def check_headers_page(root):
     if not (root / HEADERS).exists() or (root / HEADERS).read_text(encoding="utf-8") != headers_page(root):
         yield f"{HEADERS}:1: it is not what the headers have: python3 tests/structure/names.py . --headers"
+def filled_structs(root):
+    """The data members of each struct that a program fills or reads, by its name, without pp::detail."""
+    names, found = public(root), {}
+    for header in sorted((root / "include" / "pipe").rglob("*")):
+        if header.suffix not in (".hpp", ".cuh"):
+            continue
+        path = header.relative_to(root / "include").as_posix()
+        for name, _, fields in members.structs(header.read_text(encoding="utf-8")):
+            full = next((full for full, (_, home) in names.items() if home == path and full.split("::")[-1] == name), None)
+            if full is None and (name in FURTHER or SETTINGS.match(name) and not path.startswith(INTERNAL)):
+                full = name
+            if full is not None and name not in OPAQUE:
+                found[full] = fields
+    return found
+
+
+def row_of(field, text):
+    name, kind, start, comment = field
+    cells = [f"`{name}`", f"`{kind}`", f"`{start}`" if start else "", text or comment.replace("|", "\\|")]
+    return "| " + " | ".join(cells) + " |"
+
+
+def cells_of(row):
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]]
+
+
+def sections(lines):
+    """(name, first line, end) of each section; its table is the first one in it."""
+    heads = [(SECTION.match(line)[1], i) for i, line in enumerate(lines) if SECTION.match(line)]
+    for k, (name, begin) in enumerate(heads):
+        end = next((i for i in range(begin + 1, len(lines)) if lines[i].startswith("#")), len(lines))
+        table = [i for i in range(begin, end) if lines[i].startswith("|")]
+        yield name, *((table[0], table[-1] + 1) if table else (begin + 1, begin + 1))
+
+
+def check_structs(root, update=False):
+    """What is wrong with the page of structs; with update, its tables are written first."""
+    path, known, faults = root / STRUCTS, filled_structs(root), []
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    if update:
+        for name, begin, end in reversed(list(sections(lines))):
+            if name in known:
+                texts = {ROW.match(line)[1]: cells_of(line)[-1] for line in lines[begin:end] if ROW.match(line)}
+                blank = [""] if begin == end else []
+                lines[begin:end] = [*blank, *COLUMNS, *(row_of(field, texts.get(field[0], "")) for field in known[name])]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    there = {name: [line for line in lines[begin:end] if ROW.match(line)] for name, begin, end in sections(lines)}
+    for name in known.keys() | there.keys():
+        rows = {ROW.match(line)[1]: line for line in there.get(name, [])}
+        if name not in there:
+            faults.append(f"{STRUCTS}: struct {name} has no section, ### `{name}`")
+        elif name not in known:
+            faults.append(f"{STRUCTS}: {name} is no struct that a program fills or reads")
+        else:
+            for field in known[name]:
+                row = rows.pop(field[0], "")
+                if not row:
+                    faults.append(f"{STRUCTS}: member {field[0]} of {name} has no row")
+                elif not cells_of(row)[-1]:
+                    faults.append(f"{STRUCTS}: no text says what member {field[0]} of {name} is")
+                elif cells_of(row)[:-1] != cells_of(row_of(field, ""))[:-1]:
+                    faults.append(f"{STRUCTS}: member {field[0]} of {name} is declared in another way: names.py --update")
+            faults += [f"{STRUCTS}: {name} has no member {member}" for member in rows]
+    return sorted(faults)
 
 
 def added_names(root):
@@ -278,6 +355,7 @@ def main():
     parser.add_argument("root", type=Path)
     parser.add_argument("--write", metavar="FILE", nargs="?", const=PAGE, type=Path, help="make the index; default: build/names.md of ROOT")
     parser.add_argument("--headers", action="store_true", help=f"write {HEADERS}")
+    parser.add_argument("--update", action="store_true", help=f"write the tables of {STRUCTS}")
     arguments = parser.parse_args()
     root = arguments.root.resolve()
     page = root / PAGE if arguments.write in (None, PAGE) else arguments.write.resolve()
@@ -288,6 +366,7 @@ def main():
     if arguments.write:
         page.parent.mkdir(exist_ok=True)
         page.write_text(text, encoding="utf-8")
+    faults += check_structs(root, arguments.update)
     for fault in faults:
         print(fault)
     if not faults:

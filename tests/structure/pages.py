@@ -21,7 +21,7 @@ from links import ELSEWHERE, LINK, text_of
 
 README_WORDS = 900
 PAGE_WORDS = 3000
-LOOKED_UP = ["docs/reference/errors.md"]
+LOOKED_UP = ["docs/reference/errors.md", "docs/reference/structs.md"]
 INDEXES = ["docs/reference/language.md"]
 WALKS = 5
 STOPS = 10

@@ -179,5 +179,102 @@ class Names(unittest.TestCase):
         self.assertEqual(1, len(list(names.check_headers_page(self.root))))
 
 
+FILLED = """namespace pp {
+
+/// Images.
+struct image_set {
+  int height = 0, width = 0;  ///< pixels
+  std::vector<std::uint8_t> pixels;
+  /// Names, where
+  /// there are some.
+  std::map<std::string, int> const* names[max]{};
+  void (*report)(std::string_view text) = print_report;
+  enum class way { read, written } how = way::read;
+  enum class other { none };
+
+  static constexpr int most = 3;
+  using number = int;
+  std::size_t size() const { return pixels.size(); }
+  template <class T>
+  std::vector<T> numbers(std::span<T const> mean = {}) const {
+    int not_a_member = 0;
+    return {};
+  }
+  friend bool operator==(image_set const&, image_set const&) = default;
+
+ private:
+  int hidden_ = 0;
+};
+/// Rows of any type.
+struct fp16 {
+  unsigned bits;
+};
+
+namespace detail {
+
+struct loop_settings {
+  double least_gain = 0;
+};
+struct scratch {
+  int of_no_program = 0;
+};
+
+}  // namespace detail
+
+}  // namespace pp
+"""
+
+
+class Structs(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        (self.root / "docs/reference").mkdir(parents=True)
+        self.write(FILLED)
+
+    def write(self, header, path="train"):
+        (self.root / "include/pipe" / path).mkdir(parents=True, exist_ok=True)
+        (self.root / "include/pipe" / path / "x.hpp").write_text(header)
+
+    def check(self, page, update=False):
+        (self.root / names.STRUCTS).write_text(page)
+        return [fault.removeprefix(f"{names.STRUCTS}: ") for fault in names.check_structs(self.root, update)]
+
+    def updated(self, page):
+        faults = self.check(page, True)
+        return (self.root / names.STRUCTS).read_text(), faults
+
+    def test_members_are_read_with_type_initial_value_and_comment(self):
+        self.assertEqual([("height", "int", "0", "pixels"), ("width", "int", "0", "pixels"), ("pixels", "std::vector<std::uint8_t>", "", ""),
+                          ("names", "std::map<std::string, int> const*[max]", "", "Names, where there are some."),
+                          ("report", "void (*)(std::string_view text)", "print_report", ""), ("how", "way", "way::read", "")],
+                         names.filled_structs(self.root)["image_set"])
+
+    def test_each_struct_has_a_section(self):
+        self.assertEqual(["struct image_set has no section, ### `image_set`", "struct loop_settings has no section, ### `loop_settings`"], self.check(""))
+
+    def test_settings_of_rooms_that_no_program_calls_need_none(self):
+        self.write(FILLED.replace("image_set", "picture"), "passes")
+        self.write("", "train")
+        self.assertEqual({"picture"}, set(names.filled_structs(self.root)))
+
+    def test_update_writes_all_but_the_texts(self):
+        page = "### `image_set`\n\nImages.\n\n| member | type | initially | |\n|---|---|---|---|\n| `pixels` | `x` | | a byte for each |\n\n### `loop_settings`\n"
+        text, faults = self.updated(page)
+        self.assertIn("| `width` | `int` | `0` | pixels |\n| `pixels` | `std::vector<std::uint8_t>` |  | a byte for each |\n", text)
+        self.assertIn("Images.\n\n| member |", text)
+        self.assertEqual(["no text says what member how of image_set is", "no text says what member least_gain of loop_settings is",
+                          "no text says what member report of image_set is"], faults)
+
+    def test_rows_are_those_of_the_header(self):
+        page = self.updated("### `image_set`\n\n### `loop_settings`\n")[0].replace("|  |\n", "| x |\n")
+        self.assertEqual([], self.check(page))
+        self.assertEqual(["member width of image_set has no row"], self.check(page.replace("| `width` | `int` | `0` | pixels |\n", "")))
+        self.assertEqual(["image_set has no member depth", "member width of image_set has no row"], self.check(page.replace("`width`", "`depth`")))
+        self.assertEqual(["member least_gain of loop_settings is declared in another way: names.py --update"], self.check(page.replace("`double`", "`float`")))
+        self.assertEqual(["scratch is no struct that a program fills or reads"], self.check(page + "\n### `scratch`\n"))
+
+
 if __name__ == "__main__":
     unittest.main()

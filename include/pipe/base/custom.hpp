@@ -73,7 +73,7 @@ struct weight_gradient {
   shape in{};  ///< shape of one sample of x
   T const *dy = nullptr, *x = nullptr, *saved = nullptr;
   T const* parameter[detail::most_custom_parameters]{};
-  accumulated<T>* gradient[detail::most_custom_parameters]{};  ///< null for a frozen parameter
+  accumulated<T>* gradient[detail::most_custom_parameters]{};  ///< null: not trained
   accumulated<T> const* buffer[detail::most_custom_parameters]{};
 };
 
