@@ -9,6 +9,7 @@ The source begins with its expectations, each on a line of its own:
     // says: REGEX          optional: some line of every compiler matches this, perhaps a note
     // errors: N            optional: how many errors there are (1 when not said)
     // errors(nvcc): N      optional: of one compiler
+    // lines: N             optional: how many lines at most, where all words are the compiler's own
     // compilers: g++ nvcc  optional: the others skip the test
     // needs: HEADER        optional: skipped where the compiler does not find it
     // flags: FLAG...       optional: more of them
@@ -47,7 +48,7 @@ def expectations(text, kind):
     for line in text.splitlines():
         if not line.startswith("//"):
             break
-        if match := re.match(r"// (errors?(?:\([^)]*\))?|says|compilers|flags|refused|needs): (.+)$", line):
+        if match := re.match(r"// (errors?(?:\([^)]*\))?|says|lines|compilers|flags|refused|needs): (.+)$", line):
             found[match[1]] = match[2].strip()
     pattern = found.get(f"error({kind})", found.get("error"))
     if pattern is None or not text.startswith("// error"):
@@ -55,7 +56,7 @@ def expectations(text, kind):
     compilers, usual = found.get("compilers", " ".join(MOST_LINES)).split(), "-arch=compute_80" if kind == "nvcc" else ""
     flags = found.get("flags", usual).split()
     refused = [*flags, *found.get("refused", "").split()]
-    return pattern, int(found.get(f"errors({kind})", found.get("errors", "1"))), compilers, flags, refused, found.get("needs"), found.get("says", "")
+    return pattern, int(found.get(f"errors({kind})", found.get("errors", "1"))), compilers, flags, refused, found.get("needs"), found.get("says", ""), int(found.get("lines", MOST_LINES[kind]))
 
 
 def has_header(compiler, name):
@@ -133,7 +134,7 @@ def compile_source(arguments, flags):
 def check(arguments):
     with open(arguments.source, encoding="utf-8") as file:
         text = file.read()
-    pattern, count, kinds, flags, refused, header, says = expectations(text, arguments.kind)
+    pattern, count, kinds, flags, refused, header, says, most = expectations(text, arguments.kind)
     if arguments.kind not in kinds:
         print(f"not for {arguments.kind}")
         return SKIPPED
@@ -164,8 +165,8 @@ def check(arguments):
             problems.append(f"no line says {says}")
         if len(errors) != count:
             problems.append(f"{len(errors)} errors, expected {count}")
-        if (lines := len(output.splitlines())) > MOST_LINES[arguments.kind]:
-            problems.append(f"{lines} lines, at most {MOST_LINES[arguments.kind]} are allowed")
+        if (lines := len(output.splitlines())) > most:
+            problems.append(f"{lines} lines, at most {most} are allowed")
     if problems:
         print("\n".join(problems) + f"\n--- the compiler's words:\n{output}")
         return 1

@@ -51,7 +51,10 @@ class Check(unittest.TestCase):
         self.assertEqual(0, code, output)
 
     def test_a_wall_fails(self):
-        self.refused_because(GOOD + "#warning once more\n" * 8, "lines, at most")
+        wall = GOOD + "#warning once more\n" * 8
+        self.refused_because(wall, "lines, at most")
+        code, output = self.run_check(wall.replace("\n", "\n// lines: 60\n", 1))
+        self.assertEqual(0, code, output)
 
     def test_a_precompiled_header_changes_no_verdict(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -203,6 +203,8 @@ enum diagnosis : unsigned char {
   host_has_no_device_memory,
   arrays_are_on_one_device,
   inputs_and_labels_are_one_argument_in_braces,
+  predict_needs_a_trainer,
+  predict_needs_the_inputs,
   further_inputs_are_given_by_name,
   model_has_no_input_with_that_name,
   model_has_no_loss_with_that_name,

@@ -3,6 +3,7 @@
 // A model's outputs for a data set of any size.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -10,9 +11,66 @@
 #include <pipe/base/text.hpp>
 #include <pipe/data/batch_check.hpp>
 #include <pipe/data/data_set.hpp>
+#include <pipe/graph/diagnostics.hpp>
+#include <pipe/nn/model.hpp>
 #include <pipe/train/parts/outputs.hpp>
+#include <pipe/train/parts/settings_elsewhere.hpp>
 
 namespace pp {
+
+namespace instead {
+// Words of messages: see settings_elsewhere.hpp.
+struct network_and_its_forward;
+struct Pipeline_of_the_model_as_an_object;
+struct a_trainer_before_the_inputs;
+}  // namespace instead
+
+namespace detail {
+
+/// Whether T has what predict() reads.
+template <class T>
+concept has_mini_batches = requires {
+  typename T::batch;
+  typename T::output_values;
+  T::samples;
+};
+/// Whether a call of predict() gives a trainer its inputs, first of all other arguments.
+template <class Trainer, class... Arguments>
+inline constexpr bool gives_inputs = false;
+template <class Trainer, class Inputs, class... More>
+inline constexpr bool gives_inputs<Trainer, Inputs, More...> =
+    std::convertible_to<Inputs, typename Trainer::batch const&> ||
+    std::convertible_to<Inputs, typename Trainer::template input_values<0>>;
+
+/// The diagnosis of a T that is no trainer, with what to write: for a network or weights, for a
+/// model, and for anything else. T is deduced: see word.
+template <class T>
+constexpr auto diagnose_no_trainer(word<T> given) {
+  constexpr auto use = []<class What>(word<What>) { return word<wrong::UseInstead<What>>{}; };
+  constexpr auto what = wrong::predict_needs_a_trainer;
+  if constexpr (requires { typename T::model; })
+    return say<what>(given, use(word<instead::network_and_its_forward>{}));
+  else if constexpr (std::derived_from<T, any_model>)
+    return say<what>(given, use(word<instead::Pipeline_of_the_model_as_an_object>{}));
+  else
+    return say<what>(given, use(word<instead::a_trainer_before_the_inputs>{}));
+}
+
+/// The first argument of a call of predict() that is no trainer, and any other argument. Converted
+/// from whatever is given, so that each function `predict` of a program is a better match.
+struct no_trainer {
+  template <class Given>
+    requires(!has_mini_batches<Given>)
+  constexpr no_trainer(Given const&) {
+    static_assert(accepted<decltype(diagnose_no_trainer(word<Given>{}))>::value);
+  }
+};
+struct anything {
+  template <class... Given>
+  constexpr anything(Given const&...) {}
+};
+
+}  // namespace detail
 
 /// The model's outputs (before the loss) for all samples of a data set, computed by mini-batches.
 /// Names are those of Trainer::forward: predict<"labels", "name">(trainer, data, outputs, more).
@@ -63,6 +121,18 @@ template <Text Name = "labels", class Trainer>
 std::vector<typename Trainer::element> predict(Trainer& trainer,
                                                typename Trainer::template input_values<0> inputs) {
   return predict<Name>(trainer, typename Trainer::batch{inputs, {}});
+}
+/// Calls without a trainer, or without the inputs, are one error each.
+template <Text Name = "labels", Text... More>
+std::vector<float> predict(detail::no_trainer, detail::anything = {}, detail::anything = {}) {
+  return {};
+}
+template <Text Name = "labels", Text... More, detail::has_mini_batches Trainer, class... Arguments>
+  requires(!detail::gives_inputs<Trainer, Arguments...>)
+std::vector<typename Trainer::element> predict(Trainer&, Arguments&&...) {
+  static_assert(detail::accepted<decltype(detail::diagnosis_of<wrong::predict_needs_the_inputs,
+                                                               Trainer, Arguments...>())>::value);
+  return {};
 }
 
 }  // namespace pp
