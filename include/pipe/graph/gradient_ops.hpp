@@ -9,10 +9,12 @@
 namespace pp::detail {
 
 /// Working memory of differentiation: an item for each value of the graph.
+/// inputs: whether inputs get gradients too
 struct gradient_scratch {
   bool* needed = nullptr;       // whether the value needs a gradient; initially false
   operand* gradient = nullptr;  // the gradient so far; initially none
   operand* remade = nullptr;    // the value as a Reversible has remade it; initially none
+  bool inputs = false;
 };
 
 /// The lists of a graph's backward ops under construction, and the functions that add to them.
@@ -21,12 +23,12 @@ class gradient_ops {
   /// Keeps a reference to `out`; the memory of the graph and of `scratch` must outlive the object.
   constexpr gradient_ops(graph_view const& g, gradient_scratch scratch, gradient_sinks& out)
       : g_(g), needed_(scratch.needed), gradient_(scratch.gradient), remade_(scratch.remade),
-        out_(out) {}
+        inputs_(scratch.inputs), out_(out) {}
 
  protected:
   using inputs = gradient_operands;
 
-  /// A value needs a gradient if it depends on a trained parameter.
+  /// A value needs a gradient if it depends on a trained parameter, or on an input that needs one.
   /// Only first results are marked: statistics have no gradient.
   constexpr void mark_needed() {
     for (int i = 0; i < g_.ops.count; ++i) {
@@ -40,8 +42,12 @@ class gradient_ops {
   constexpr bool is_trained(operand x) const {
     return is_parameter(x) && g_.parameters.items[x.index].trained;
   }
-  /// Whether x is a value that needs a gradient. needs: mark_needed() has reached its op
-  constexpr bool needs(operand x) const { return x.where == space::value && needed_[x.index]; }
+  /// Whether x is a value or an input that needs a gradient. needs: mark_needed() has reached its
+  /// op
+  constexpr bool needs(operand x) const {
+    if (x.where == space::value) return needed_[x.index];
+    return inputs_ && x.where == space::input && has_gradient(g_.inputs.items[x.index]);
+  }
 
   /// An op of a kind on the operands `in`, with the geometry of o, without results, and with o's
   /// attributes if ops of `kind` have attributes of the same kind. A counting run sets the unit
@@ -106,7 +112,7 @@ class gradient_ops {
   /// first operand of the sum, so that the sum fuses into the kernel that makes this term.
   constexpr void contribute(op const& o, operand x, operand d) {
     if (!needs(x)) return;
-    operand& total = gradient_[x.index];
+    operand& total = gradient_of(x);
     if (total.where == space::none) {
       total = d;
       return cross(x, o.unit);
@@ -117,11 +123,17 @@ class gradient_ops {
     total = sum.out[0];
     cross(x, o.unit);
   }
+  /// The gradient so far of a value or an input.
+  constexpr operand& gradient_of(operand x) {
+    return x.where == space::input ? input_gradient_[x.index] : gradient_[x.index];
+  }
   /// Records that the gradient of x has changed in unit `reader`. A value that is read in its own
   /// unit crosses no cut, and is not recorded.
   constexpr void cross(operand x, short reader) {
-    if (g_.values.items[x.index].unit == reader) return;
-    out_.crossings.push_back(crossing{x.index, reader, gradient_[x.index]});
+    bool const is_input = x.where == space::input;
+    if (!is_input && g_.values.items[x.index].unit == reader) return;
+    out_.crossings.push_back(
+        crossing{is_input ? crossing_of_input(x.index) : x.index, reader, gradient_of(x)});
   }
   /// A new value, numbered after the values of the forward graph.
   constexpr operand new_value(long elements, short unit) {
@@ -133,6 +145,8 @@ class gradient_ops {
   bool* const needed_;
   operand* const gradient_;
   operand* const remade_;
+  operand input_gradient_[max_inputs]{};
+  bool const inputs_;
   bool remakes_ = false;  // whether there has been a reversible block
   gradient_sinks& out_;
 };

@@ -31,6 +31,9 @@ struct gradient_operands {
   }
 };
 
+/// The number of an input among values in crossings: an input comes before all units.
+constexpr int crossing_of_input(int input) { return -1 - input; }
+
 /// A value of an earlier unit that is read in unit `reader`. After the backward ops of unit
 /// `reader`, `gradient` is the sum of the contributions of the value's readers in units >=
 /// `reader`.

@@ -23,6 +23,8 @@ struct input_record {
   short leaf = 0;        // the type of the input or of the loss option, which may have a name
   bool of_loss = false;  // read by the loss only
 };
+/// Whether an input may have a gradient: numbers that layers read.
+constexpr bool has_gradient(input_record const& x) { return !x.is_ids && !x.of_loss; }
 /// The maximum number of inputs of a model, inputs of the loss included.
 inline constexpr int max_inputs = 4;
 /// The maximum elements of a value per sample, and of a parameter. Sizes in bytes and counts of

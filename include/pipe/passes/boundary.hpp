@@ -34,7 +34,8 @@ constexpr int find(view<handed_on> list, operand x) {
   return -1;
 }
 
-/// The boundaries of all stages: number s is before stage s. The first and the last are empty.
+/// The boundaries of all stages: number s is before stage s. The last is empty, and so is the first
+/// unless inputs have gradients, which leave the first stage.
 struct boundary_table {
   /// The boundary before one stage: ranges of `items`, and the bytes of a slot in each direction.
   struct entry {
@@ -87,32 +88,38 @@ constexpr int count_crossings(graph_view const& g, short const* last_reader, int
 }
 
 /// Finds every boundary of a model with these cuts. A value that crosses a cut may bring back two
-/// values, its gradient and the value itself as it was made again.
+/// values, its gradient and the value itself as it was made again. inputs: the number of inputs
+/// that may have gradients, which cross every cut before a reader; 0 if none has one.
 ///
-/// shape: cuts[stages + 1] -> entries[stages + 1], items: at most three for each crossing
+/// shape: cuts[stages + 1] -> entries[stages + 1], items: at most three for each crossing, and one
+///        for each input and stage
 /// needs: entries are initially default
 /// law:   gradients are in the order of their values, each once; a value without a gradient brings
 ///        back none
 constexpr void find_boundaries(graph_view const& g, gradient_view const& backward,
                                value_table const& values, short const* last_reader, int const* cuts,
-                               int stages, boundary_table::entry* entries, sink<handed_on>& items) {
-  for (int s = 1; s < stages; ++s) {
+                               int stages, int inputs, boundary_table::entry* entries,
+                               sink<handed_on>& items) {
+  for (int s = inputs > 0 ? 0 : 1; s < stages; ++s) {
     boundary_table::entry& e = entries[s];
     e.forward.begin = items.count;
     list_crossing(g, last_reader, cuts[s], items);
     e.forward.end = e.gradient.begin = items.count;
+    auto const bring_back = [&](operand x) {
+      bool const known =  // two values may have one gradient
+          find(items.filled().part({e.gradient.begin, items.count}), x) >= 0;
+      if (x.where != space::value || known) return;
+      items.push_back(handed_on{x, e.gradient_bytes});
+      e.gradient_bytes += values.bytes(x.index);
+    };
     for (int i = e.forward.begin; i < e.forward.end; ++i) {
       int const v = items.items[i].what.index;
       items.items[i].offset = e.forward_bytes;
       e.forward_bytes += values.bytes(v);
-      for (operand const x : {backward.entering(cuts[s], v), backward.remade(cuts[s], v)}) {
-        bool const known =  // two values may have one gradient
-            find(items.filled().part({e.gradient.begin, items.count}), x) >= 0;
-        if (x.where != space::value || known) continue;
-        items.push_back(handed_on{x, e.gradient_bytes});
-        e.gradient_bytes += values.bytes(v);
-      }
+      bring_back(backward.entering(cuts[s], v));
+      bring_back(backward.remade(cuts[s], v));
     }
+    for (int i = 0; i < inputs; ++i) bring_back(backward.entering(cuts[s], crossing_of_input(i)));
     e.gradient.end = items.count;
   }
 }

@@ -20,8 +20,11 @@ namespace pp::detail {
 /// of all passes that do not depend on the schedule, so that kernels, which are instantiated on
 /// this type, do not either.
 ///
+/// InputGradients: inputs of numbers get gradients too.
+///
 /// needs: 1 <= Stages <= units of M
-template <class M, int Stages, class Cutter, int Samples, number_widths Widths, class Recompute>
+template <class M, int Stages, class Cutter, int Samples, number_widths Widths, class Recompute,
+          bool InputGradients = false>
 struct fused_model {
   using model = M;
   static constexpr int stages = Stages, samples = Samples;
@@ -42,8 +45,8 @@ struct fused_model {
   /// see compiled_model.
   static constexpr repetition_list noted = M::graph.repetitions;
   static constexpr view<repetition> repetitions{noted.items, noted.count};
-  static constexpr gradient_size gradient_sizes = count_gradients(M::graph);
-  static constexpr auto gradients = differentiate<gradient_sizes>(M::graph);
+  static constexpr gradient_size gradient_sizes = count_gradients(M::graph, InputGradients);
+  static constexpr auto gradients = differentiate<gradient_sizes>(M::graph, InputGradients);
   static constexpr gradient_view backward = gradients;
   /// Forward values and gradients, in one numbering.
   static constexpr int value_count = sizes.values + gradient_sizes.values;
@@ -76,10 +79,14 @@ struct fused_model {
       describe_values(forward, backward, Samples, fixed<value_count>{});
   static constexpr value_table values = described_values.table(sizes.values, Widths, Samples);
   static constexpr auto last_reader = find_last_readers(forward.ops, fixed<sizes.values>{});
+  static constexpr int inputs_with_gradients = InputGradients ? sizes.inputs : 0;
   static constexpr auto crossing_values =
-      find_boundaries(forward, backward, values, last_reader.items, cuts.items, fixed<stages>{},
-                      fixed<3 * count_crossings(forward, last_reader.items, cuts.items, stages)>{});
-  /// Boundary s is before stage s. There are stages + 1; the first and the last are empty.
+      find_boundaries(forward, backward, values, last_reader.items, cuts.items,
+                      inputs_with_gradients, fixed<stages>{},
+                      fixed<3 * count_crossings(forward, last_reader.items, cuts.items, stages) +
+                            stages * inputs_with_gradients>{});
+  /// Boundary s is before stage s. There are stages + 1; the last is empty, and so is the first
+  /// without InputGradients.
   static constexpr boundary_table boundaries = crossing_values.table();
 
   // ---- recompute ----
@@ -167,10 +174,11 @@ struct keeps_in_some : Recompute {
 /// SplitsBackward: the schedule runs B and W apart, so values that B makes for W must outlive B.
 /// RecomputesAhead: the schedule runs R apart, so values that R makes must outlive R.
 template <class M, int Stages, class Cutter, int Samples, number_widths Widths, bool SplitsBackward,
-          class Recompute, bool RecomputesAhead = false>
+          class Recompute, bool RecomputesAhead = false, bool InputGradients = false>
 struct compilation
     : fused_model<M, Stages, Cutter, Samples, Widths,
-                  std::conditional_t<RecomputesAhead, keeps_in_some<Recompute>, Recompute>> {
+                  std::conditional_t<RecomputesAhead, keeps_in_some<Recompute>, Recompute>,
+                  InputGradients> {
   using fused = typename compilation::fused_model;
   static constexpr bool splits_backward = SplitsBackward, recomputes_ahead = RecomputesAhead;
 

@@ -17,7 +17,7 @@ class heap_gradients {
  public:
   /// Differentiates twice: first to count, then into arrays of the counted lengths. The graph must
   /// outlive the result.
-  explicit heap_gradients(graph_view const& g) {
+  explicit heap_gradients(graph_view const& g, bool inputs = false) : inputs_(inputs) {
     gradient_sinks counts;
     fill(g, counts);
     gradient_size const n = counts.sizes();
@@ -39,11 +39,13 @@ class heap_gradients {
 
  private:
   /// One differentiation, with working memory of its own.
-  static void fill(graph_view const& g, gradient_sinks& out) {
+  void fill(graph_view const& g, gradient_sinks& out) const {
     heap_array<bool> needed(g.values.count);
     heap_array<operand> gradient(g.values.count), remade(g.values.count);
-    differentiate(g, gradient_scratch{needed.begin(), gradient.begin(), remade.begin()}, out);
+    differentiate(g, gradient_scratch{needed.begin(), gradient.begin(), remade.begin(), inputs_},
+                  out);
   }
+  bool inputs_ = false;  // whether inputs get gradients too
   heap_array<op> input_ops_, weight_ops_;
   heap_array<value> values_;
   heap_array<crossing> crossings_;
@@ -60,6 +62,7 @@ struct compile_options {
   bool splits_backward = false;
   recompute_rule recompute{};
   bool recomputes_ahead = false;
+  bool input_gradients = false;
 };
 
 /// A model compiled at run time: the results of the passes on the heap. The graph must outlive this
@@ -71,7 +74,7 @@ class heap_compilation {
   /// Runs all passes. cut: see cut_units
   template <class Cut>
   heap_compilation(graph_view const& g, compile_options const& o, Cut const& cut)
-      : graph_(g), gradients_(g), backward_(gradients_),
+      : graph_(g), gradients_(g, o.input_gradients), backward_(gradients_),
         value_count_(g.values.count + backward_.values.count),
         transposed_(find_transposed(backward_, o.widths, g.parameters.count)),
         training_costs_(find_training_costs(g, backward_, g.units.count)),
@@ -81,8 +84,10 @@ class heap_compilation {
         values_(described_.table(g.values.count, o.widths, o.samples)),
         last_reader_(find_last_readers(g.ops, g.values.count)),
         crossing_(
-            find_boundaries(g, backward_, values_, last_reader_.begin(), cuts_.begin(), o.stages,
-                            3 * count_crossings(g, last_reader_.begin(), cuts_.begin(), o.stages))),
+            find_boundaries(g, backward_, values_, last_reader_.begin(), cuts_.begin(),
+                            o.input_gradients ? g.inputs.count : 0, o.stages,
+                            3 * count_crossings(g, last_reader_.begin(), cuts_.begin(), o.stages) +
+                                (o.input_gradients ? o.stages * g.inputs.count : 0))),
         read_once_(find_read_once(g, backward_, o.widths.has_copies() ? value_count_ : 0)),
         recomputed_(find_recomputed(g, backward_, o.recompute, stage_of_unit_.begin(), once(),
                                     g.ops.count, g.values.count)),

@@ -47,6 +47,19 @@ struct program_view {
   int count = 0, trained = 0;
 };
 
+/// Whether a launch of a program adds to gradients of parameters, or to sums of buffers. Operands
+/// that the launch only reads have 0 elements.
+inline bool adds_to_sums(program_view const& view, int number) {
+  launch const& l = view.launches[number];
+  for (int k = 0; k < l.count; ++k) {
+    placed_operand const& o = view.operands[l.first + k];
+    if (o.elements > 0 &&
+        (o.at.where == region::parameter_gradients || o.at.where == region::buffer_sums))
+      return true;
+  }
+  return false;
+}
+
 /// The programs of a stage, either with all values kept for backward or with some recomputed.
 struct program_set {
   program_view programs[program_count];
@@ -320,6 +333,8 @@ struct pipeline_description {
   /// Sizes of a micro-batch as kernels read and write it: real-valued inputs and outputs are in
   /// value_type. Outputs by loss.
   long input_bytes[max_inputs]{}, label_bytes = 0, output_bytes[most_losses]{};
+  /// Where the first chunk leaves the gradient of an input of a micro-batch; none without one.
+  address input_gradient[max_inputs]{};
   /// Whether an input is converted to value_type: real numbers, except inputs of the loss.
   bool input_is_converted[max_inputs]{};
   dtype value_type = dtype::f32;

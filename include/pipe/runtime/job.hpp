@@ -81,6 +81,9 @@ struct job_batch {
   void const* label = nullptr;
   /// infer, by loss: the array for what its chain makes; null if the program does not ask for it
   void* output[most_losses]{};
+  /// train, by input: the array for the gradient of the input; null if the program does not ask for
+  /// it
+  void* input_gradient[max_inputs]{};
   data_place place = data_place::host;
   bool output_is_on_device = false;
   /// If arrays are in device memory: the cudaStream_t behind whose work they are accessed.
@@ -159,6 +162,9 @@ struct launch_watch {
 struct job {
   enum class kind : unsigned char { train, evaluate, infer };
   kind what = kind::evaluate;
+  /// train: only gradients of inputs are computed; no kernel runs that adds to the gradient of a
+  /// parameter, or to the sum of a buffer.
+  bool of_inputs = false;
   long step = 1;           ///< counted from 1
   std::uint64_t seed = 0;  ///< of random bits
   job_batch batch{};       ///< read by inputs, labels and outputs
@@ -166,6 +172,9 @@ struct job {
   job_part part{};         ///< read where gradients are summed
   job_update update{};     ///< train: read at the end of the step
   launch_watch watch{};    ///< called in all phases
+
+  /// Whether kernels add to the gradients of parameters and to the sums of buffers.
+  bool adds_gradients() const { return what == kind::train && !of_inputs; }
 };
 
 }  // namespace detail

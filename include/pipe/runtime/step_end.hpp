@@ -35,7 +35,7 @@ enum class step_op : unsigned char {
 /// Facts about a run, a bit set.
 struct run_fact {
   enum : unsigned {
-    trains = 1,         ///< the run computes gradients
+    trains = 1,         ///< the run computes gradients of parameters
     completes = 2,      ///< no later run accumulates onto its gradients
     updates = 4,        ///< the optimizer updates the parameters
     is_sound = 8,       ///< loss and norm are finite; known after step_op::judge
@@ -50,7 +50,7 @@ struct run_fact {
 
 /// The facts that are known before a run: all but is_sound and was_written.
 inline unsigned facts_of(pipeline_description const& d, job const& j) {
-  bool const training = j.what == job::kind::train;
+  bool const training = j.adds_gradients();
   return (training ? run_fact::trains : 0u) | (is_last_accumulation(j) ? run_fact::is_last : 0u) |
          (is_last_accumulation(j) && !j.part.is_continued ? run_fact::completes : 0u) |
          (training && j.update.applies ? run_fact::updates : 0u) |

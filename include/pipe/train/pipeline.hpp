@@ -28,6 +28,7 @@
 #include <pipe/train/parts/device_batch.hpp>
 #include <pipe/train/parts/find_nonfinite.hpp>
 #include <pipe/train/parts/initialize_parameters.hpp>
+#include <pipe/train/parts/input_gradients.hpp>
 #include <pipe/train/parts/losses.hpp>
 #include <pipe/train/parts/outputs.hpp>
 #include <pipe/train/parts/prefetched.hpp>
@@ -58,14 +59,17 @@ namespace pp {
 /// effect. Callbacks may call steps(), accumulated(), learning_rate() and allocated_bytes(). The
 /// destructor waits for another thread's run to end. Views of parameters survive a move.
 template <class Given, class... Options>
-class Pipeline : public detail::with_plan<typename detail::made_from<Given, Options...>::compiled>,
-                 public detail::with_checkpoints<Pipeline<Given, Options...>>,
-                 public detail::with_training<Pipeline<Given, Options...>>,
-                 private detail::refused_calls<Pipeline<Given, Options...>, step_result>,
-                 public detail::with_losses<Pipeline<Given, Options...>,
-                                            typename detail::made_from<Given, Options...>::model>,
-                 public detail::with_outputs<Pipeline<Given, Options...>,
-                                             typename detail::made_from<Given, Options...>::model> {
+class Pipeline
+    : public detail::with_plan<typename detail::made_from<Given, Options...>::compiled>,
+      public detail::with_checkpoints<Pipeline<Given, Options...>>,
+      public detail::with_training<Pipeline<Given, Options...>>,
+      private detail::refused_calls<Pipeline<Given, Options...>, step_result>,
+      public detail::with_losses<Pipeline<Given, Options...>,
+                                 typename detail::made_from<Given, Options...>::model>,
+      public detail::with_outputs<Pipeline<Given, Options...>,
+                                  typename detail::made_from<Given, Options...>::model>,
+      public detail::with_input_gradients<Pipeline<Given, Options...>,
+                                          typename detail::made_from<Given, Options...>::model> {
   using made = detail::made_from<Given, Options...>;
   using M = typename made::model;
   using diagnosis = typename made::diagnosis;
@@ -302,6 +306,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   friend detail::training_of<Pipeline>;
   friend detail::with_losses<Pipeline, M>;
   friend detail::with_outputs<Pipeline, M>;
+  friend detail::with_input_gradients<Pipeline, M>;
   step_result run(detail::job const& j) { return runs_.run(*engine_.operator->(), j); }
 
   /// The chunks, with their memory in the engine.

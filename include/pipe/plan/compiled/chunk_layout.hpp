@@ -112,7 +112,7 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   };
   if (f.has_left)
     c.rings.boundary = take_ring(b.boundary, slots(f.left.activation, rereads_result, f.in_flight));
-  if (f.has_entered)
+  if (f.has_entered || b.gradient > 0)  // of the first stage: gradients of inputs
     c.rings.gradient =
         take_ring(b.gradient, slots(f.entered.gradient, rereads_gradient, f.pending_slots));
   // As many values as the slots of all holders that send them, divided among those that receive.
@@ -158,6 +158,7 @@ constexpr void describe_chunk(int s, chunk_facts f, chunk_description& c) {
   f.version_slots = Work::version_slots(s);
   f.keeps_state = Work::overlap == step_overlap::confirmed;
   f.has_entered = s > 0;
+  if (s == 0) f.entered.gradient = 1;  // each is delivered before the next one
   if (f.has_entered) {
     f.copies_value = is_copied<Work>(rank(s - 1), c.rank);
     f.holders_before = replicas(Work::where, s - 1);

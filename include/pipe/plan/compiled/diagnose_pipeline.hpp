@@ -105,9 +105,9 @@ struct made_from<Given, Options...> {
   static constexpr bool fine = is_valid_model<Given>() && is_accepted<typename diagnosis::type>;
   using compiled = checked_pipeline<model, options, fine>;
 };
-/// The diagnosis of a use of averages, of arrays in device memory, of accumulation, or of
-/// prefetched mini-batches in a pipeline. Made: its made_from; an invalid one has been reported
-/// already.
+/// The diagnosis of a use of averages, of arrays in device memory, of accumulation, of
+/// prefetched mini-batches, or of input gradients in a pipeline. Made: its made_from; an invalid
+/// one has been reported already.
 template <class Made>
 constexpr auto diagnose_averages() {
   if constexpr (Made::fine)
@@ -137,6 +137,14 @@ template <class Made>
 constexpr auto diagnose_prefetching() {
   if constexpr (Made::fine)
     return diagnose_use_of_prefetching<typename Made::compiled::prefetching>();
+  else
+    return std::type_identity<nothing_wrong>{};
+}
+
+template <class Made>
+constexpr auto diagnose_input_gradients() {
+  if constexpr (Made::fine)
+    return diagnose_use_of_input_gradients<typename Made::compiled::keeps_input_gradients>();
   else
     return std::type_identity<nothing_wrong>{};
 }

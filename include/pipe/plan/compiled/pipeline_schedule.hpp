@@ -36,8 +36,9 @@ struct pipeline_schedule : proved_schedule<Options, pipeline_schedule<M, Options
       typename chosen::flushed;
   using model = M;
 
-  using passes = compilation<M, stages, typename chosen::cutter, samples, chosen::widths,
-                             flushed::splits_backward, recompute, recomputes_ahead>;
+  using passes =
+      compilation<M, stages, typename chosen::cutter, samples, chosen::widths,
+                  flushed::splits_backward, recompute, recomputes_ahead, chosen::input_gradients>;
   static constexpr graph_view graph() { return passes::outline; }
   static constexpr int const* cuts() { return passes::cuts.items; }
   /// The backend's rule for launches of a program that run as one kernel.

@@ -77,7 +77,7 @@ struct planned_pipeline : proved_schedule<Options, planned_pipeline<M, Options>>
     static heap_compilation const made(
         *g,
         {stages, samples, chosen::widths, flushed::splits_backward,
-         rule_of<typename chosen::recompute>(), chosen::recomputes_ahead},
+         rule_of<typename chosen::recompute>(), chosen::recomputes_ahead, chosen::input_gradients},
         [](auto const& layer_times, int units, int count, auto& cuts) {
           cut_planned<typename chosen::cutter>(layer_times, units, count, cuts);
         });

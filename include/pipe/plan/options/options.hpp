@@ -15,6 +15,7 @@
 #include <pipe/plan/options/family.hpp>
 #include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/graphs.hpp>
+#include <pipe/plan/options/input_gradients.hpp>
 #include <pipe/plan/options/memory_limit.hpp>
 #include <pipe/plan/options/micro_batch_size.hpp>
 #include <pipe/plan/options/micro_batches.hpp>
@@ -43,10 +44,10 @@ using option_families =
            option_family::sum, option_family::zero, option_family::schedule,
            option_family::partition, option_family::recompute, option_family::precision,
            option_family::optimizer, option_family::averaging, option_family::offload,
-           option_family::prefetching, option_family::threads, option_family::products,
-           option_family::sorts, option_family::attentions, option_family::graphs,
-           option_family::backend, option_family::transport, option_family::devices,
-           option_family::memory_limit>;
+           option_family::prefetching, option_family::input_gradients, option_family::threads,
+           option_family::products, option_family::sorts, option_family::attentions,
+           option_family::graphs, option_family::backend, option_family::transport,
+           option_family::devices, option_family::memory_limit>;
 
 /// Index of an option's family; the number of families if it belongs to none.
 template <class O, class... Family>
@@ -122,6 +123,8 @@ struct chosen_options {
   using optimizer = option<option_family::optimizer>;
   using averaging = option<option_family::averaging>;
   using prefetching = option<option_family::prefetching>;
+  using keeps_input_gradients = option<option_family::input_gradients>;
+  static constexpr bool input_gradients = keeps_input_gradients::is_on;
   using graphs = option<option_family::graphs>;
   using sum = option<option_family::sum>;
   using backend = option<option_family::backend>;

@@ -95,6 +95,9 @@ struct batch_accumulations {
     for (int i = 0; i < outline.inputs.count; ++i)
       j.batch.input[i] = after(whole.batch.input[i], from * inputs[i].form.elements(),
                                inputs[i].is_ids ? sizeof(int) : sizeof(Element));
+    for (int i = 0; i < outline.inputs.count; ++i)
+      j.batch.input_gradient[i] =
+          after(whole.batch.input_gradient[i], from * inputs[i].form.elements(), sizeof(Element));
     j.batch.label = after(whole.batch.label, from * model_tables<M>::labels,
                           M::labels_are_ids ? sizeof(int) : sizeof(Element));
     for (int i = 0; i < outputs.size(); ++i)

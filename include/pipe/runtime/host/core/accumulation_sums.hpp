@@ -48,7 +48,7 @@ class accumulation_sums {
   /// Begins a run: counts the actions after which a chunk's gradients are complete.
   void begin(job const& j) {
     job_ = &j;
-    is_on_ = j.what == job::kind::train && (has_accumulations(j) || d_->divides_gradients);
+    is_on_ = j.adds_gradients() && (has_accumulations(j) || d_->divides_gradients);
     if (exchanges()) replicas_.begin({j.part.shares, j.part.replicas});
     if constexpr (may_divide) windows_.clear();
     if (!is_on_) return;

@@ -186,6 +186,18 @@ class action_runner {
                       std::size_t(bytes / d_.samples * samples_in(d_, j, mb)));
         },
         [&](milestone m) { link(r, j).publish(c, m, mb + place.shift); });
+    if (j.of_inputs && c == 0 && makes_input_gradient(a.kind)) deliver_input_gradients(j, at, mb);
+  }
+  /// Copies the gradients of inputs of a micro-batch to the caller, from where the first chunk's
+  /// backward has left them.
+  [[gnu::cold]] void deliver_input_gradients(job const& j, region_bases const& at, int mb) const {
+    for (int i = 0; i < d_.inputs; ++i) {
+      if (j.batch.input_gradient[i] == nullptr) continue;
+      long const bytes = d_.input_bytes[i];
+      std::memcpy(static_cast<char*>(j.batch.input_gradient[i]) + mb * bytes,
+                  at.at(d_.input_gradient[i]),
+                  std::size_t(bytes / d_.samples * samples_in(d_, j, mb)));
+    }
   }
   region_bases bases_for(int r, action_context const& place, int c, int mb) const {
     region_bases b = arena_bases(
@@ -209,6 +221,7 @@ class action_runner {
     require(r, order.begin());
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
+      if (j.of_inputs && adds_to_sums(view, i)) continue;
       require(r, me.sums.place(c, set, p, i, at, a.operand));
       require(r, order.await(i, me.doing, me.waited, [this] { return now(); }));
       me.doing.run_layer(l.layer);

@@ -103,8 +103,7 @@ class executor {
     o.bubble = o.seconds > 0 ? double(waited) * 1e-9 / (o.seconds * place.ranks) : 0;
     o.losses = parameters.losses(place.first_rank, job_);
     o.loss = job_.loss.further.sum_of(o.losses.items);
-    if (job_.what == job::kind::train)
-      o.gradient_norm = parameters.judge(place.first_rank, job_).norm;
+    if (job_.adds_gradients()) o.gradient_norm = parameters.judge(place.first_rank, job_).norm;
     return o;
   }
 

@@ -90,8 +90,7 @@ class parameter_operations {
   void gather(job const& j, Share const& share) {
     for (int reader = 0; reader < d_.ranks; ++reader) {
       share(loss_of(d_, reader));
-      for (int c = 0; c < d_.chunks && j.what == job::kind::train; ++c)
-        share(norms_of(d_, c, reader));
+      for (int c = 0; c < d_.chunks && j.adds_gradients(); ++c) share(norms_of(d_, c, reader));
     }
   }
 

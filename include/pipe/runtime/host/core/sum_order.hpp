@@ -31,7 +31,7 @@ class sum_order {
             int shift)
       : d_(d), transport_(transport), failed_(failed), chunk_(d.chunk[a.chunk]), of_(a),
         view_(set.programs[int(p)]), shift_(shift) {
-    is_on_ = !Transport::copies && chunk_.holders > 1 && j.what == job::kind::train && adds_up(p);
+    is_on_ = !Transport::copies && chunk_.holders > 1 && j.adds_gradients() && adds_up(p);
     if (!is_on_) return;
     // Launch i for a micro-batch has number micro_batch * numbers + i; the last number is for the
     // end of the program.
@@ -72,17 +72,7 @@ class sum_order {
 
  private:
   /// Whether a launch writes to sums over micro-batches.
-  bool adds(int launch) const {
-    detail::launch const& l = view_.launches[launch];
-    for (int k = 0; k < l.count; ++k) {
-      placed_operand const& o = view_.operands[l.first + k];
-      // Operands that the launch only reads have 0 elements.
-      if (o.elements > 0 &&
-          (o.at.where == region::parameter_gradients || o.at.where == region::buffer_sums))
-        return true;
-    }
-    return false;
-  }
+  bool adds(int launch) const { return adds_to_sums(view_, launch); }
   /// The number of a launch, modulo 2^32 as a transport's counters are.
   int number(int micro_batch, int launch) const {
     return int(unsigned(micro_batch + shift_) * unsigned(numbers_) + unsigned(launch));
