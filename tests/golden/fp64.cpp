@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// In FP64 the constants of layers and losses are fp64: outputs, losses and gradients to 1e-13 of
-// PyTorch's in float64. The constants are no floats; the cases are those of fp64_cases() in
-// write_golden.py.
+// In FP64 the constants of layers and losses are fp64: outputs, losses and gradients, those of
+// inputs among them, to 1e-13 of PyTorch's in float64. The constants are no floats; the cases are
+// those of fp64_cases() in write_golden.py.
 #include "golden/record.hpp"
 
 using namespace pp;
@@ -11,7 +11,8 @@ namespace {
 
 template <class M>
 void check(char const* name) {
-  golden::check_model<Pipeline<M, FP64, PortableHost, MicroBatches<2>, MicroBatchSize<2>>>(
+  using option = std::conditional_t<M::graph.inputs[0].is_ids, NoInputGradients, InputGradients>;
+  golden::check_model<Pipeline<M, FP64, PortableHost, MicroBatches<2>, MicroBatchSize<2>, option>>(
       "fp64", name, 1e-13);
 }
 

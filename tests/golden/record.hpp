@@ -219,6 +219,9 @@ void check_model(std::string const& of, std::string const& name, double most = t
     if (!gradients[i].empty())
       check_near(name + ": gradient of " + parameters[i].name, parameters[i].gradients,
                  gradients[i], most);
+  if constexpr (Trainer::compiled::input_gradients)
+    check_near(name + ": gradient of the input", trainer.input_gradients(data[0]),
+               theirs.numbers<double>("input_gradient"), most);
   if (theirs.count("buffer/") == 0) return;
   trainer.step(data[0]);
   for (auto const& p : parameters)

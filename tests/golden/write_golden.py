@@ -16,6 +16,7 @@ called CASE/WHAT or CASE/WHAT/PARAMETER, and parameters have the names of pipe/w
         input, input.NAME, label    a mini-batch, of real numbers or of ids
         weight/...                  the model's parameters
         output, loss, gradient/...  the model's output before the loss, the loss, its gradients by every trained parameter
+        input_gradient              of fp64: the gradient of the loss by real inputs
         buffer/...                  running statistics after one step
     optimizers
         start/...                   a model's parameters and ten mini-batches
@@ -528,7 +529,7 @@ def fp64_cases():
         CrossEntropy(), ("kind", 0.1, kind, CrossEntropy()))
 
 
-def run_case(name, first, model, make_loss, further=None):
+def run_case(name, first, model, make_loss, further=None, of_inputs=False):
     draw = Draw(name)
     draw.parameters(model)
     x = first(draw)
@@ -541,9 +542,12 @@ def run_case(name, first, model, make_loss, further=None):
     label, loss_of, *of_loss = make_loss(draw, output)
     for more in of_loss:
         inputs |= more
-    loss = loss_of(model.train()(x, inputs))
+    of_inputs = of_inputs and x.is_floating_point()
+    loss = loss_of(model.train()(x.requires_grad_(of_inputs), inputs))
     loss.backward()
     yield "input", x
+    if of_inputs:
+        yield "input_gradient", x.grad
     for key, value in inputs.items():
         yield f"input.{key}", value
     yield "label", label
@@ -805,7 +809,7 @@ def main():
     for file, cases in files.items():
         tensors = {f"{case[0]}/{what}": stored(what, t) for case in cases() for what, t in run_case(*case)}
         write_safetensors(HERE / f"{file}.safetensors", tensors)
-    tensors = {f"{case[0]}/{what}": t.detach() for case in fp64_cases() for what, t in run_case(*case)}
+    tensors = {f"{case[0]}/{what}": t.detach() for case in fp64_cases() for what, t in run_case(*case, of_inputs=True)}
     write_safetensors(HERE / "fp64.safetensors", tensors)
     tensors = {name: stored(name.split("/")[-1], t) for name, t in optimizer_cases()}
     write_safetensors(HERE / "optimizers.safetensors", tensors)
