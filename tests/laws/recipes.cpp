@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The models of several parts that docs/howto/recipes.md shows, each of which learns what it is
-// for: an autoencoder that can be drawn from, two towers, twins, pairs, a student with a teacher,
-// and a mixture of normal distributions.
+// for: an autoencoder that can be drawn from, two towers, twins, pairs, a student with a teacher, a
+// mixture of normal distributions, and a classifier that is fooled.
 #include "catch.hpp"
 
 #include <cmath>
@@ -146,6 +146,22 @@ struct Mixture : RowLoss<Mixture<K>> {
 
 struct Density : Model<Input<1>, Linear<16>, Tanh, Linear<6>, Mixture<2>> {};
 // [/mixture]
+
+// [fooled]
+struct Classifier : Model<Input<8>, Linear<32>, Tanh, Linear<2>, CrossEntropy> {};
+
+/// The inputs, each number moved by `amount` in the direction in which the loss grows: the fast
+/// gradient sign method. Source: Goodfellow et al., Explaining and Harnessing Adversarial
+/// Examples, 2015
+template <class Trainer>
+std::vector<float> fooled(Trainer& t, std::vector<float> x, std::vector<int> const& labels,
+                          float amount) {
+  auto const gradient = t.input_gradients({x, labels});
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] += gradient[i] > 0 ? amount : gradient[i] < 0 ? -amount : 0;
+  return x;
+}
+// [/fooled]
 
 }  // namespace
 
@@ -301,4 +317,31 @@ TEST_CASE("a mixture finds both branches of a curve", "[laws]") {
   CHECK(std::max(found[2], found[3]) == Approx(2.5).margin(0.3));
   CHECK(std::min(found[2], found[3]) == Approx(-2.5).margin(0.3));
   CHECK(found[0] == Approx(found[1]).margin(0.5));
+}
+
+TEST_CASE("the signs of a gradient fool a classifier more than other signs do", "[laws]") {
+  using trainer =
+      Pipeline<Classifier, PortableHost, InputGradients, MicroBatches<4>, MicroBatchSize<16>, Adam>;
+  trainer t({.seed = 1, .optimizer = {.learning_rate = 0.01}});
+  std::mt19937 bits(1);
+  std::vector<int> labels(static_cast<std::size_t>(trainer::samples));
+  std::vector<float> x;
+  auto const draw = [&] {
+    x = normal_numbers(8 * labels.size(), bits);
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      float sum = 0;
+      for (std::size_t k = 0; k < 8; ++k) sum += k % 2 ? x[8 * i + k] : -x[8 * i + k];
+      labels[i] = sum > 0;
+    }
+  };
+  for (int step = 0; step < 300; ++step) draw(), t.step({x, labels});
+  draw();
+  constexpr float amount = 0.5f;
+  auto moved = x;
+  for (float& each : moved) each += bits() % 2 ? amount : -amount;
+  double const random = t.evaluate({moved, labels}),
+               worst = t.evaluate({fooled(t, x, labels, amount), labels});
+  CHECK(accuracy(predict(t, x), labels) > 0.9);
+  CHECK(accuracy(predict(t, fooled(t, x, labels, amount)), labels) < 0.5);
+  CHECK(worst > 3 * random);
 }

@@ -33,6 +33,7 @@ constexpr gradient_graph<Size, Forward.parameters> differentiate(graph<Forward> 
   gradient_scratch_of<Forward> scratch;
   scratch.inputs = inputs;
   gradient_graph<Size, Forward.parameters> out;
+  out.inputs = inputs ? Forward.inputs : 0;
   gradient_sinks sinks = out.sinks();
   differentiate(g, scratch, sinks);
   return out;

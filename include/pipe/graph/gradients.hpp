@@ -62,6 +62,7 @@ struct gradient_view {
   view<value> values;
   view<crossing> crossings;          // readers descending
   bool const* transposed = nullptr;  // by parameter: whether an op reads it transposed
+  int inputs = 0;                    // of the graph, if inputs have gradients too; otherwise 0
 
   /// The gradient of a value of an earlier unit, from all its readers in units >= `unit`; an absent
   /// operand if these give none.
@@ -112,6 +113,7 @@ struct gradient_graph {
   value values[Size.values + 1];
   crossing crossings[Size.crossings + 1];
   bool transposed[Parameters + 1]{};
+  int inputs = 0;
 
   constexpr gradient_sinks sinks() {
     return gradient_sinks{{input_ops}, {weight_ops}, {values}, {crossings}, transposed};
@@ -121,7 +123,8 @@ struct gradient_graph {
                          {weight_ops, Size.weight_ops},
                          {values, Size.values},
                          {crossings, Size.crossings},
-                         transposed};
+                         transposed,
+                         inputs};
   }
 };
 

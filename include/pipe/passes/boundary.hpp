@@ -88,8 +88,8 @@ constexpr int count_crossings(graph_view const& g, short const* last_reader, int
 }
 
 /// Finds every boundary of a model with these cuts. A value that crosses a cut may bring back two
-/// values, its gradient and the value itself as it was made again. inputs: the number of inputs
-/// that may have gradients, which cross every cut before a reader; 0 if none has one.
+/// values, its gradient and the value itself as it was made again. The gradient of
+/// an input crosses every cut before a reader of the input, and leaves the first stage.
 ///
 /// shape: cuts[stages + 1] -> entries[stages + 1], items: at most three for each crossing, and one
 ///        for each input and stage
@@ -98,9 +98,8 @@ constexpr int count_crossings(graph_view const& g, short const* last_reader, int
 ///        back none
 constexpr void find_boundaries(graph_view const& g, gradient_view const& backward,
                                value_table const& values, short const* last_reader, int const* cuts,
-                               int stages, int inputs, boundary_table::entry* entries,
-                               sink<handed_on>& items) {
-  for (int s = inputs > 0 ? 0 : 1; s < stages; ++s) {
+                               int stages, boundary_table::entry* entries, sink<handed_on>& items) {
+  for (int s = backward.inputs > 0 ? 0 : 1; s < stages; ++s) {
     boundary_table::entry& e = entries[s];
     e.forward.begin = items.count;
     list_crossing(g, last_reader, cuts[s], items);
@@ -119,7 +118,8 @@ constexpr void find_boundaries(graph_view const& g, gradient_view const& backwar
       bring_back(backward.entering(cuts[s], v));
       bring_back(backward.remade(cuts[s], v));
     }
-    for (int i = 0; i < inputs; ++i) bring_back(backward.entering(cuts[s], crossing_of_input(i)));
+    for (int i = 0; i < backward.inputs; ++i)
+      bring_back(backward.entering(cuts[s], crossing_of_input(i)));
     e.gradient.end = items.count;
   }
 }

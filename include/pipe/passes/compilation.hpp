@@ -79,12 +79,10 @@ struct fused_model {
       describe_values(forward, backward, Samples, fixed<value_count>{});
   static constexpr value_table values = described_values.table(sizes.values, Widths, Samples);
   static constexpr auto last_reader = find_last_readers(forward.ops, fixed<sizes.values>{});
-  static constexpr int inputs_with_gradients = InputGradients ? sizes.inputs : 0;
   static constexpr auto crossing_values =
-      find_boundaries(forward, backward, values, last_reader.items, cuts.items,
-                      inputs_with_gradients, fixed<stages>{},
+      find_boundaries(forward, backward, values, last_reader.items, cuts.items, fixed<stages>{},
                       fixed<3 * count_crossings(forward, last_reader.items, cuts.items, stages) +
-                            stages * inputs_with_gradients>{});
+                            stages * backward.inputs>{});
   /// Boundary s is before stage s. There are stages + 1; the last is empty, and so is the first
   /// without InputGradients.
   static constexpr boundary_table boundaries = crossing_values.table();

@@ -33,7 +33,8 @@ class heap_gradients {
                          transposed_.begin()};
     fill(g, sinks);
     view_ = gradient_view{sinks.input_ops.filled(), sinks.weight_ops.filled(),
-                          sinks.values.filled(), sinks.crossings.filled(), sinks.transposed};
+                          sinks.values.filled(),    sinks.crossings.filled(),
+                          sinks.transposed,         inputs ? g.inputs.count : 0};
   }
   operator gradient_view() const { return view_; }
 
@@ -84,10 +85,9 @@ class heap_compilation {
         values_(described_.table(g.values.count, o.widths, o.samples)),
         last_reader_(find_last_readers(g.ops, g.values.count)),
         crossing_(
-            find_boundaries(g, backward_, values_, last_reader_.begin(), cuts_.begin(),
-                            o.input_gradients ? g.inputs.count : 0, o.stages,
+            find_boundaries(g, backward_, values_, last_reader_.begin(), cuts_.begin(), o.stages,
                             3 * count_crossings(g, last_reader_.begin(), cuts_.begin(), o.stages) +
-                                (o.input_gradients ? o.stages * g.inputs.count : 0))),
+                                o.stages * backward_.inputs)),
         read_once_(find_read_once(g, backward_, o.widths.has_copies() ? value_count_ : 0)),
         recomputed_(find_recomputed(g, backward_, o.recompute, stage_of_unit_.begin(), once(),
                                     g.ops.count, g.values.count)),

@@ -102,19 +102,20 @@ struct boundary_memory {
     return {{entries.begin(), int(entries.size())}, {items.begin(), count}};
   }
 };
-/// The `stages` + 1 boundaries of the stages. inputs: see find_boundaries in boundary.hpp
+/// The `stages` + 1 boundaries of the stages.
 ///
 /// room: 3 * count_crossings(): for each value that crosses a cut the value, its gradient, and the
-///       value as it was made again; and stages * inputs
+///       value as it was made again; and `stages` for each input that
+///       has a gradient
 template <class Stages, class Items>
 constexpr auto find_boundaries(graph_view const& g, gradient_view const& backward,
                                value_table const& values, short const* last_reader, int const* cuts,
-                               int inputs, Stages stages, Items room) {
+                               Stages stages, Items room) {
   auto const entries = stages + fixed<1>{};
   boundary_memory<std::remove_const_t<decltype(entries)>, Items> b{
       array_of<boundary_table::entry>(entries), array_of<handed_on>(room)};
   sink<handed_on> items{b.items.begin()};
-  find_boundaries(g, backward, values, last_reader, cuts, stages, inputs, b.entries.begin(), items);
+  find_boundaries(g, backward, values, last_reader, cuts, stages, b.entries.begin(), items);
   b.count = items.count;
   return b;
 }

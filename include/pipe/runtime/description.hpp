@@ -66,6 +66,8 @@ struct program_set {
   ring records;  ///< values kept for backward, by micro-batch
   /// Last chunk, by loss: what its chain makes, which is an output of the model.
   address outputs[most_losses];
+  /// First chunk, by input: where backward leaves its gradient; none if it has none.
+  address input_gradients[max_inputs];
   view<copied> passed_gradients;  ///< gradients that pass through the stage unchanged
   /// Whether B and W are two programs, not one. weight_program: the program that completes
   /// gradients.
@@ -333,8 +335,6 @@ struct pipeline_description {
   /// Sizes of a micro-batch as kernels read and write it: real-valued inputs and outputs are in
   /// value_type. Outputs by loss.
   long input_bytes[max_inputs]{}, label_bytes = 0, output_bytes[most_losses]{};
-  /// Where the first chunk leaves the gradient of an input of a micro-batch; none without one.
-  address input_gradient[max_inputs]{};
   /// Whether an input is converted to value_type: real numbers, except inputs of the loss.
   bool input_is_converted[max_inputs]{};
   dtype value_type = dtype::f32;

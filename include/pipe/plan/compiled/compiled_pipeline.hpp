@@ -199,12 +199,6 @@ struct compiled_pipeline : chosen_options<Options> {
       d.input_is_converted[i] = !g.inputs[i].is_ids && !g.inputs[i].of_loss;
       d.input_bytes[i] = step::batch_bytes(g, i);
     }
-    if constexpr (chosen::input_gradients)
-      for (int i = 0; i < d.inputs; ++i) {
-        view<handed_on> const returned = passes::boundaries[0].gradient;
-        int const at = find(returned, passes::backward.entering(0, crossing_of_input(i)));
-        if (at >= 0) d.input_gradient[i] = address{region::gradient_out, returned[at].offset};
-      }
     d.label_bytes = step::batch_bytes(g, d.inputs);
     for (int i = 0; i < d.losses; ++i)
       d.output_bytes[i] = samples * passes::loss_inputs[i].elements * long(sizeof(value));

@@ -90,8 +90,8 @@ struct compiled_stage {
       Programs::template launches<program::backward>();
     }
   }
-  /// The programs of a set, the gradients that pass through the stage, and in the last stage the
-  /// addresses of the outputs.
+  /// The programs of a set, the gradients that pass through the stage, in the last stage the
+  /// addresses of the outputs, and in the first stage those of gradients of inputs.
   template <class Programs>
   static constexpr program_set describe_set() {
     program_set set;
@@ -108,6 +108,12 @@ struct compiled_stage {
     if constexpr (S == Work::stages - 1)
       for (int i = 0; i < passes::loss_inputs.size(); ++i)
         set.outputs[i] = Programs::template resolve<program::forward>(passes::loss_inputs[i].at);
+    if constexpr (S == 0)
+      for (int i = 0; i < passes::backward.inputs; ++i) {
+        view<handed_on> const left = passes::boundaries[0].gradient;
+        int const at = find(left, passes::backward.entering(0, crossing_of_input(i)));
+        if (at >= 0) set.input_gradients[i] = address{region::gradient_out, left[at].offset};
+      }
     return set;
   }
 

@@ -195,7 +195,7 @@ class action_runner {
       if (j.batch.input_gradient[i] == nullptr) continue;
       long const bytes = d_.input_bytes[i];
       std::memcpy(static_cast<char*>(j.batch.input_gradient[i]) + mb * bytes,
-                  at.at(d_.input_gradient[i]),
+                  at.at(d_.chunk[0].set_for(mb).input_gradients[i]),
                   std::size_t(bytes / d_.samples * samples_in(d_, j, mb)));
     }
   }
