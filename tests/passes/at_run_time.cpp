@@ -115,7 +115,7 @@ void is_the_same() {
   detail::heap_compilation const heap(
       C::model::graph,
       {C::stages, C::samples, C::widths, C::whole.splits_backward,
-       detail::rule_of<typename C::recompute>(), C::whole.recomputes_ahead},
+       detail::rule_of<typename C::recompute>(), C::whole.recomputes_ahead, C::backward.inputs > 0},
       [](auto const& costs, int units, int stages, auto& cuts) {
         Cutter::cut(costs, units, stages, cuts);
       });
@@ -139,6 +139,13 @@ void is_the_same() {
 template <class M, int Stages, bool Splits, class Rule = NoRecompute, bool Ahead = false>
 using of =
     detail::compilation<M, Stages, ByCost, 3, detail::number_widths{4, 2}, Splits, Rule, Ahead>;
+/// With gradients of inputs, the second of which is read in two stages.
+struct Inputs
+    : Model<Named<"a", Input<4>>, Linear<4>, Tanh, Stash<"m">, Named<"b", Input<4>>, Stash<"again">,
+            Linear<4>, Pop<"m">, Tanh, Linear<4>, Pop<"again">, Linear<2>, MSE> {};
+template <int Stages, bool Splits, class Rule = NoRecompute>
+using with_inputs = detail::compilation<Inputs, Stages, ByCost, 3, detail::number_widths{4, 4},
+                                        Splits, Rule, false, true>;
 
 /// Two products of a row: y = (x w0) w1, whose loss is in the second unit.
 struct two_products {
@@ -297,6 +304,13 @@ TEST_CASE("passes find the same on the heap as in constants", "[passes]") {
   is_the_same<of<laws::RandomModel<7, 7>, 2, true, Recompute<op_kind::matmul, op_kind::map>>,
               ByCost>();
   is_the_same<of<Reversed<Repeat>, 3, true>, ByCost>();
+  is_the_same<with_inputs<1, false>, ByCost>();
+  is_the_same<with_inputs<4, true>, ByCost>();
+  is_the_same<with_inputs<2, false, RecomputeAll>, ByCost>();
+  using two = with_inputs<2, false>;
+  CHECK(two::boundaries[0].gradient.count == 2);
+  CHECK(two::boundaries[0].forward.count == 0);
+  CHECK(of<Inputs, 2, false>::boundaries[0].gradient.count == 0);
   is_the_same<of<Heads, 1, false>, ByCost>();
   is_the_same<of<Heads, 2, true, RecomputeAll>, ByCost>();
 }
