@@ -34,6 +34,11 @@ struct Straight : Model<Input<5>, Frozen<Linear<5>>, Custom<laws::Centered>, Lin
 /// The gradient of the second input is the value of the loss's own kernel.
 struct Last : Model<Named<"a", Input<4>>, Linear<4>, Tanh, Linear<4>, Stash<"n">,
                     Named<"b", Input<4>>, Pop<"n">, MSE> {};
+/// Inputs at the beginning of branches, each read twice.
+struct Compared
+    : Model<Named<"a", Input<4>>, Stash<"x">, PReLU, Linear<4>,
+            ConcatOf<Identity, Named<"b", Input<4>>, DotOf<Linear<5>, Seq<Recall<"x">, Linear<5>>>>,
+            Tanh, Linear<3>, Tanh, Pop<"x", Concat>, Linear<2>, MSE> {};
 
 template <class M, class... More>
 using Of = Pipeline<M, PortableHost, InputGradients, More...>;
@@ -124,6 +129,15 @@ void passes_through_all_stages() {
   CHECK(worst_difference(t, data.numbers[1], b, data, Trainer::samples) < 1e-8);
   auto const a = t.input_gradients(data.view());
   CHECK(worst_difference(t, data.inputs, a, data, Trainer::samples) < 1e-8);
+}
+TEST_CASE("inputs of branches have gradients", "[laws]") {
+  using Trainer = Of<Compared, FP64, MicroBatches<2>, MicroBatchSize<3>, Stages<3>>;
+  Trainer t({.seed = 1});
+  laws::disturb(t, 3, 0.3);
+  laws::sample_batch<Trainer> data(4);
+  auto const a = t.input_gradients<"a">(data.view()), b = t.input_gradients<"b">(data.view());
+  CHECK(worst_difference(t, data.inputs, a, data, Trainer::samples) < 1e-8);
+  CHECK(worst_difference(t, data.numbers[1], b, data, Trainer::samples) < 1e-8);
 }
 TEST_CASE("a gradient of an input that a loss makes passes through all stages", "[laws]") {
   passes_through_all_stages<>();
