@@ -91,7 +91,7 @@ ROW = re.compile(r"^\| `(\w+)` \|")
 COLUMNS = ["| member | type | initially | |", "|---|---|---|---|"]
 SETTINGS = re.compile(r"\w+_(settings|result|report|options)$")
 INTERNAL = ("pipe/graph/", "pipe/passes/", "pipe/backend/", "pipe/nn/", "pipe/plan/options/", "pipe/plan/compiled/", "pipe/runtime/host/", "pipe/runtime/cuda/")
-FURTHER = {"batch_of", "commit_rule", "csv_format", "drawing_words", "drawn_action", "drawn_detail", "drawn_rank", "drawn_transfer", "fitted_epoch", "initializer",
+FURTHER = {"batch_of", "commit_rule", "drawing_words", "drawn_action", "drawn_detail", "drawn_rank", "drawn_transfer", "fitted_epoch", "initializer",
            "memory_change", "memory_point", "named_scalar", "slow_runs"}
 OPAQUE = {"Text", "bf16", "dynamic_rows", "fp16", "loss_values", "named_states", "same_cost", "stage_ranks", "static_table"}  # of which a program uses the functions alone
 LABELS = ("law:", "needs:", "throws:", "shape:", "cost:", "source:", "post:")
