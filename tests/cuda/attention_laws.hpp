@@ -39,7 +39,7 @@ struct masked {
 };
 
 constexpr sizes not_causal(sizes s) { return s.causal = false, s; }
-constexpr sizes apart(sizes s) { return s.apart = true, s; }
+constexpr sizes kv_apart(sizes s) { return s.apart = true, s; }
 constexpr sizes turned(sizes s) { return s.turned = true, s; }
 constexpr sizes with(score_attributes scores, sizes s) { return s.scores = scores, s; }
 constexpr sizes padded(int by, sizes s) { return s.padding = by, s; }

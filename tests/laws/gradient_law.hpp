@@ -5,6 +5,8 @@
 // compared with those in double.
 #pragma once
 
+#include "catch.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -54,6 +56,15 @@ pp::detail::gradient_report compare_with_differences(std::uint64_t seed, double 
   Trainer trainer(typename Trainer::settings{.seed = seed});
   disturb(trainer, seed, 0.3);
   return pp::detail::compare_gradients(trainer, sample_batch<Trainer>(seed).view(), eps);
+}
+
+/// Checks that the gradients of a trainer in double are central differences, and none of them 0.
+template <class Trainer>
+void gradients_hold(std::uint64_t seed) {
+  pp::detail::gradient_report const r = compare_with_differences<Trainer>(seed);
+  INFO("seed " << seed << ", parameter " << r.worst_parameter);
+  CHECK(r.worst < 1e-7);
+  CHECK(r.smallest > 1e-6);
 }
 
 /// Compares a trainer in float with one in double for the same model, parameters and mini-batch.

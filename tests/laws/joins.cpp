@@ -34,19 +34,12 @@ void check() {
   laws::same_as_one_stage<Small<M, MicroBatches<MicroBatchCount>>,
                           Small<M, MicroBatches<MicroBatchCount>, More...>>(5);
 }
-template <class Trainer>
-void holds(std::uint64_t seed) {
-  pp::detail::gradient_report const r = laws::compare_with_differences<Trainer>(seed);
-  INFO("parameter " << r.worst_parameter);
-  CHECK(r.worst < 1e-7);
-  CHECK(r.smallest > 1e-6);
-}
 
 }  // namespace
 
 TEST_CASE("rows that are compared have the gradients of central differences", "[laws]") {
-  holds<Exact<laws::EveryComparison>>(1);
-  holds<Exact<laws::EveryComparison, Stages<5>, RecomputeAll>>(2);
+  laws::gradients_hold<Exact<laws::EveryComparison>>(1);
+  laws::gradients_hold<Exact<laws::EveryComparison, Stages<5>, RecomputeAll>>(2);
 }
 TEST_CASE("rows that are compared give the bits of one stage", "[laws]") {
   check<laws::EveryComparison, 4, Stages<laws::EveryComparison::graph.size.units>>();
@@ -54,8 +47,8 @@ TEST_CASE("rows that are compared give the bits of one stage", "[laws]") {
   check<laws::EveryComparison, 4, laws::MixedWeights, Stages<4>, HostThreads<2>>();
 }
 TEST_CASE("branches that begin with inputs have the gradients of central differences", "[laws]") {
-  holds<Exact<Joined>>(3);
-  holds<Exact<Joined, Stages<3>>>(4);
+  laws::gradients_hold<Exact<Joined>>(3);
+  laws::gradients_hold<Exact<Joined, Stages<3>>>(4);
 }
 TEST_CASE("branches that begin with inputs give the bits of one stage", "[laws]") {
   check<Joined, 4, Stages<Joined::graph.size.units>>();

@@ -47,10 +47,7 @@ TEST_CASE("accumulations of SyncOver have the bits of accumulations of its size"
   laws::same_as_groups<accumulations, Of<1, 8, GradientAccumulation<2>>>(7);
 }
 TEST_CASE("gradients through groups of samples are central differences", "[laws][batch_norm]") {
-  auto const r = laws::compare_with_differences<mixed>(1);
-  INFO("parameter " << r.worst_parameter);
-  CHECK(r.worst < 1e-7);
-  CHECK(r.smallest > 1e-6);
+  laws::gradients_hold<mixed>(1);
 }
 TEST_CASE("a group of one number in a channel is refused", "[laws][batch_norm]") {
   mixed t;
