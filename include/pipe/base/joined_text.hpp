@@ -34,7 +34,7 @@ using text_parts = std::initializer_list<piece>;
 }
 /// Throws an Error with the joined parts of both as its text.
 template <class Error>
-[[noreturn, gnu::cold]] PIPE_ONE_COPY void throw_error(text_parts parts, text_parts further) {
+[[noreturn, gnu::cold]] PIPE_ONE_COPY void throw_joined(text_parts parts, text_parts further) {
   std::string all = joined_text(parts);
   append_text(all, further);
   throw Error(all);

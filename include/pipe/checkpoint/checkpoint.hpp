@@ -120,7 +120,7 @@ struct checkpoint_of {
           return read_run(trainer, path, all, step);
         },
         [&](loaded_run& run) {  // only reading again what was read, or a device, can fail
-          for (loaded_state const& state : run.states) take(state, all, run);
+          for (loaded_state const& state : run.states) take(state, all[state.row].pieces, run);
         },
         [&] { e.spoil(trainer.steps_); });
     set_numbers(trainer, read.numbers);
@@ -142,13 +142,7 @@ struct checkpoint_of {
   /// all states.
   struct loaded_state {
     std::size_t row = 0, tensor = 0;  // of the table, of the file
-    bool in_memory_order = false;
-    /// The state as it is in the file.
-    [[gnu::cold]] named_parameter<T> in(states const& all) const {
-      named_parameter<T> of = all[row].of;
-      if (in_memory_order) of.transposed = false;
-      return of;
-    }
+    named_parameter<T> of;            // as it is in the file
   };
   struct loaded_run {
     std::vector<run_numbers> numbers;
@@ -392,8 +386,9 @@ struct checkpoint_of {
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (tensors[i] < 0 || !is_here(all[i])) continue;
       auto const tensor = std::size_t(tensors[i]);
-      run.states.push_back({i, tensor, file.is_divided(tensor)});
-      most = std::max(most, most_of_block(run.states.back().in(all)));
+      run.states.push_back({i, tensor, all[i].of});
+      if (file.is_divided(tensor)) run.states.back().of.transposed = false;
+      most = std::max(most, most_of_block(run.states.back().of));
     }
     run.block.resize(most);
     run.bytes.resize(most * sizeof(T));
@@ -429,15 +424,16 @@ struct checkpoint_of {
     return false;
   }
   /// Copies a state from the file to the memory of this process.
-  [[gnu::cold]] static void take(loaded_state const& state, states const& all, loaded_run& from) {
+  /// Allocates nothing, since the states before are taken already.
+  [[gnu::cold]] static void take(loaded_state const& state,
+                                 std::vector<state_piece<T>> const& pieces, loaded_run& from) {
     long at = 0;
-    named_parameter<T> const of = state.in(all);
-    std::size_t const most = most_of_block(of) * sizeof(T);
+    std::size_t const most = most_of_block(state.of) * sizeof(T);
     from.file->read(state.tensor, std::span(from.bytes).first(most),
                     [&](std::span<std::byte const> bytes) {
                       std::span<T> const numbers(from.block.data(), bytes.size() / sizeof(T));
                       decode(stored_type_of<T>(), bytes.data(), numbers);
-                      put_block<T>(of, all[state.row].pieces, at, numbers);
+                      put_block<T>(state.of, pieces, at, numbers);
                       at += long(numbers.size());
                     });
   }

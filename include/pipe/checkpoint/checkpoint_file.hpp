@@ -146,7 +146,7 @@ class checkpoint_reader {
   std::uint32_t checksum() const { return crc32c(sums_); }
   /// Throws data_error with the name of the file.
   [[noreturn, gnu::cold]] void refuse(text_parts why) const {
-    throw_error<data_error>({"cannot load ", quotation(name()), ": "}, why);
+    throw_joined<data_error>({"cannot load ", quotation(name()), ": "}, why);
   }
 
  private:

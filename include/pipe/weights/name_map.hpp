@@ -56,7 +56,7 @@ inline bool is_name_prefix(std::string_view name) { return name.empty() || name.
 
 /// Throws data_error with a reason.
 [[noreturn, gnu::cold]] inline void refuse_map(text_parts why) {
-  throw_error<data_error>({"map of names: "}, why);
+  throw_joined<data_error>({"map of names: "}, why);
 }
 
 /// Whether a map passes over the tensor with this name in the source.

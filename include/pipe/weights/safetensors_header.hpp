@@ -110,9 +110,9 @@ class safetensors_header_reader {
 
  private:
   /// Throws data_error about the file, or about one of its tensors.
-  [[noreturn]] void refuse(text_parts what) const { throw_error<data_error>({file_, ": "}, what); }
+  [[noreturn]] void refuse(text_parts what) const { throw_joined<data_error>({file_, ": "}, what); }
   [[noreturn, gnu::cold]] void refuse(std::string_view name, text_parts what) const {
-    throw_error<data_error>({file_, ": tensor ", quotation(name), ": "}, what);
+    throw_joined<data_error>({file_, ": tensor ", quotation(name), ": "}, what);
   }
 
   /// `__metadata__`: texts by name, or null, at most once.

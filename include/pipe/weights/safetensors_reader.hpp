@@ -97,7 +97,7 @@ class safetensors_reader {
  private:
   /// Throws data_error with the name of the file.
   [[noreturn, gnu::cold]] void refuse(detail::text_parts what) const {
-    detail::throw_error<data_error>({"'", name_, "': "}, what);
+    detail::throw_joined<data_error>({"'", name_, "': "}, what);
   }
 
   /// Fills `to` with bytes from position `at` of the file or of the memory.

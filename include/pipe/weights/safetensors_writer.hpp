@@ -64,7 +64,7 @@ namespace detail {
   std::uint64_t end = 0;
   for (safetensors_place& p : tensors) {
     auto const refuse = [&](text_parts why) {
-      throw_error<data_error>({"tensor ", quotation(p.name), ": "}, why);
+      throw_joined<data_error>({"tensor ", quotation(p.name), ": "}, why);
     };
     if (valid_utf8_bytes(p.name) != p.name.size()) refuse({"the name is not UTF-8"});
     if (!names.emplace(p.name, 0).second)
