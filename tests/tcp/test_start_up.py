@@ -252,14 +252,18 @@ class StartUp(unittest.TestCase):
                     r"process 0's")
 
     def test_two_jobs_on_one_port_do_not_mix(self):
-        """Without a token, and with all processes of both there at once: who belongs to whom is not known, so neither begins."""
+        """Without a token, and with all processes of both there at once: who belongs to whom is not known, so neither begins. On a busy machine
+        the second may find the port only when the first has ended, and then begins alone."""
         first = Job("program", None, size=2)
         connect(first.port).close()
         second = Job("program", "program", port=first.port, size=2)
         first.add(1, "program")
         outputs = [*first.end().values(), *second.end().values()]
-        self.assertEqual([], [text for text in outputs if "ends\n" in text or "has begun" in text], outputs)
-        self.assertRegex(second.outputs[0], r"error: process 0 cannot listen at .*: the port is in use, perhaps by another job")
+        begun = [text for text in outputs if "ends\n" in text or "has begun" in text]
+        if begun:
+            self.assertEqual(list(second.outputs.values()), begun, outputs)
+        else:
+            self.assertRegex(second.outputs[0], r"error: process 0 cannot listen at .*: the port is in use, perhaps by another job")
         self.assertRegex(outputs[0], r"error: (process 0 is there twice, at 127.* and at 127.*: every process needs a RANK of its own|"
                                      r"MASTER_PORT \d+ has two jobs: process [01] is there twice, as \d+ and as \d+ of the system's processes: .*)")
 
