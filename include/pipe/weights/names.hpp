@@ -57,9 +57,11 @@ struct name_recorder {
   }
 };
 
-/// The events of a model's description.
+/// The events of a model's description; none of a list in which some entry is no type.
 template <class L>
-struct described_names;
+struct described_names {
+  static constexpr name_recorder<0> all{};
+};
 template <class... Items>
 struct described_names<lowering<Items...>> {
   using L = lowering<Items...>;
