@@ -47,7 +47,7 @@ TEST_CASE("parts are joined to a string, names in quotes", "[base]") {
   append_text(text, {3, std::string_view(" of "), 4u});
   append_text(text, {});
   CHECK(text == "rank 3 of 4");
-  CHECK_THROWS_WITH((throw_error<pp::data_error>({"'", name, "': "}, {"byte ", 7})),
+  CHECK_THROWS_WITH((throw_joined<pp::data_error>({"'", name, "': "}, {"byte ", 7})),
                     "'a\n': byte 7");
 }
 
