@@ -424,7 +424,8 @@ struct checkpoint_of {
     return false;
   }
   /// Copies a state from the file to the memory of this process.
-  /// Allocates nothing, since the states before are taken already.
+  /// It allocates nothing: earlier states are overwritten by then, so a failure could not be
+  /// undone.
   [[gnu::cold]] static void take(loaded_state const& state,
                                  std::vector<state_piece<T>> const& pieces, loaded_run& from) {
     long at = 0;

@@ -23,7 +23,7 @@ struct parameter_name {
   bool transposed = false;  ///< the file holds [columns, rows]
 };
 
-/// What a description says to its observer.
+/// A call that a layer description makes to its observer.
 struct name_event {
   enum of : unsigned char { part, end_part, name, parameter } what = part;
   bool transposed = false;

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include <pipe/base/sorted.hpp>
 #include <pipe/weights/safetensors_reader.hpp>
 #include <pipe/weights/safetensors_writer.hpp>
 
@@ -37,14 +36,8 @@ class safetensors_file {
 
   /// The tensor with the name `tensor`, or nullptr.
   safetensors_entry const* find(std::string_view tensor) const {
-    std::size_t begin = 0, end = by_name_.size();
-    while (begin < end) {
-      std::size_t const middle = begin + (end - begin) / 2;
-      (tensors_[by_name_[middle]].name < tensor ? begin = middle + 1 : end = middle);
-    }
-    return begin < by_name_.size() && tensors_[by_name_[begin]].name == tensor
-               ? &tensors_[by_name_[begin]]
-               : nullptr;
+    auto const at = by_name_.find(tensor);
+    return at == by_name_.end() ? nullptr : &tensors_[at->second];
   }
 
  private:
@@ -60,15 +53,13 @@ class safetensors_file {
                           std::move(p.shape),
                           {data_.get() + p.begin, std::size_t(p.end - p.begin)},
                           std::move(p.other_type)});
-    by_name_ = detail::sorted(tensors_.size(), [&](std::size_t a, std::size_t b) {
-      return tensors_[a].name < tensors_[b].name;
-    });
+    for (std::size_t i = 0; i < tensors_.size(); ++i) by_name_[tensors_[i].name] = i;
   }
 
   std::string name_;
   std::unique_ptr<std::byte[]> data_;
   std::vector<safetensors_entry> tensors_;
-  std::vector<std::size_t> by_name_;
+  detail::name_index by_name_;
   detail::safetensors_metadata metadata_;
 };
 
