@@ -61,6 +61,17 @@ void same_as_one_stage(std::uint64_t seed = 1, int steps = 3, long fewer = 0) {
   train_alike_from_the_start<One, Many>(seed, steps, fewer);
 }
 
+/// A trainer in micro-batches of two samples.
+template <class M, class... More>
+using Small = pp::Pipeline<M, pp::PortableHost, pp::AdamW, pp::MicroBatchSize<2>, More...>;
+
+/// A small trainer with these options against one of one stage.
+template <class M, int MicroBatchCount, class... More>
+void options_keep_the_bits(int steps = 3) {
+  same_as_one_stage<Small<M, pp::MicroBatches<MicroBatchCount>>,
+                    Small<M, pp::MicroBatches<MicroBatchCount>, More...>>(5, steps);
+}
+
 /// One trainer takes steps only, the other looks around between them.
 template <class Trainer>
 void looking_changes_nothing(std::uint64_t seed = 1) {

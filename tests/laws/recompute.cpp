@@ -19,32 +19,26 @@ struct Words : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions, Sta
                      SiLU, Pop<"begin">, LayerNorm, Tied<"table">, CrossEntropy> {};
 struct Numbers : Model<Input<2, 3>, Linear<5>, Tanh, Linear<4>, Positions, ReLU, Linear<3>, MSE> {};
 
-template <class M, class... More>
-using Small = Pipeline<M, PortableHost, AdamW, MicroBatchSize<2>, More...>;
-
-template <class M, int MicroBatchCount, class... More>
-void check() {
-  laws::same_as_one_stage<Small<M, MicroBatches<MicroBatchCount>>,
-                          Small<M, MicroBatches<MicroBatchCount>, More...>>(5);
-}
+using laws::Small;
 
 }  // namespace
 
 TEST_CASE("recomputation gives the bits of keeping", "[laws]") {
-  check<Words, 4, RecomputeAll>();
-  check<Words, 4, RecomputeAll, GPipe, Stages<4>>();
-  check<Words, 5, RecomputeAllButLast, Stages<3>>();
-  check<Words, 5, RecomputeAllButLast, GPipe, Stages<Words::graph.size.units>>();
-  check<Words, 4, Recompute<op_kind::attention, op_kind::norm>, Stages<4>>();
-  check<Words, 4, Recompute<op_kind::map, op_kind::matmul>, Stages<3>>();
-  check<Numbers, 4, RecomputeAll, Stages<6>>();
+  laws::options_keep_the_bits<Words, 4, RecomputeAll>();
+  laws::options_keep_the_bits<Words, 4, RecomputeAll, GPipe, Stages<4>>();
+  laws::options_keep_the_bits<Words, 5, RecomputeAllButLast, Stages<3>>();
+  laws::options_keep_the_bits<Words, 5, RecomputeAllButLast, GPipe,
+                              Stages<Words::graph.size.units>>();
+  laws::options_keep_the_bits<Words, 4, Recompute<op_kind::attention, op_kind::norm>, Stages<4>>();
+  laws::options_keep_the_bits<Words, 4, Recompute<op_kind::map, op_kind::matmul>, Stages<3>>();
+  laws::options_keep_the_bits<Numbers, 4, RecomputeAll, Stages<6>>();
 }
 TEST_CASE("recomputation with B and W apart gives the bits of keeping", "[laws]") {
-  check<Words, 5, RecomputeAll, laws::LastWeights, Stages<3>>();
-  check<Words, 5, RecomputeAllButLast, laws::MixedWeights, Stages<4>>();
-  check<Words, 4, Recompute<op_kind::bias>, laws::ManyChunks<schedules::placement::loop, 2, true>,
-        Stages<4>>();
-  check<Numbers, 4, RecomputeAll, laws::LateWeights, Stages<3>>();
+  laws::options_keep_the_bits<Words, 5, RecomputeAll, laws::LastWeights, Stages<3>>();
+  laws::options_keep_the_bits<Words, 5, RecomputeAllButLast, laws::MixedWeights, Stages<4>>();
+  laws::options_keep_the_bits<Words, 4, Recompute<op_kind::bias>,
+                              laws::ManyChunks<schedules::placement::loop, 2, true>, Stages<4>>();
+  laws::options_keep_the_bits<Numbers, 4, RecomputeAll, laws::LateWeights, Stages<3>>();
 }
 
 namespace {
