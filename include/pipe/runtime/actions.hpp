@@ -56,7 +56,7 @@ struct region_bases {
 };
 
 /// The bases of all regions in the ranks' arenas, for chunk c and the holder that runs it for
-/// micro-batch mb. memory(rank): start of an arena; received(transfer): address at which a
+/// micro-batch mb. memory(rank): start of an arena. received(transfer): address at which a
 /// neighbour's values are read. shift: added to the micro-batch's number in rings. older: bytes
 /// from the newest parameters, buffers and transposed copies to the version that is read. The
 /// executor sets the other regions: inputs, labels and random streams.

@@ -45,9 +45,9 @@ class occupancy {
   }
 
   /// Waits for the call in progress and rejects all later calls. Returns whether the object may be
-  /// destroyed. It may not be destroyed in a forked process, which has no threads to join; inside
-  /// of one of its own calls, which goes on afterwards; or if another thread was found in a call,
-  /// because that thread still accesses the object.
+  /// destroyed. It may not be destroyed in three cases: in a forked process, which has no threads
+  /// to join; inside of one of its own calls, which goes on afterwards; after another thread was
+  /// found in a call, because that thread still accesses the object.
   [[gnu::cold]] bool close(bool is_own_thread) noexcept {
     if (process_ != this_process()) return false;
     for (int found = idle; found != closed; found = state_.load()) {

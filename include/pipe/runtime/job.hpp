@@ -125,8 +125,8 @@ struct job;
 /// The part of a step that a run is: one of the accumulations of a mini-batch, or one of the
 /// mini-batches that are accumulated.
 struct job_part {
-  /// The number of the accumulation among the `accumulations` that this process runs, the last of
-  /// which has results. replicas: the number of replicas that run accumulations. shares[replicas]:
+  /// The number of the accumulation among the `accumulations` that this process runs; the last of
+  /// them has results. replicas: the number of replicas that run accumulations. shares[replicas]:
   /// on the host, the number of accumulations of each replica, valid during the run: see
   /// accumulation_division.
   int accumulation = 0, accumulations = 1, replicas = 1;
@@ -212,8 +212,8 @@ struct slow_runs {
 /// Settings of an executor: waiting, timeouts, thread placement and timing.
 struct executor_settings {
   /// Limits of waits between ranks. The deadline detects a run without progress: if no rank
-  /// finishes a kernel or a wait for that long, the run fails with rank_error. It must exceed the
-  /// duration of the longest kernel; 0 or less: no deadline.
+  /// finishes a kernel or a wait for that long, the run fails with rank_error. The deadline must
+  /// exceed the duration of the longest kernel; 0 or less: no deadline.
   patience waiting{};
   /// Called once, on the thread that called the trainer, when a run times out, with a table of each
   /// rank's current activity; null: no call. The trainer's call then throws only after a rank that

@@ -63,8 +63,8 @@ struct shard_cuts {
     long const at = block_before(begin + (end - begin) / replicas * s);
     return at < begin ? begin : at;
   }
-  /// The number of a replica's shard of a bucket. It differs from bucket to bucket, since the last
-  /// shards may be smaller.
+  /// The number of a replica's shard of a bucket. The number differs from bucket to bucket, since
+  /// the last shards may be smaller.
   constexpr int shard_of(int bucket, int replica) const {
     return int((replica + long(replicas - 1) * bucket) % replicas);
   }
@@ -206,11 +206,11 @@ constexpr long for_each_owned(shard_cuts const& cuts, int replica, long state, U
   return state;
 }
 
-/// The end of a rank's arena, whose size depends on the number of replicas: partial sums over the
-/// accumulations; with ZeRO the optimizer state of what this replica updates, and this replica's
-/// parts of divided gradients and values; then a ring for divided gradients and a ring for divided
-/// values, in which the parameters that a layer needs are whole; and room for what other replicas
-/// send, in two halves.
+/// The end of a rank's arena, whose size depends on the number of replicas. It begins with partial
+/// sums over the accumulations. With ZeRO follow the optimizer state of what this replica updates,
+/// and this replica's parts of divided gradients and values; then a ring for divided gradients and
+/// a ring for divided values, in which the parameters that a layer needs are whole. At the end is
+/// room for what other replicas send, in two halves.
 ///
 /// units: bytes, offsets from the start of the arena
 struct arena_end {

@@ -30,9 +30,9 @@ constexpr int levels_before(int number) {
   return n;
 }
 
-/// Joins addend `number`, which has just come, with the partial sums of earlier addends:
-/// join(level) adds the partial sum of a level to the addend; then, unless the addend is the last
-/// of the tree, keep(level) makes the result the partial sum of a level.
+/// Joins addend `number`, which has just come, with the partial sums of earlier addends.
+/// join(level) adds the partial sum of a level to the addend. Then keep(level) makes the result the
+/// partial sum of a level, unless the addend is the last of the tree.
 ///
 /// law: the partial sum of level k is over 2^k addends; join and keep are called for k = 0, 1, ...
 template <class Join, class Keep>
@@ -52,8 +52,8 @@ constexpr void join_tree(int count, Join const& join) {
     for (int to = 0; to + apart < count; to += 2 * apart) join(to, to + apart);
 }
 
-/// As join_tree, but the sum is in addend `own` at the end: since addition commutes, a partial sum
-/// may be in the place of either addend, and it is in place `own` if that is one of the two.
+/// As join_tree, but the sum is in addend `own` at the end. Since addition commutes, a partial sum
+/// may be in the place of either addend; if one of the two is `own`, it is there.
 ///
 /// law: add(to, from) is called for the same pairs of partial sums, whatever `own` is
 template <class Add>

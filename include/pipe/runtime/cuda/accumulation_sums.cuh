@@ -70,8 +70,8 @@ class cuda_accumulation_sums<P, true> {
           executor_.stream_of(d_.chunk[d_.chunks - 1].rank));
   }
 
-  /// Takes the place of the wait for the end of a run that is not the last: orders the next run
-  /// behind this run, and waits until this run begins on the devices, when the host may write the
+  /// Replaces the wait for the end of a run that is not the last. Orders the next run behind this
+  /// run, and waits until this run begins on the devices: from then on the host may write the
   /// numbers of the next run.
   void run_ahead() {
     executor_.streams().meet();

@@ -110,8 +110,8 @@ class cuda_engine {
     return processes_.world().least(here);
   }
   /// The host mirror of a chunk's parameters, gradients and averages, at the offsets of the rank's
-  /// arena, and of the optimizer's state if it is on the device: at its offset in the arena or,
-  /// with ZeRO, behind everything else. Valid until the next run.
+  /// arena. It has the optimizer's state, too, if the state is on the device: at its offset in the
+  /// arena or, with ZeRO, behind everything else. Valid until the next run.
   char* memory(int chunk) {
     cuda::device_scope const at(devices_.numbers[0]);
     if (!mirror_is_current_) download();

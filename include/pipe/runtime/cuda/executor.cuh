@@ -2,9 +2,9 @@
 //
 // The executor of a pipeline on the GPUs of a process. One host thread walks all actions in a
 // topological order and enqueues each on its rank's stream, behind the events of the other ranks'
-// actions that it depends on; events play the role of a shared-memory transport's tokens. Boundary
-// values are read where they were written, or copied to a rank on another device. The host waits
-// once, at the end of a run. The work between fork() and join() can be captured as a graph.
+// actions on which it depends. Events replace the tokens of a transport that shares memory.
+// Boundary values are read where they were written, or copied to a rank on another device. The host
+// waits once, at the end of a run. The work between fork() and join() can be captured as a graph.
 #pragma once
 
 #include <climits>

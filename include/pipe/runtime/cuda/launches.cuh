@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The launch of each kernel group of a pipeline, chosen once, at construction, by the pipeline's
-// options: by this library's kernels or, for a matrix product, by cuBLASLt with this library's
-// kernels before and after the call. A table's gradient may be sorted by another library in the
-// same way.
+// The launch of each kernel group of a pipeline: this library's kernels or, for a matrix product,
+// cuBLASLt with this library's kernels before and after the call. The pipeline's options choose the
+// launch once, at construction. A table's gradient may be sorted by another library in the same
+// way.
 #pragma once
 
 #include <string>

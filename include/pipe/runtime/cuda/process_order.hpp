@@ -15,9 +15,9 @@
 
 namespace pp::detail {
 
-/// An entry of the order in which the host enqueues: it enqueues an action of a rank of this
-/// process, the exchange of an action's result with another process, or the sum over replicas of
-/// the gradients that an action has completed.
+/// An entry of the order in which the host enqueues: an action of a rank of this process, the
+/// exchange of an action's result with another process, or the sum over replicas of the gradients
+/// that an action has completed.
 struct cuda_entry {
   enum class kinds : unsigned char { run, exchange, sum };
   int rank = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The updates of one process of a pipeline on GPUs: all ranges of its chunks or, where replicas
-// divide the update (see ZeRO), parts of these ranges, whose results the process gives to the other
-// replicas.
+// The updates of one process of a pipeline on GPUs: all ranges of its chunks. Where replicas divide
+// the update (see ZeRO), these are parts of the ranges, and the process gives the results to the
+// other replicas.
 #pragma once
 
 #include <cstddef>

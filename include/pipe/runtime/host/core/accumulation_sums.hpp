@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The gradients of a mini-batch that is a sum of several runs, on one rank: the gradients of a run
+// The gradients of a mini-batch that is a sum of several runs, on one rank. The gradients of a run
 // are joined with those of the runs before it, and in the last run with those of other replicas.
 #pragma once
 

@@ -2,12 +2,12 @@
 //
 // The streams of boundaries where steps overlap: micro-batches are numbered through all steps of a
 // segment, and sends and receives are in no list. A rank expects values that are certain to come as
-// far as its slots have room, receives before an action the values that the action reads, and sends
-// a value as soon as it is complete.
+// far as its slots have room. It receives before an action the values that the action reads, and
+// sends a value as soon as it is complete.
 //
-// No action waits longer than with shared memory, for which check_progress proves the schedule: it
-// waits for a message, which the producer sends when it would have published a milestone, and for
-// its own slot, which is free as soon as the reader has room for the value in it.
+// No action waits longer than with shared memory, for which check_progress proves the schedule. An
+// action waits for a message, which the producer sends when it would have published a milestone,
+// and for its own slot, which is free as soon as the reader has room for the value in it.
 #pragma once
 
 #include <pipe/base/config.hpp>

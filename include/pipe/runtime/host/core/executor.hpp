@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The executor of a pipeline in this process: one thread per rank walks the rank's list of actions,
-// waits for the dependencies of each, runs the chunk's program on the micro-batch and publishes the
-// result. At the end of a training run all ranks pass a barrier, compute the same gradient norm,
-// decide alike whether the step is sound, and update their own parameters: see step_operations.
+// The executor of a pipeline in this process: one thread per rank walks the rank's list of actions.
+// It waits for the dependencies of an action, runs the chunk's program on the micro-batch and
+// publishes the result. At the end of a training run all ranks pass a barrier, compute the same
+// gradient norm, decide alike whether the step is sound, and update their own parameters: see
+// step_operations.
 #pragma once
 
 #include <exception>

@@ -18,8 +18,8 @@ class first_failure {
  public:
   failure_flag const& flag() const { return failed_; }
 
-  /// Keeps an exception if it is the first; returns whether it is. The thread with the first one
-  /// sets the flag after the exception is there.
+  /// Keeps an exception if it is the first; returns whether it is. The thread with the first
+  /// exception sets the flag after the exception is there.
   [[gnu::cold]] bool set(std::exception_ptr e) {
     if (has_one_.exchange(true)) return false;
     first_ = std::move(e);

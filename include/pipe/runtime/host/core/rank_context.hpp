@@ -35,8 +35,8 @@ namespace pp::detail {
 /// versions.
 struct copies_state {
   /// Where steps overlap, the slots of versions before the newest. unknown: not to be read.
-  /// written: trained parameters are those of a file, everything else is not set. known: as the
-  /// last steps that overlap left them.
+  /// written: trained parameters are from a file, everything else is not set. known: as the last
+  /// steps that overlap left the slots.
   enum class version : unsigned char { unknown, written, known };
   version versions = version::unknown;
   long oldest_version = 0;   ///< slots of versions before this one have copies of this version

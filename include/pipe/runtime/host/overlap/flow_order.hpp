@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The order of each rank's actions where steps overlap: the order of one run for each accumulation
-// of a step, or the period of a family without a flush, in which actions of later steps are among
-// those of a step.
+// of a step, or the period of a family without a flush. Such a period has actions of later steps
+// among those of a step.
 #pragma once
 
 #include <pipe/base/view.hpp>
@@ -62,9 +62,9 @@ class flow_order {
       if (d_.chunk[c].rank == r) use(c);
   }
   /// use(rank) for each rank that has a later place of a parameter whose first place is on rank r:
-  /// the gradient at the first place takes in those at later places. for_first_places: use(rank)
-  /// for each rank that has the first place of a parameter with a later place on rank r, whose
-  /// values rank r copies.
+  /// the gradient at the first place is added up over all places. for_first_places: use(rank) for
+  /// each rank that has the first place of a parameter with a later place on rank r, whose values
+  /// rank r copies.
   template <class Use>
   void for_later_places(int r, Use const& use) const {
     for (tie const& t : d_.ties)

@@ -5,8 +5,8 @@
 //
 // A step is a tree of accumulations, each a run of the schedule. A rank goes from one accumulation
 // to the next at once: the gradients of an accumulation are joined with those of the accumulations
-// before it, so that the next accumulation may overwrite them, and only the last accumulation of a
-// step is followed by an update.
+// before it, so that the next accumulation may overwrite them. Only the last accumulation of a step
+// is followed by an update.
 #pragma once
 
 #include <utility>
@@ -109,9 +109,9 @@ class flow_ranks {
     outcomes_.publish(count(n), true);
     news_.add();
   }
-  /// Judges confirmed step n, or waits for its outcome; returns whether the step is right: the
-  /// update that was made is the right one or, if rank r is careful and has not updated yet, the
-  /// step is sound. All ranks have reached this point, or will without an outcome.
+  /// Judges confirmed step n, or waits for its outcome. Returns whether the step is right: the
+  /// update that was made is right or, if rank r is careful and has not updated yet, the step is
+  /// sound. All ranks have reached this point, or will without an outcome.
   bool judge(int r, long n) {
     if (!outcomes_.claim(count(n))) {
       require(r, outcomes_.await(count(n), context_.settings.waiting, failed()));
@@ -263,9 +263,9 @@ class flow_ranks {
     if (given > std::exchange(ranks_[r].known, given)) expect(r);
     return step < given;
   }
-  /// Expects the values that are certain to come: of all free steps that are given; of confirmed
-  /// steps, up to the first that is not judged, and of the early part of the next step, unless the
-  /// rank is careful.
+  /// Expects the values that are certain to come. These are the values of all free steps that are
+  /// given; of confirmed steps up to the first that is not judged; and of the early part of the
+  /// next step, unless the rank is careful.
   void expect(int r) {
     if constexpr (streams) {
       long const known = ranks_[r].known, first = judged() + 1,

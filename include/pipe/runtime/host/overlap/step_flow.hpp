@@ -6,11 +6,11 @@
 //
 // Confirmed steps have the bits of steps with a barrier. The outcome of a step (global norm, and
 // whether all numbers are finite) needs the gradients of all ranks. A rank updates before the
-// outcome, as if no clipping were needed, and runs forwards of the next step with the new weights,
-// as far as they need no gradient of the last stage: see early_part. Before the first backward of
-// the last stage, its micro-batch has gone through the forward of all stages, so all stages have
-// updated and reported. Then each process judges. Until then no gradient has been overwritten, so
-// the update of a step that has to be clipped is taken back and made again.
+// outcome, as if no clipping were needed. It then runs forwards of the next step with the new
+// weights, as far as they need no gradient of the last stage: see early_part. Before the first
+// backward of the last stage, its micro-batch has gone through the forward of all stages, so all
+// stages have updated and reported. Then each process judges. Until then no gradient has been
+// overwritten, so the update of a step that has to be clipped is taken back and made again.
 //
 // Free steps are not taken back. For several processes see boundary_flow and step_reports.
 //
@@ -39,9 +39,9 @@ namespace pp::detail {
 /// part of the ranks' threads is in flow_ranks. The description of the pipeline has slots for
 /// versions of the weights.
 ///
-/// law: with confirmed steps, results, parameters and states have the bits of steps with a barrier,
-///      and after run(), even if it throws, all ranks have the weights after the same step; a
-///      failure in one of several processes breaks the trainer instead
+/// law: with confirmed steps, results, parameters and states have the bits of steps with a barrier.
+///      After run(), even if it throws, all ranks have the weights after the same step; a failure
+///      in one of several processes breaks the trainer instead
 /// law: with free steps, run() of m steps and then of n steps has the bits of run() of m + n steps,
 ///      since versions are kept in between
 template <class T, class Transport>
@@ -56,7 +56,7 @@ class step_flow {
         ranks_(context, steps_, own.count) {}
 
   /// Trains from step number `first` on, counted from 0. next(job&) prepares the job of the next
-  /// step, whose arrays are copied, or returns false after the last step. done(result) is called
+  /// step, whose arrays are copied; it returns false after the last step. done(result) is called
   /// for each step in order, and returns whether to go on. Both are called on the calling thread.
   /// Returns the number of steps.
   ///

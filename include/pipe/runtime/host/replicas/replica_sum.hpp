@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Sums over the replicas of a pipeline: of the gradients of a rank, bucket by bucket while other
-// actions run, and of a single number. Every replica owns a shard of a bucket: it receives this
+// actions run, and of a single number. Every replica owns a shard of a bucket. It receives this
 // shard from all other replicas, adds the shards in the order of the tree, and sends the sum back,
 // unless with ZeRO it alone needs the sum. This is a reduce-scatter and an all-gather of 2 (n - 1)
 // / n times the bucket in each direction, as in a ring, if each replica has one branch of the tree

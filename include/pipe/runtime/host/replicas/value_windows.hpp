@@ -200,8 +200,8 @@ class value_windows {
     begin(i, at, parameter(i).of->transposed >= 0);
     return true;
   }
-  /// Begins to bring the parameters of the next launch that reads one that is not in the ring, as
-  /// far as there is room beside the parameters of launch `now`. later: the operands of all
+  /// Begins to bring the parameters of the next launch that reads a parameter outside of the ring,
+  /// as far as there is room beside the parameters of launch `now`. later: the operands of all
   /// launches after `now`
   void begin_next(view<divided_operand> later, view<divided_operand> now) {
     int launch = -1;
