@@ -9,8 +9,8 @@
 
 namespace pp::detail {
 
-/// The readings of one side's clock at a meeting: before it tells that it has come, and after it
-/// has heard that all have.
+/// The readings of one side's clock at a meeting: before the side tells that it has come, and after
+/// it has heard that all have come.
 ///
 /// units: nanoseconds
 struct meeting {

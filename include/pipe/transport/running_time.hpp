@@ -9,8 +9,8 @@
 
 namespace pp::detail {
 
-/// The sum of the times between looks at a clock. Of a longer time than `longest` between two looks
-/// the rest does not count: the process was stopped then, or had no core.
+/// The sum of the times between looks at a clock. Of a time between two looks at most `longest`
+/// counts: in the rest the process was stopped, or had no core.
 class running_time {
  public:
   using clock = std::chrono::steady_clock;

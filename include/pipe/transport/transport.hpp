@@ -5,8 +5,9 @@
 // about the other ranks.
 //
 // The location of a received value is a property of the edge. Between two chunks of one rank, and
-// between two ranks of a transport that shares memory, it is read where it was written; a transport
-// that copies delivers it to a slot in the receiver's arena, which the memory plan reserves.
+// between two ranks of a transport that shares memory, a value is read where it was written. A
+// transport that copies delivers the value to a slot in the receiver's arena, which the memory plan
+// reserves.
 #pragma once
 
 #include <concepts>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Waiting between threads. A thread spins for some tens of microseconds, because a hand-off between
-// running ranks takes far less, and then parks in the kernel, because on a busy machine spinning
+// running ranks takes far less. Then it parks in the kernel, because on a busy machine spinning
 // threads take the cores that the awaited thread needs. A wait within a run ends with a failure of
 // another thread or at a deadline; between runs a parked thread is not woken.
 #pragma once
@@ -68,7 +68,8 @@ class alignas(64) progress {
   void reset(int n = 0) { value_.store(n, std::memory_order_relaxed); }
 
   /// Sets the counter to n and wakes parked threads. Both accesses are seq_cst: a thread that parks
-  /// increments parked_ before it reads the counter, so one of the two sees the other's write.
+  /// increments parked_ before it reads the counter, so one of the two threads sees the other's
+  /// write.
   void publish(int n) {
     value_.store(n, std::memory_order_seq_cst);
     if (parked_.load(std::memory_order_seq_cst) > 0) wake();

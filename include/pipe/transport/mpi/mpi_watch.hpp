@@ -2,8 +2,8 @@
 //
 // Watch of the processes over each other, because MPI reports no peer that was killed, was stopped
 // or has failed. Process p watches process p + 1, the last process watches the first, and process p
-// tells p - 1 that it lives. A thread of its own does this in each process, whatever the other
-// threads do. The first failure is told to all, and fails every trainer; after the loss of a
+// tells p - 1 that it lives. A separate thread does this in each process, whatever the other
+// threads do. The first failure is told to all, and fails every trainer. After the loss of a
 // process there is a time of grace, and then MPI_Abort.
 //
 // source: MPI 3.1, chapter 8.7: MPI_Finalize begins with the deletion of MPI_COMM_SELF's attributes
@@ -30,7 +30,7 @@
 
 namespace pp::detail {
 
-/// The watch of one process. Alone it does nothing.
+/// The watch of one process; a process that is alone watches nothing.
 ///
 /// States: the watch begins on MPI_COMM_WORLD, moves to a communicator of its own, and ends with
 /// part(), or with a failure, whose text then stays. A word from the next process says that the
@@ -88,8 +88,8 @@ class mpi_watch : public process_watch {
   /// Tells all processes of a failure in this one, unless they know of one. The text names the
   /// process.
   [[gnu::cold]] void fail(std::string_view text) { tell(message::failed, text); }
-  /// This process ends with a status that is not 0; the previous process reports that to all.
-  /// Returns when all know, or after the time of grace.
+  /// This process ends with a status that is not 0; the previous process reports the status to all.
+  /// Returns when all know it, or after the time of grace.
   [[gnu::cold]] void leave(int status) {
     if (processes_ == 1) return;
     auto const end = clock::now() + grace;

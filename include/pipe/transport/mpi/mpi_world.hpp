@@ -46,7 +46,7 @@ class mpi_world {
 
   int process() const { return process_; }
   int processes() const { return processes_; }
-  /// Processes on this machine with the same cores, and the number of this one among them.
+  /// Processes on this machine with the same cores, and the number of this process among them.
   int neighbours() const { return neighbours_; }
   int neighbour() const { return neighbour_; }
 
@@ -91,7 +91,8 @@ class mpi_world {
   [[gnu::cold]] void announce(std::string_view text) {
     watch_.fail(sentence({std::string_view(watch_.name_of(process_)), ": ", text}).begin());
   }
-  /// Says what this process does, until the end of the scope, to those that miss another one.
+  /// Says what this process does, until the end of the scope, to processes that miss another
+  /// process.
   process_watch::doing during(process_activity what) { return {watch_, what}; }
 
   /// An operation of all processes: start(request) begins the operation, which is polled until it
@@ -159,7 +160,7 @@ class mpi_world {
     int key = MPI_KEYVAL_INVALID;
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &mpi_world::finalizes, &key, nullptr);
     MPI_Comm_set_attr(MPI_COMM_SELF, key, this);
-    // A message to a dead process may be an error: the watch says more of it than MPI.
+    // A message to a dead process may be an error: the watch says more about the death than MPI.
     MPI_Errhandler of_program = MPI_ERRHANDLER_NULL;
     MPI_Comm_get_errhandler(MPI_COMM_WORLD, &of_program);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -211,8 +212,8 @@ class mpi_world {
     watch_.leave_all();
     if (ends_) MPI_Finalize();
   }
-  /// Called by MPI_Finalize, which waits for all processes and does not see the loss of one: so the
-  /// processes meet before, while they are watched.
+  /// Called by MPI_Finalize, which waits for all processes and does not see the loss of a process:
+  /// so the processes meet before, while they are watched.
   [[gnu::cold]] static int finalizes(MPI_Comm, int, void* self, void*) {
     mpi_world& world = *static_cast<mpi_world*>(self);
     mpi_watch::doing const ends(world.watch_, {"ending the program"});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Messages between the GPUs of several processes by NCCL: groups of sends and receives on a stream.
-// NCCL does not report a peer that has died, and a call that waits for a dead peer does not end; so
+// NCCL does not report a peer that has died, and a call that waits for a dead peer does not end. So
 // communicators are made non-blocking, every wait looks at the watch over the processes, and a
 // failure aborts the kernels on the device.
 //

@@ -2,7 +2,7 @@
 //
 // The comparison of the calls that processes make on a trainer: each process tells its call to the
 // next process in a ring. If two processes make different calls, so do two neighbours in the ring,
-// of which one finds the difference.
+// and one of the two finds the difference.
 #pragma once
 
 #include <string>

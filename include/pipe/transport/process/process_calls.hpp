@@ -54,7 +54,7 @@ class process_calls {
  public:
   using request = typename Messages::request;
 
-  /// All processes, before there is a trainer, and the place of this one: see place_in_world.
+  /// All processes, before there is a trainer, and the place of this process: see place_in_world.
   static auto& world() { return Messages::world(); }
   static process_place place(int ranks) {
     return place_in_world(world(), ranks, Messages::launcher);
@@ -159,7 +159,7 @@ class process_calls {
   // ---- failures ----
 
   bool has_failed() const { return world_.has_failed(); }
-  /// Tells the other processes of a failure here, of which an exception is on its way.
+  /// Tells the other processes of a failure here, whose exception is on its way.
   void announce(std::string_view text) {
     is_failure_told_ = true;
     world_.announce(text);
@@ -169,7 +169,7 @@ class process_calls {
     if (has_failed()) is_failure_told_ = true;
     return world_.watch().failure();
   }
-  /// Tells the processes that miss another one what this process does, until the end of the scope.
+  /// Tells processes that miss another process what this process does, until the end of the scope.
   process_watch::doing during(process_activity what) { return world_.during(what); }
   /// throws: rank_error if a process has failed; the first error of this trainer says why, later
   ///         ones that it is broken

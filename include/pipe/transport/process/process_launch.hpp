@@ -77,9 +77,9 @@ struct process_launch {
 
   /// Reads the variables. To be called before MPI is initialised, which sets some of them itself.
   ///
-  /// throws: error if a variable is no number or out of range; if a launcher has set some of its
-  ///         variables and not others, as each process would train alone then; or if srun and RANK
-  ///         contradict each other
+  /// throws: error if a variable is no number or out of range; if a launcher has set only some of
+  ///         its variables, as each process would then train alone; or if srun and RANK contradict
+  ///         each other
   [[gnu::cold]] static process_launch from(environment const& all = {}) {
     for (variables const& v : known) {
       // Both variables: a batch script of Slurm, or a shell, may have one of them.
@@ -115,7 +115,8 @@ struct process_launch {
       {"srun", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID", ""},
       {"a launcher that sets RANK", "RANK", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
   };
-  /// Refuses variables of a launcher that has set some and not all, or of a script that forgot one.
+  /// Refuses variables of a launcher that has set some and not all, or of a script that forgot a
+  /// variable.
   ///
   /// throws: error
   [[gnu::cold]] static void refuse_half(environment const& all) {

@@ -2,7 +2,7 @@
 //
 // Boundary values between ranks, which may be in two processes or in one. From another process a
 // value is received where the plan has a slot for it, by a persistent request that is started when
-// the slot is free; between ranks of one process it is copied once.
+// the slot is free. Between ranks of one process a value is copied once.
 #pragma once
 
 #include <cstring>

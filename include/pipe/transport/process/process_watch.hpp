@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The part of a watch over processes that does not depend on how they talk: the identity of a
-// process, what the process is doing, the first failure that it knows of, and the watching loop.
+// The part of a watch over processes that does not depend on how the processes talk: the identity
+// of a process, what the process is doing, the first failure that it knows of, and the watching
+// loop.
 #pragma once
 
 #include <atomic>
@@ -137,8 +138,8 @@ class process_watch {
     throw error(text);
   }
 
-  /// "process 2 (ranks 4 to 5)", or "(rank 1 of replica 2)"; without ranks before a trainer is
-  /// there, and if trainers differ.
+  /// "process 2 (ranks 4 to 5)", or "(rank 1 of replica 2)"; without ranks before there is a
+  /// trainer, and if trainers differ.
   [[gnu::cold]] std::string name_of(int process) const {
     int const ranks = ranks_.load();
     if (ranks < 1) return sentence({"process ", process}).begin();
@@ -173,7 +174,7 @@ class process_watch {
     while (*at != nullptr && *at != &t) at = &(*at)->next;
     if (*at != nullptr) *at = t.next;
   }
-  /// The program ends: so do all trainers that are there.
+  /// The program ends, and so do all its trainers.
   [[gnu::cold]] void leave_all() {
     std::lock_guard const lock(living_lock_);
     for (; living_ != nullptr; living_ = living_->next) living_->leave(living_->self);
@@ -222,10 +223,10 @@ class process_watch {
     }
     return !is_ending_.exchange(true);
   }
-  /// The loop of a watch's thread: it says every `period` that this process lives, and misses
-  /// others that do not say so.
+  /// The loop of a watch's thread. It says every `period` that this process lives, and misses other
+  /// processes that do not say so.
   ///
-  /// beat:   says that this process lives; returns whether it could
+  /// beat:   says that this process lives; returns whether the word could be said
   /// listen: given a time, sleeps at most for it until a word comes, and hears what has come;
   ///         returns whether there is something left to watch
   /// judge:  given the time that has passed, loses watched processes that are silent

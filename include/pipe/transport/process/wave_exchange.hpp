@@ -32,7 +32,7 @@ struct wave_words {
 /// process, in slots of wave % kept. All processes construct one, with the same numbers.
 ///
 /// law: post() never waits; after arrived(n) the slots of the waves before n have the bytes of all
-/// law: every wave that is posted is sent, also if the object is destroyed before; its destructor
+/// law: every wave that is posted is sent, also if the object is destroyed before: its destructor
 ///      waits until the other processes have posted as many waves and ended, or for a failure
 template <replica_transport Transport>
 class wave_exchange {
@@ -89,7 +89,7 @@ class wave_exchange {
     transport_.announce(sentence(why).begin());
     throw rank_error(transport_.announced());
   }
-  /// Whether a number is the same in all processes, which all call this.
+  /// Whether a number is the same in all processes; all processes call this.
   ///
   /// throws: rank_error if a process has failed
   [[gnu::cold]] bool is_same(long number) {

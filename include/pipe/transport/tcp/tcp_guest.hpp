@@ -73,7 +73,7 @@ class tcp_guest {
       if (!other.empty()) throw error(other);
       silent = addresses > 0 && silent_ones == addresses ? silent + 1 : 0;
       if (limit_.is_over()) miss(start_.deadline, reason);
-      // A host that lives answers at once, unless the processes watch each other and meet in order.
+      // A living host answers at once, unless the processes watch each other and meet in order.
       if (silent == 2 && start_.watch == nullptr) miss(2 * longest_try, reason);
     }
   }

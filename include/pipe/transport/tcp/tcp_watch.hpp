@@ -144,7 +144,8 @@ class tcp_watch : public process_watch {
 
   // ---- of any thread ----
 
-  /// Leaves a word for the thread, which sends it to all processes that this one is connected with.
+  /// Leaves a word for the thread, which sends it to all processes that this process is connected
+  /// with.
   [[gnu::cold]] void say(word::kinds what, long number, std::string_view text = {}) {
     word w;
     w.what = what;
@@ -229,7 +230,8 @@ class tcp_watch : public process_watch {
       p.out.erase(0, std::size_t(done));
     if (!p.socket.is_open()) p.out.clear();
   }
-  /// Sends the words that other threads have left to all processes that this one is connected with.
+  /// Sends the words that other threads have left to all processes that this process is connected
+  /// with.
   void take_said() {
     std::lock_guard const lock(said_lock_);
     bool is_sent = true;

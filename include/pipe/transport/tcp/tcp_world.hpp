@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The processes of a job without MPI: process 0 listens, the other processes connect to it, and
-// after a hand-shake all make the same operations on small data in the same order. The job is
+// The processes of a job without MPI: process 0 listens, and the other processes connect to it.
+// After a hand-shake all make the same operations on small data in the same order. The job is
 // fail-stop, as with MPI: after the loss of a process all end.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
@@ -41,9 +41,9 @@ namespace pp::detail {
 /// law: no memory is allocated for what another process announces
 class tcp_world {
  public:
-  /// The hand-shake with all others. deadline: of an operation.
+  /// The hand-shake with all other processes. deadline: of an operation.
   ///
-  /// throws: error if the processes do not fit together; rank_error if one is missing or lost
+  /// throws: error if the processes do not fit together; rank_error if a process is missing or lost
   [[gnu::cold]] explicit tcp_world(tcp_start const& start,
                                    std::chrono::milliseconds deadline = std::chrono::minutes(5))
       : start_(start), deadline_(tcp_signs::patience), connections_(start.processes) {
@@ -190,7 +190,8 @@ class tcp_world {
     watch_.fail(text);
     throw error(text);
   }
-  /// Says what this process does, until the end of the scope, to those that miss another one.
+  /// Says what this process does, until the end of the scope, to processes that miss another
+  /// process.
   process_watch::doing during(process_activity what) { return {watch_, what}; }
 
  private:
