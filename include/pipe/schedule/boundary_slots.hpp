@@ -2,7 +2,7 @@
 //
 // The number of slots that a boundary needs: the values on it at once, on the simulated timeline.
 // With this many slots per channel no rank waits for a slot on that timeline, and no deadlock is
-// possible however long the actions really take: each wait for a slot is for an action that starts
+// possible however long the actions really take. Each wait for a slot is for an action that starts
 // strictly earlier on the simulated timeline, so waits cannot form a cycle.
 #pragma once
 

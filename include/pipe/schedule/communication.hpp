@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Sends and receives, derived from a table. A schedule says what is computed; the transfers that
-// this needs follow from the table, and so does an order of transfers that cannot deadlock under
-// the strictest transport, a rendezvous of blocking sends and receives.
+// Sends and receives, derived from a table. A schedule says what is computed. The transfers that
+// this needs follow from the table. So does an order of transfers that cannot deadlock under the
+// strictest transport, a rendezvous of blocking sends and receives.
 //
 // All transfers and actions are ordered by the simulated timeline, a transfer at the time when its
 // value is ready. Every rank's list follows this order, so both sides of the first pending transfer

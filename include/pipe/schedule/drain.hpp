@@ -14,7 +14,7 @@ namespace schedules {
 ///
 /// law: an exchange of the rank's gradients that takes at most `drain` delays no step. Where each
 ///      rank begins a step as soon as that rank has updated, without a barrier, an exchange of at
-///      most drain + fill delays none either: all actions of a step read the same weights, so
+///      most drain + fill delays no rank either: all actions of a step read the same weights, so
 ///      nothing is stale
 /// units: those of the problem's times
 /// source: Ye et al., Hippie, 2021, which hides the exchange of a stage behind its last backward

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Micro-batches in flight. A micro-batch is in flight in a chunk from the start of its F to the end
-// of its BW or W; the count at any moment follows from the order of the rank's actions alone, so
+// of its BW or W. The count at any moment follows from the order of the rank's actions alone, so
 // these peaks hold for any times.
 #pragma once
 

@@ -10,7 +10,7 @@ namespace schedules {
 /// The time to minimise. stage_local_span: the longest time from a rank's first action to its last,
 /// the papers' measure. makespan: the time until all ranks are done, which a step with a barrier
 /// takes. period: the long-run time of a step where every rank starts its next step as soon as it
-/// is done with this one; see step_period.
+/// is done with the current step; see step_period.
 enum class objective : unsigned char { stage_local_span, makespan, period };
 
 }  // namespace schedules

@@ -3,7 +3,7 @@
 // The period of a table whose steps follow each other without a barrier: each rank begins the next
 // step right after its last action of this step. The run is a graph that repeats itself: an action
 // begins when its rank and its inputs are ready, and some inputs are of an earlier step. The
-// long-run time per step is the maximum of time / steps over the cycles of the graph: no step can
+// long-run time per step is the maximum of time / steps over the cycles of the graph. No step can
 // be faster than the slowest cycle of actions that wait for each other, and the run keeps the pace
 // of that cycle.
 //

@@ -2,9 +2,10 @@
 //
 // The timed simulation of a table. Each action starts as soon as its rank is free and its inputs
 // have arrived, so the makespan is the longest path through the table's actions, their data and the
-// ranks' order. Two bubbles are reported, always by name, because the literature mixes them: one
-// over the makespan, which a step with a barrier pays, and one over the stage-local span, which is
-// right only where each rank may start its next step as soon as that rank is done with this one.
+// ranks' order. Two bubbles are reported, always by name, because the literature mixes them. One is
+// over the makespan, which a step with a barrier pays. The other is over the stage-local span, and
+// is right only where each rank may start its next step as soon as that rank is done with the
+// current step.
 #pragma once
 
 #include <pipe/schedule/execution.hpp>

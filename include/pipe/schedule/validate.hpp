@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The validation of schedules. A table that passes trains exactly like a single stage and cannot
-// deadlock: everything is computed once, on the rank with the weights, in an order in which every
+// deadlock. Everything is computed once, on the rank with the weights, in an order in which every
 // value exists before it is read, within the memory limit. Otherwise the verdict names the first
 // faulty action. Each check is a separate function of linear cost, so that a large table can be
 // proved by several constant evaluations.

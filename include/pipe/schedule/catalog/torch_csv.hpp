@@ -49,9 +49,9 @@ inline bool is_transfer(action const&) { return false; }
 inline bool is_transfer(rank_instruction const& s) { return s.kind != instruction_kind::compute; }
 
 /// The cells of a rank, from a row of a table or of communicate()'s instructions. Beside transfers
-/// the cells have what PyTorch's executor does not add itself: a wait for each send, after the
-/// backward that shows that the value has arrived or at the end, and the reduction of a stage's
-/// gradients after the last gradient.
+/// the cells have what PyTorch's executor does not add itself. These are a wait for each send,
+/// after the backward that shows that the value has arrived or at the end, and the reduction of a
+/// stage's gradients after the last gradient.
 class torch_cells {
  public:
   template <class Rows>

@@ -7,9 +7,9 @@
 //                              "1F0,1B0,1F1,1B1\n";
 //     using Trainer = Pipeline<Net, Stages<2>, MicroBatches<2>, FromCSV<order>>;
 //
-// Compilers bound the steps of one constant evaluation, so each line of the text is a constant of
-// its own: texts of 12,288 actions, the largest tables that are proved at compile time, are read by
-// g++ and clang++ 14 without flags.
+// Compilers bound the steps of one constant evaluation, so each line of the text is a separate
+// constant. So g++ and clang++ 14 read texts of 12,288 actions, the largest tables that are proved
+// at compile time, without flags.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header

@@ -11,9 +11,9 @@ namespace pp {
 
 namespace detail {
 
-/// The actions of every rank: a warm-up of forwards, `times` the number of later ranks divided by
-/// the ranks of the stage; then forward and backward in turn while there are forwards, then the
-/// remaining backwards.
+/// The actions of every rank: a warm-up of forwards, then forward and backward in turn while there
+/// are forwards, then the remaining backwards. The warm-up has `times` the number of later ranks
+/// divided by the ranks of the stage.
 ///
 /// source: Narayanan et al., PipeDream, 2019, section 3.2: 1F1B-RR, for stages with replicas
 template <pipeline_problem Problem, action_table Table>

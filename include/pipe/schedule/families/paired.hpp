@@ -32,8 +32,8 @@ constexpr void pair_up(Table& table) {
 
 /// Family S with pairs: the pairs of its authors (DualPipe, DualPipeV), else each backward with the
 /// forward that follows that backward, which is one more micro-batch in flight. A pair begins when
-/// both inputs are there, so pairs need a deep warm-up: in an order such as EagerOneFOneB's or
-/// Interleaved's pairs cost no time, in the order of OneFOneB each pair waits for a pair of the
+/// both inputs are there, so pairs need a deep warm-up. In an order such as EagerOneFOneB's or
+/// Interleaved's pairs cost no time; in the order of OneFOneB each pair waits for a pair of the
 /// next rank.
 ///
 /// HiddenPercent: for plans: the part of F that a pair hides, measured; 0 on the host, where the

@@ -72,10 +72,10 @@ struct PipeDream2BW : detail::unflushed<PipeDream2BW<MiniBatch>> {
 /// PACI: one copy of the weights. F and backward read the newest weights, so backward may read a
 /// newer version than its forward did: at most ceil((P-1) / MiniBatch) updates newer. The gradient
 /// is that of the saved activations with the current weights. With Predicts, a forward reads the
-/// weights that its backward will have, as the last update predicts them: w + n (w - w'), where n
-/// is the number of updates in between and w' are the weights before the last update. The
-/// prediction takes the slot of w', and serves every optimizer; papers have a formula for each.
-/// Only PACI predicts: where weights are stashed, backward would have to read the prediction again.
+/// weights that its backward will have, as the last update predicts them: w + n (w - w'). Here n is
+/// the number of updates in between, and w' are the weights before the last update. The prediction
+/// takes the slot of w', and serves every optimizer; papers have a formula for each. Only PACI
+/// predicts: where weights are stashed, backward would have to read the prediction again.
 ///
 /// MiniBatch: of tables; micro-batches from one update to the next, 0 for P.
 ///

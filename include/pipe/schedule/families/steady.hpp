@@ -36,7 +36,7 @@ concept takes_objective = requires(problem<> const& question, static_table<1, 8>
 /// The steps of family S, one after the other without a barrier: see Pipeline::train. Each rank
 /// updates its weights when their gradients are complete, before the rank knows the global norm and
 /// whether all numbers are finite. It knows both when its first backward of the next step begins,
-/// as the micro-batch of that backward has been in all stages: then the update is confirmed, or
+/// as the micro-batch of that backward has been in all stages. Then the update is confirmed, or
 /// taken back and made again.
 ///
 /// note:   a searched order is searched for the shortest period

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The clock by which virtual workers read each other's waves: the workers train copies of a model
-// on mini-batches of their own, and each adds the changes of the others with a delay that does not
+// The clock by which virtual workers read each other's waves. The workers train copies of a model
+// on their own mini-batches, and each adds the changes of the others with a delay that does not
 // depend on speeds.
 #pragma once
 

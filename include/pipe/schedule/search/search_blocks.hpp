@@ -10,9 +10,9 @@
 
 namespace pp::detail {
 
-/// A block in which micro-batches come down the ranks slowly and go up at once: from a rank to the
+/// A block in which micro-batches come down the ranks slowly and go up at once. From a rank to the
 /// next, F on the way down is `steep` ticks later on the first `bend` ranks and `flat` ticks on the
-/// others, and so is B on the way up; an action on the way back is one tick after that of the next
+/// others, and so is B on the way up. An action on the way back is one tick after that of the next
 /// rank.
 ///
 /// needs: 0 < bend <= ranks

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Improvement of orders by simulated annealing: one action of a rank moves to another place, the
-// order is timed, and the change is kept if it is not much worse, with a tolerance that decreases.
-// Most changes are made where they can help, on the longest path that ends with the slowest rank:
-// an action of a stretch of actions on one rank is moved before or behind the rest of the stretch.
+// Improvement of orders by simulated annealing. One action of a rank moves to another place, the
+// order is timed, and the change is kept if the order is not much worse, with a tolerance that
+// decreases. Most changes are made where they can help, on the longest path that ends with the
+// slowest rank. An action of a stretch of actions on one rank is moved before or behind the rest of
+// the stretch.
 #pragma once
 
 #include <pipe/schedule/policy.hpp>
