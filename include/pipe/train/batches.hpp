@@ -47,7 +47,7 @@ struct batch_settings {
 ///
 /// law: every sample is in exactly one mini-batch, except those that drop_last omits
 /// law: mini-batch i does not depend on `first`
-/// law: an epoch that begins at the sample position at which another one was left has, together
+/// law: an epoch that begins at the sample position at which another epoch was left has, together
 ///      with that epoch, every sample once, whatever the sizes of mini-batches
 template <class Trainer>
 class batches {
@@ -122,7 +122,7 @@ class batches {
   /// What end() returns.
   struct end_of_range {};
   /// An input iterator. The mini-batch is made when the iterator arrives at it, so incrementing an
-  /// iterator changes what another one of the same object reads.
+  /// iterator changes what another iterator of the same object reads.
   class iterator {
    public:
     using value_type = batch;

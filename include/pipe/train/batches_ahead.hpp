@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Mini-batches that a thread makes while the trainer works on earlier ones: reading, decoding and
-// augmenting delay no step unless they take longer than a step. Made mini-batches wait in a ring of
-// buffers, copied, as a range may use one buffer for all of its mini-batches. One thread makes all
-// of them: with several, the order, or what a function keeps from call to call, would depend on the
-// clock.
+// augmenting delay no step unless they take longer than a step. Finished mini-batches wait in a
+// ring of buffers, copied, as a range may use one buffer for all of its mini-batches. One thread
+// makes all mini-batches: with several threads, the order, or what a function keeps from call to
+// call, would depend on the clock.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -231,8 +231,8 @@ class batches_ahead {
     while (all.make()) {
     }
   }
-  /// Makes the next mini-batch when there is room for it. Returns whether another one follows. The
-  /// thread no longer holds an exception that it has handed over.
+  /// Makes the next mini-batch when there is room for it. Returns whether another mini-batch
+  /// follows. The thread no longer holds an exception that it has handed over.
   bool make() {
     {
       std::unique_lock lock(mutex_);

@@ -110,7 +110,7 @@ void align_clocks(std::vector<process_place> const& places, std::vector<run_cloc
     });
 }
 
-/// Gives the items of each process to all others, which all call it.
+/// Gives the items of each process to all others; all processes call this.
 ///
 /// shape: items[processes]: this process's item is given, the others are received
 template <class Engine, class Item>
@@ -126,7 +126,7 @@ std::vector<process_place> places_of_all(Engine& engine, int ranks) {
     places.push_back(process_place::of(p, engine.processes(), ranks));
   return places;
 }
-/// Gives the rows of each process to all others, which all call it.
+/// Gives the rows of each process to all others; all processes call this.
 ///
 /// shape: rows[replicas * ranks]: those of this process are given, the others are received
 /// throws: error if a process says that it has more items than any row has
@@ -147,8 +147,9 @@ void share_rows(Engine& engine, std::vector<process_place> const& places, int ra
     });
 }
 
-/// Gathers the last run of an engine whose ranks are in several processes, which all call it: the
-/// processes compare their clocks in some meetings, then each in turn gives its rows to all others.
+/// Gathers the last run of an engine whose ranks are in several processes; all processes call this.
+/// The processes compare their clocks in some meetings, then each in turn gives its rows to all
+/// others.
 ///
 /// here: the ranks of this process. ranks: the number of ranks of a replica
 /// cost: a broadcast for each process, two for each row, and 32 reductions

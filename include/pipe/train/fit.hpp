@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Training until a validation loss falls no more, with the best weights at the end.
+// Training until a validation loss no longer falls, with the best weights at the end.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header

@@ -50,9 +50,9 @@ namespace pp {
 /// law: loss, gradients and updated parameters do not depend on stages, schedule, partition or
 ///      threads, bit for bit
 /// law: a rank's memory is one allocation of plan.rank_bytes[rank] bytes; steps allocate nothing
-/// law: an exception from a call leaves the trainer as it was, except that a failed run of `step`
-///      or `accumulate` discards accumulated gradients, and that after an exception from the
-///      optimizer itself every later call throws pp::error
+/// law: an exception from a call leaves the trainer as it was. But a failed run of `step` or
+///      `accumulate` discards accumulated gradients, and after an exception from the optimizer
+///      itself every later call throws pp::error
 ///
 /// A trainer takes one call at a time, in the process that constructed it. A concurrent call, a
 /// call from its own callbacks, in a child of fork() or after a move throws pp::error without
@@ -156,8 +156,8 @@ class Pipeline
     auto const access = engine_.enter();
     return step_by(b, learning_rate);
   }
-  /// The same on arrays in device memory, as they are when all work that the program has put on
-  /// the batch's stream before the call is done. Every call below that takes a batch does so.
+  /// The same on arrays in device memory. Their contents are those after all work that the program
+  /// has put on the batch's stream before the call. Every call below that takes a batch does so.
   step_result step(device_batch const& b) {
     auto const access = enter_with_device_data();
     return step_by(b, learning_rate());
@@ -168,9 +168,9 @@ class Pipeline
   }
 
   /// Gives a mini-batch for a later call on pp::prefetched; two may wait. Needs Prefetching. A GPU
-  /// uploads it at once if none waits, else during the call on the one that waits.
+  /// uploads the mini-batch at once if none waits, else during the call on the waiting mini-batch.
   ///
-  /// needs:  if one waits, the arrays stay as they are until the call on it has returned
+  /// needs:  if a mini-batch waits, the arrays stay as they are until the call on it has returned
   /// throws: data_error for a batch out of range; error if two wait
   void prefetch(batch const& b) {
     auto const access = enter_with_prefetched();
@@ -194,7 +194,7 @@ class Pipeline
 
   /// Accumulates the gradients of a mini-batch for the next step, which then trains on all of them
   /// as one large mini-batch: its loss is the mean over all labels. Not for a mini-batch of several
-  /// accumulations, which is such a sum. Accumulated gradients survive a rejected batch
+  /// accumulations, which is already such a sum. Accumulated gradients survive a rejected batch
   /// (data_error); they are discarded by parameters_changed, and by a run that fails or is skipped,
   /// here or in step. Several losses whose terms have no fixed proportion are counted ahead: see
   /// count_terms.
@@ -233,8 +233,8 @@ class Pipeline
     return watch_on(b, see);
   }
 
-  /// Views of all parameters in model order: shared ones once, constant tables not at all, empty
-  /// ones of another process's ranks, copies of those that replicas divide (see
+  /// Views of all parameters in model order: shared parameters once, constant tables not at all,
+  /// empty views for another process's ranks, copies of parameters that replicas divide (see
   /// for_each_parameter). After writing to them call parameters_changed().
   std::vector<parameter_view<element>> parameters() {
     auto const access = engine_.enter();
@@ -253,8 +253,8 @@ class Pipeline
     engine_->parameters_changed();
   }
 
-  /// Views of the averages, in the order of parameters(); of the parameter itself where it is not
-  /// trained.
+  /// Views of the averages, in the order of parameters(); for a parameter that is not trained, of
+  /// the parameter itself.
   std::vector<parameter_view<element>> averaged() {
     static_assert(detail::accepted<decltype(detail::diagnose_averages<made>())>::value);
     auto const access = engine_.enter();
@@ -400,8 +400,8 @@ class Pipeline
     return j;
   }
 
-  /// Runs a mini-batch on top of the accumulated ones, which are discarded unless the run succeeds.
-  /// Loss and norm of the result are over all.
+  /// Runs a mini-batch on top of the accumulated mini-batches, which are discarded unless the run
+  /// succeeds. Loss and norm of the result are over all mini-batches.
   step_result add_up(detail::job& j) {
     accumulated_batches all = accumulated_;
     char const* const with = all.count() == 0 ? "" : ", with what was accumulated";

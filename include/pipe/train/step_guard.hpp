@@ -24,9 +24,9 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
-/// Detection of values far above the recent ones: more than `times` mean deviations above the mean,
-/// both of which follow the last `window` values or so; a deviation counts as at least a hundredth
-/// of the mean. A spike enters neither mean.
+/// Detection of values far above recent values: more than `times` mean deviations above the mean.
+/// Mean and deviation follow the last `window` values or so; a deviation counts as at least a
+/// hundredth of the mean. A spike enters neither mean.
 class spike_detector {
  public:
   /// window: number of values, at least 2; none of the first `window` values is a spike

@@ -21,8 +21,8 @@
 namespace pp::detail {
 
 /// A device_span of T, of a list in device memory: a device_span or a thrust::device_vector. A list
-/// of other elements there is one error: see values_for. Not of an address and a size, since
-/// `step({{inputs, n}, {labels, m}})` is a mini-batch in the host's memory.
+/// of other elements in device memory is one error: see values_for. Not of an address and a size,
+/// since `step({{inputs, n}, {labels, m}})` is a mini-batch in the host's memory.
 template <class T, wrong::diagnosis Wrong, class Item, bool Reports>
 struct device_values_for : device_span<T> {
   constexpr device_values_for() = default;

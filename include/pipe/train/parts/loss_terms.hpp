@@ -15,8 +15,8 @@ namespace pp::detail {
 /// rows whose label is not -1 if labels are ids, rows if the loss is a formula of rows, else
 /// elements. 0 if no term counts; 1 under Reduction<Sum>.
 ///
-/// shape:  labels [rows], or [rows * columns] for real targets, as many as it says for a
-///         formula of rows; weights [rows], empty if the loss has none
+/// shape:  labels [rows], or [rows * columns] for real targets; for a formula of rows as many as
+///         the formula says; weights [rows], empty if the loss has none
 /// throws: data_error for a label or a weight out of range, or a number of weights other than the
 ///         number of rows
 template <class Loss, class Label, class Weight>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The outputs of a trainer's model by name. Each loss has one, what its chain makes before the
-// loss; their names are those of the losses.
+// The outputs of a trainer's model by name. Each loss has an output, what its chain makes before
+// the loss; outputs have the names of the losses.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ constexpr int find_loss() {
   return -1;
 }
 
-/// The number of an output; 0 for one that is not there, which is reported.
+/// The number of an output; 0 for an output that is not there, which is reported.
 template <class M, Text Name>
 inline constexpr int output_number = find_loss<M, Name>() < 0 ? 0 : find_loss<M, Name>();
 

@@ -51,7 +51,7 @@ class prefetch_queue {
   static constexpr int most = 2;
 
   /// Adds the job of a checked mini-batch. The engine reads the arrays at once if no other
-  /// mini-batch waits, and else during the run of the one before.
+  /// mini-batch waits, and else during the run of the mini-batch before.
   ///
   /// here:   the part of the mini-batch that this process runs
   /// bytes:  of its lists

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The first mistakes of who comes from another framework, each of them an error of one line: inputs
-// and labels as two arguments, `step(x, y)`, and a number in place of the settings, `Trainer
-// t(0.01)`. Without these, compilers list all functions of that name.
+// Mistakes of users of other frameworks, each of them an error of one line: inputs and labels as
+// two arguments, `step(x, y)`, and a number in place of the settings, `Trainer t(0.01)`. Without
+// these, compilers list all functions of that name.
 #pragma once
 
 #include <type_traits>

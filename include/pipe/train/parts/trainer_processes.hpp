@@ -17,7 +17,7 @@
 
 namespace pp::detail {
 
-/// The least of a number in all processes of an engine, which all call it.
+/// The least of a number in all processes of an engine; all processes call this.
 template <class Engine>
 long least(Engine& engine, long here) {
   if constexpr (requires { engine.least(here); }) return engine.least(here);
@@ -48,9 +48,9 @@ bool has_all_ranks(parameter_memory<Engine> const& parameters) {
     if (!Engine::is_local(c)) return false;
   return true;
 }
-/// The values of a viewed parameter in all processes, which all call this. Values that this process
-/// does not have are received: where replicas divide the parameter, into memory that keeps them
-/// until the next call, otherwise into `room`.
+/// The values of a viewed parameter in all processes; all processes call this. Values that this
+/// process does not have are received: where replicas divide the parameter, into memory that keeps
+/// them until the next call, otherwise into `room`.
 template <class T, class Engine>
 std::span<T> fetch_values(parameter_memory<Engine> const& parameters, parameter_view<T> const& view,
                           [[maybe_unused]] std::vector<T>& room) {
