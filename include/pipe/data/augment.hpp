@@ -2,9 +2,9 @@
 //
 // Augmentation of images: random crops, flips, squares cut out, and mixtures of two images. The
 // change of a sample is a function of the seed and of the sample's place among all samples of a
-// run, so a run that is resumed, also with mini-batches of another size, sees the same images.
-// Images in a GPU's memory are changed by augment_on_device.cuh, which makes each number by the
-// functions of this header.
+// run. So a resumed run, also with mini-batches of another size, sees the same images. Images in a
+// GPU's memory are changed by augment_on_device.cuh, which makes each number by the functions of
+// this header.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header

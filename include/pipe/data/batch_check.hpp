@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Checks of a batch: sizes, ids and targets before a run; values that are not finite only after a
-// step was rejected, because a scan in every step would cost time, and such values may be harmless
-// to the model.
+// step was rejected. A scan in every step would cost time, and such values may be harmless to the
+// model.
 #pragma once
 
 #include <cstddef>

@@ -68,7 +68,7 @@ inline image_set read_cifar10(std::vector<std::string> const& paths) {
 }
 
 /// The images of files of CIFAR-100, train.bin and test.bin: records of 2 + 3072 bytes. Labels are
-/// the fine ones, below 100; coarse ones are below 20.
+/// the fine labels, below 100; coarse labels are below 20.
 ///
 /// throws: file_error if a file cannot be read, data_error for part of a record or a label out of
 ///         range

@@ -121,7 +121,7 @@ class pair_merger {
     long count = 0;
     std::vector<std::uint32_t> where;  // the first tokens of pairs when they were counted
   };
-  /// A pair that may be the most frequent one.
+  /// A pair that may be the most frequent pair.
   struct candidate {
     long count;  // when the pair was entered
     token_pair of;

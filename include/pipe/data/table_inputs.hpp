@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Inputs and labels from tables: numbers, with missing ones by a rule, and categories as ids.
+// Inputs and labels from tables: numbers, with a rule for missing numbers, and categories as ids.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
