@@ -133,7 +133,7 @@ void examine(Trainer& trainer, std::vector<int> const& numbers) {
 
 int main() {
   // [train]
-  constexpr long steps = 1000;
+  constexpr long steps = 600;
   std::mt19937 random(1);
   Trainer trainer({.seed = 1,
                    .optimizer = {.learning_rate = 3e-3},

@@ -18,11 +18,11 @@ The source begins with its expectations, each on a line of its own:
 With PIPE_EXPECT_OK defined the same source must compile; nvcc, which takes the longest, is not asked for what the others compile.
 
 --twins SOURCE... compiles the positive twins of many sources as one program, each in a namespace of its own, or with --part K N every Nth of them from
-number K on; --without-twin leaves those out that can be compiled so. A source with flags of its own, or that begins otherwise than with
+number K on; --without-twin leaves those out that can be compiled so. A source with flags of its own, or that has more than headers before
 <pipe/pipe.hpp>, or adds to the library's namespaces, is compiled by itself.
 
---precompile makes FOLDER (see --precompiled) of <pipe/pipe.hpp>, which most sources begin with: parsing it is most of what g++ and clang++ do here.
-A source with flags of its own, or that begins otherwise, is compiled without; and one that fails with it is judged without.
+--precompile makes FOLDER (see --precompiled) of <pipe/pipe.hpp>, which most sources include: parsing it is most of what g++ and clang++ do here.
+A source with flags of its own, or with more than headers before <pipe/pipe.hpp>, is compiled without; and one that fails with it is judged without.
 """
 import argparse
 import contextlib
@@ -40,6 +40,7 @@ from joined import may_be_joined, program
 # `file.cpp:12:3: error: text`, or nvcc's `file.cpp(12): error #20: text`; an echoed source line is neither.
 ERROR = re.compile(r"^\S.*?(?::\d+(?::\d+)?|\(\d+\)): (?:fatal |catastrophic )?error(?: #[\w-]+)?: (.*)$", re.MULTILINE)
 SKIPPED = 77
+USUAL_FLAGS = {"nvcc": ["-arch=compute_80"]}
 MOST_LINES = {"g++": 15, "clang++": 20, "nvcc": 20}  # of all that a compiler says, with notes and echoed sources
 
 
@@ -53,8 +54,8 @@ def expectations(text, kind):
     pattern = found.get(f"error({kind})", found.get("error"))
     if pattern is None or not text.startswith("// error"):
         raise SystemExit("the first line must be: // error: REGEX")
-    compilers, usual = found.get("compilers", " ".join(MOST_LINES)).split(), "-arch=compute_80" if kind == "nvcc" else ""
-    flags = found.get("flags", usual).split()
+    compilers = found.get("compilers", " ".join(MOST_LINES)).split()
+    flags = found["flags"].split() if "flags" in found else USUAL_FLAGS.get(kind, [])
     refused = [*flags, *found.get("refused", "").split()]
     return pattern, int(found.get(f"errors({kind})", found.get("errors", "1"))), compilers, flags, refused, found.get("needs"), found.get("says", ""), int(found.get("lines", MOST_LINES[kind]))
 
@@ -67,8 +68,9 @@ def has_header(compiler, name):
         return subprocess.run([*command, source.name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
 
-# The first line of code.
-BEGINS_WITH_PIPE = re.compile(r"(\s*(//.*)?\n)*#include <pipe/pipe\.hpp>\n")
+# After comments and other headers, if any.
+BEGINS_WITH_PIPE = re.compile(r"(\s*(//.*|#pragma once|#include .*)?\n)*?#include <pipe/pipe\.hpp>\n")
+OWN_HEADER = re.compile(r'^#include "(.+)".*$', re.MULTILINE)
 
 
 def precompile(arguments):
@@ -85,33 +87,40 @@ def precompile(arguments):
 
 
 def may_use_precompiled(source):
-    text = Path(source).read_text(encoding="utf-8")
+    def with_own_headers(path):
+        return OWN_HEADER.sub(lambda match: with_own_headers(path.parent / match[1]), path.read_text(encoding="utf-8"))
+
+    text = with_own_headers(Path(source))
     return BEGINS_WITH_PIPE.match(text) and not re.search(r"^// (flags|refused):", text, re.MULTILINE)
 
 
 def use_of_precompiled(arguments):
     if arguments.kind == "clang++":
         return ["-include-pch", f"{arguments.precompiled}/pipe/pipe.hpp.gch"]
-    return [f"-I{arguments.precompiled}"]
+    return [f"-I{arguments.precompiled}", "-include", "pipe/pipe.hpp"]
 
 
-# A name of the outermost namespace may be one of the source, and what a source is for may be in a header or a compiler alone.
-STANDS_ALONE = re.compile(r"(?<![\w>])::|^// (needs|compilers):", re.MULTILINE)
+# A name of the outermost namespace may be one of the source, and what a source is for may be in a header alone, or be for one compiler.
+STANDS_ALONE = re.compile(r"(?<![\w>])::|^// needs:", re.MULTILINE)
+OF_ONE_COMPILER = re.compile(r"^// compilers: (.+)$", re.MULTILINE)
 
 
-def twin_may_be_joined(source):
-    """Whether the positive twin of a source can be a part of one program with others: --twins."""
-    return bool(may_use_precompiled(source)) and may_be_joined(source) and not STANDS_ALONE.search(Path(source).read_text(encoding="utf-8"))
+def twin_may_be_joined(source, kind):
+    """Whether the positive twin of a source can be a part of one program with others: --twins. nvcc's has the sources that are for nvcc alone."""
+    text = Path(source).read_text(encoding="utf-8")
+    its_compiler = OF_ONE_COMPILER.search(text)
+    return (bool(may_use_precompiled(source)) and may_be_joined(source) and not STANDS_ALONE.search(text) and
+            (its_compiler[1] if its_compiler else None) == ("nvcc" if kind == "nvcc" else None))
 
 
 def check_twins(arguments):
     first, step = arguments.part
-    sources = list(filter(twin_may_be_joined, arguments.twins))[first::step]
+    sources = [source for source in arguments.twins if twin_may_be_joined(source, arguments.kind)][first::step]
     with tempfile.NamedTemporaryFile("w", suffix=".cpp", encoding="utf-8") as file:
         file.write(program(sources, inlines_its_own=True))
         file.flush()
         arguments.source = file.name
-        code, output = compile_source(arguments, ["-DPIPE_EXPECT_OK"])
+        code, output = compile_source(arguments, ["-DPIPE_EXPECT_OK", *USUAL_FLAGS.get(arguments.kind, [])])
     print(f"{len(sources)} positive twins compile" if code == 0 else f"a positive twin does not compile:\n{output}")
     return code
 
@@ -145,7 +154,7 @@ def check(arguments):
         print("there is no positive twin: no PIPE_EXPECT_OK in the source")
         return 1
 
-    if not (arguments.without_twin and twin_may_be_joined(arguments.source)) and (arguments.kind != "nvcc" or kinds == ["nvcc"]):
+    if not (arguments.without_twin and twin_may_be_joined(arguments.source, arguments.kind)) and (arguments.kind != "nvcc" or kinds == ["nvcc"]):
         code, output = compile_source(arguments, [*flags, "-DPIPE_EXPECT_OK"])
         if code != 0:
             print(f"the positive twin does not compile:\n{output}")

@@ -107,10 +107,12 @@ void run(std::string const& folder) {
 int main(int count, char** arguments) {
   if (count != 3) return 2;
   std::string const level = arguments[1], folder = arguments[2];
+#ifdef WITH_ALL_LEVELS
   if (level == "0") run<0>(folder);
   if (level == "1") run<1>(folder);
   if (level == "2") run<2>(folder);
   if (level == "3") run<3>(folder);
+#endif
   if (level == "2.micro") run<2, MicroBatches<4>>(folder);
   if (level == "3.micro") run<3, MicroBatches<4>>(folder);
   if (level == "stages") bound += largest, run<3, Stages<2>>(folder);
