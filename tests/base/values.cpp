@@ -14,19 +14,19 @@ using namespace pp;
 using namespace pp::detail;
 
 TEST_CASE("a shape is rows of columns", "[base]") {
-  constexpr shape image(4, 5, 3);
+  constexpr sample_shape image(4, 5, 3);
   static_assert(image.rank == 3);
   static_assert(image.rows() == 20);
   static_assert(image.columns() == 3);
   static_assert(image.elements() == 60);
-  static_assert(image.with_columns(7) == shape(4, 5, 7));
-  static_assert(!(image == shape(4, 5)));
-  static_assert(!(shape(2, 1) == shape(1, 2)));
-  static_assert(shape{}.elements() == 0);
-  static_assert(shape{}.columns() == 0);
-  static_assert(shape(6).rows() == 1);
-  static_assert(shape(1 << 20, 1 << 20).elements() == 1L << 40);  // beyond int
-  static_assert(shape(1, 2, 3, 4).elements() == 24);
+  static_assert(image.with_columns(7) == sample_shape(4, 5, 7));
+  static_assert(!(image == sample_shape(4, 5)));
+  static_assert(!(sample_shape(2, 1) == sample_shape(1, 2)));
+  static_assert(sample_shape{}.elements() == 0);
+  static_assert(sample_shape{}.columns() == 0);
+  static_assert(sample_shape(6).rows() == 1);
+  static_assert(sample_shape(1 << 20, 1 << 20).elements() == 1L << 40);  // beyond int
+  static_assert(sample_shape(1, 2, 3, 4).elements() == 24);
 }
 
 TEST_CASE("a static_vector grows up to its capacity", "[base]") {

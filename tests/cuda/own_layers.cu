@@ -13,9 +13,9 @@ namespace {
 // [kernels]
 /// y = x + factor[c] * x^3, in any precision: values are T, sums are float.
 struct Cubic {
-  static constexpr shape result(shape in) { return in; }
+  static constexpr sample_shape result(sample_shape in) { return in; }
   static constexpr int parameters = 1;
-  static constexpr custom::parameter parameter(int, shape in) {
+  static constexpr custom::parameter parameter(int, sample_shape in) {
     return {1, in.columns(), "factor", {distribution::constant, 0.1f}, false};
   }
 

@@ -36,7 +36,7 @@ struct Followed : Model<Input<2, 3>, Custom<on_host::Centered>, Linear<4>, Tanh,
 /// A layer that counts how many of its launches have not run yet.
 struct Counted {
   static inline long enqueued = 0, done = 0, most_behind = 0;
-  static constexpr shape result(shape in) { return in; }
+  static constexpr sample_shape result(sample_shape in) { return in; }
   template <class T>
   static void forward(custom::forward<T> const& a) {
     std::copy(a.x, a.x + a.samples * a.in.elements(), a.y);

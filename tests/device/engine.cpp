@@ -36,9 +36,9 @@ struct Regression : Model<Input<5>, Linear<12>, ReLU, Linear<12>, RMSNorm, SiLU,
 /// that the gradient of the factor reads the factor.
 struct Scaled {
   static inline long launches_left = -1;  // before one throws
-  static constexpr shape result(shape in) { return in; }
+  static constexpr sample_shape result(sample_shape in) { return in; }
   static constexpr int parameters = 1;
-  static constexpr custom::parameter parameter(int, shape in) {
+  static constexpr custom::parameter parameter(int, sample_shape in) {
     return {1, in.columns(), "factor", {distribution::constant, 0.1f}, false};
   }
   template <class T>

@@ -33,9 +33,9 @@ bool loads_under_capture = false;
 
 template <int Layer>
 struct Marked {
-  static constexpr shape result(shape in) { return in; }
+  static constexpr sample_shape result(sample_shape in) { return in; }
   static constexpr int parameters = 1;
-  static constexpr custom::parameter parameter(int, shape in) {
+  static constexpr custom::parameter parameter(int, sample_shape in) {
     return {1, in.columns(), "shift", {distribution::constant, 0.1f}, false};
   }
   template <class T>

@@ -20,7 +20,7 @@ using fake_nvtx::the_tool;
 struct Noted {
   static inline std::vector<std::string> in;
   static inline bool throws = false;
-  static constexpr shape result(shape from) { return from; }
+  static constexpr sample_shape result(sample_shape from) { return from; }
   static constexpr int parameters = 0;
   static void note() {
     if (throws) throw std::runtime_error("broken");

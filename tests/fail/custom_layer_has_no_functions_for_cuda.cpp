@@ -8,7 +8,7 @@
 using namespace pp;
 
 struct Twice {
-  static constexpr shape result(shape in) { return in; }
+  static constexpr sample_shape result(sample_shape in) { return in; }
   template <class T>
   static void forward(custom::forward<T> const& c) {
     for (long i = 0; i < c.samples * c.in.elements(); ++i) c.y[i] = 2 * c.x[i];

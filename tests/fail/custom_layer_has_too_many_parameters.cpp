@@ -9,10 +9,10 @@ using namespace pp;
 template <int Count>
 struct Scales {
   static constexpr int parameters = Count;
-  static constexpr custom::parameter parameter(int i, shape in) {
+  static constexpr custom::parameter parameter(int i, sample_shape in) {
     return {1, in.columns(), i == 0 ? "a" : i == 1 ? "b" : "c"};
   }
-  static constexpr shape result(shape in) { return in; }
+  static constexpr sample_shape result(sample_shape in) { return in; }
   template <class T>
   static void forward(custom::forward<T> const&) {}
   template <class T>

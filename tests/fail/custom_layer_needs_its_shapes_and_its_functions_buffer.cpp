@@ -9,10 +9,10 @@ using namespace pp;
 template <bool HasStatistics>
 struct Shifted {
   static constexpr int buffers = 1;
-  static constexpr custom::buffer buffer(int, shape in) {
-    return {.form = shape(in.columns()), .commit = {.momentum = 0.1f}};
+  static constexpr custom::buffer buffer(int, sample_shape in) {
+    return {.form = sample_shape(in.columns()), .commit = {.momentum = 0.1f}};
   }
-  static constexpr shape result(shape in) { return in; }
+  static constexpr sample_shape result(sample_shape in) { return in; }
   template <class T>
   static void forward(custom::forward<T> const&) {}
   template <class T>

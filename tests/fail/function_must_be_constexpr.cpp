@@ -13,7 +13,7 @@ using namespace pp;
 #endif
 
 struct Double {
-  static PIPE_TEST_CONSTANT shape result(shape in) { return in; }
+  static PIPE_TEST_CONSTANT sample_shape result(sample_shape in) { return in; }
   template <class T>
   static void forward(custom::forward<T> const& f) {
     for (long i = 0; i < f.samples * f.in.elements(); ++i) f.y[i] = 2 * f.x[i];

@@ -14,8 +14,10 @@ using namespace pp;
 
 struct Scale {
   static constexpr int parameters = 1;
-  static constexpr shape result(shape in) { return in; }
-  static PIPE_TEST_CONSTANT custom::parameter parameter(int, shape in) { return {1, in.columns()}; }
+  static constexpr sample_shape result(sample_shape in) { return in; }
+  static PIPE_TEST_CONSTANT custom::parameter parameter(int, sample_shape in) {
+    return {1, in.columns()};
+  }
   template <class T>
   static void forward(custom::forward<T> const& f) {
     for (long i = 0; i < f.samples * f.in.elements(); ++i)

@@ -13,10 +13,10 @@ struct Affine {
   static constexpr char const* names[] = {"gr\xf6sse"};
 #endif
   static constexpr int parameters = 1;
-  static constexpr custom::parameter parameter(int i, shape in) {
+  static constexpr custom::parameter parameter(int i, sample_shape in) {
     return {1, in.columns(), names[i]};
   }
-  static constexpr shape result(shape in) { return in; }
+  static constexpr sample_shape result(sample_shape in) { return in; }
   template <class T>
   static void forward(custom::forward<T> const&) {}
   template <class T>

@@ -15,7 +15,7 @@ using namespace pp;
 
 struct Doubled {
   static PIPE_TEST_CONSTANT bool samples_are_independent = true;
-  static constexpr shape result(shape in) { return in; }
+  static constexpr sample_shape result(sample_shape in) { return in; }
   template <class T>
   static void forward(custom::forward<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i) a.y[i] = 2 * a.x[i];

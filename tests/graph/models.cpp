@@ -75,9 +75,9 @@ TEST_CASE("attributes are equal if all their members are") {
       detail::cross_entropy_attributes{0.1f, 0, detail::row_term::log_probability},
       detail::cross_entropy_attributes{0, 0.1f, detail::row_term::log_probability},
       detail::cross_entropy_attributes{0, 0.1f, detail::row_term::formula},
-      detail::custom_attributes{shape(2, 3), 5},
-      detail::custom_attributes{shape(3, 2), 5},
-      detail::custom_attributes{shape(2, 3), 6}};
+      detail::custom_attributes{sample_shape(2, 3), 5},
+      detail::custom_attributes{sample_shape(3, 2), 5},
+      detail::custom_attributes{sample_shape(2, 3), 6}};
   for (detail::attributes const& a : all)
     for (detail::attributes const& b : all) CHECK((a == b) == (&a == &b));
   detail::op o;
@@ -89,15 +89,16 @@ TEST_CASE("attributes are equal if all their members are") {
 }
 
 TEST_CASE("shapes are inferred from layer to layer", "[graph]") {
-  static_assert(Words::graph.inputs[0].form == shape(5) && Words::graph.inputs[0].is_ids);
-  static_assert(Words::graph.output == shape(5, 11));
+  static_assert(Words::graph.inputs[0].form == sample_shape(5) && Words::graph.inputs[0].is_ids);
+  static_assert(Words::graph.output == sample_shape(5, 11));
   static_assert(Words::graph.size.units == 7);  // the Repeat opens up, the Residual does not
-  static_assert(Words::graph.units[0].out == shape(5, 6));
-  static_assert(Words::graph.units[6].out == shape(5, 11));
-  static_assert(Image::graph.inputs[0].form == shape(4, 4, 3) && !Image::graph.inputs[0].is_ids);
-  static_assert(Image::graph.units[0].out == shape(4, 4, 8));
-  static_assert(Image::graph.units[1].out == shape(4, 4, 8));
-  static_assert(Image::graph.output == shape(10));
+  static_assert(Words::graph.units[0].out == sample_shape(5, 6));
+  static_assert(Words::graph.units[6].out == sample_shape(5, 11));
+  static_assert(Image::graph.inputs[0].form == sample_shape(4, 4, 3) &&
+                !Image::graph.inputs[0].is_ids);
+  static_assert(Image::graph.units[0].out == sample_shape(4, 4, 8));
+  static_assert(Image::graph.units[1].out == sample_shape(4, 4, 8));
+  static_assert(Image::graph.output == sample_shape(10));
   static_assert(Image::graph.size.units == 4);  // Flatten is no place to cut
   static_assert(Image::graph.parameters[2].rows() == 128 &&
                 Image::graph.parameters[2].columns() == 10);

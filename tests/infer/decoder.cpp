@@ -279,7 +279,7 @@ namespace {
 
 struct Flat : Model<Tokens<7, 3>, Embedding<4>, Flatten, Linear<12>, Linear<7>, CrossEntropy> {};
 struct Scan {  // running sums: row by row, but a layer's own kernel says nothing about that
-  static constexpr shape result(shape in) { return in; }
+  static constexpr sample_shape result(sample_shape in) { return in; }
   template <class T>
   static void forward(custom::forward<T> const&) {}
   template <class T>

@@ -30,7 +30,7 @@ struct AttendsToHalf {
   static constexpr void describe(Builder& b) {
     detail::handle const x = b.current();
     detail::handle pairs = x;
-    pairs.form = shape(x.form.rows() / 2, 2 * x.form.columns());
+    pairs.form = sample_shape(x.form.rows() / 2, 2 * x.form.columns());
     pairs.padding = detail::operand{};
     int const width = x.form.columns(), key_width = 2 * width / Heads * KeyHeads;
     detail::handle const q = affine(b, x, width, true, {}),

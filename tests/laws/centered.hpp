@@ -8,15 +8,15 @@
 namespace laws {
 
 namespace custom = pp::custom;
-using pp::shape;
+using pp::sample_shape;
 
 // [buffer]
 /// y = x - m, where m follows the mean of each column of x over the mini-batches so far.
 struct Centered {
-  static constexpr shape result(shape in) { return in; }
+  static constexpr sample_shape result(sample_shape in) { return in; }
   static constexpr int buffers = 1;
-  static constexpr custom::buffer buffer(int, shape in) {
-    return {.form = shape(in.columns()), .commit = {.momentum = 0.25f, .terms = in.rows()}};
+  static constexpr custom::buffer buffer(int, sample_shape in) {
+    return {.form = sample_shape(in.columns()), .commit = {.momentum = 0.25f, .terms = in.rows()}};
   }
 
   template <class T>

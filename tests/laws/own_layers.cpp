@@ -53,14 +53,14 @@ struct WrongSlope {
 /// y[t] = sum over s <= t of decay[c] * x[s]: positions see what came before them, each channel
 /// with a factor of its own.
 struct RunningSum {
-  static constexpr shape result(shape in) { return in; }
+  static constexpr sample_shape result(sample_shape in) { return in; }
   static constexpr int parameters = 1;
-  static constexpr custom::parameter parameter(int, shape in) {
+  static constexpr custom::parameter parameter(int, sample_shape in) {
     return {1, in.columns(), "decay", {distribution::constant, 1}, false};
   }
   /// The plain sums, which the gradient of `decay` needs.
-  static constexpr long saved_per_sample(shape in) { return in.elements(); }
-  static constexpr long flops(shape in) { return 2 * in.elements(); }
+  static constexpr long saved_per_sample(sample_shape in) { return in.elements(); }
+  static constexpr long flops(sample_shape in) { return 2 * in.elements(); }
 
   template <class T>
   static void forward(custom::forward<T> const& a) {
@@ -95,13 +95,13 @@ struct RunningSum {
 // [bend]
 /// y = tanh(slope[c] * x): the gradient of the slope reads the slope.
 struct Bend {
-  static constexpr shape result(shape in) { return in; }
+  static constexpr sample_shape result(sample_shape in) { return in; }
   static constexpr int parameters = 1;
-  static constexpr custom::parameter parameter(int, shape in) {
+  static constexpr custom::parameter parameter(int, sample_shape in) {
     return {1, in.columns(), "slope", {distribution::constant, 1}, false};
   }
   static constexpr bool samples_are_independent = true;
-  static constexpr long flops(shape in) { return 20 * in.elements(); }
+  static constexpr long flops(sample_shape in) { return 20 * in.elements(); }
 
   template <class T>
   static void forward(custom::forward<T> const& a) {
@@ -135,16 +135,16 @@ struct Bend {
 template <bool Saves>
 struct Read {
   static inline std::atomic<int> most_samples = 0;  // of one call
-  static constexpr shape result(shape in) { return in; }
+  static constexpr sample_shape result(sample_shape in) { return in; }
   static constexpr int parameters = 1, buffers = 1;
   static constexpr bool samples_are_independent = true;
-  static constexpr custom::parameter parameter(int, shape in) {
+  static constexpr custom::parameter parameter(int, sample_shape in) {
     return {1, in.columns(), "slope", {distribution::constant, 1}, false};
   }
-  static constexpr custom::buffer buffer(int, shape in) {
-    return {.form = shape(in.columns()), .commit = {.momentum = 0.25f, .terms = in.rows()}};
+  static constexpr custom::buffer buffer(int, sample_shape in) {
+    return {.form = sample_shape(in.columns()), .commit = {.momentum = 0.25f, .terms = in.rows()}};
   }
-  static constexpr long saved_per_sample(shape in) { return Saves ? 2 * in.elements() : 0; }
+  static constexpr long saved_per_sample(sample_shape in) { return Saves ? 2 * in.elements() : 0; }
 
   /// slope, x - m, and the product of both.
   template <class T>
@@ -215,7 +215,9 @@ std::vector<float> trained() {
 
 /// Half as wide, nothing saved, no parameters.
 struct PairSums {
-  static constexpr shape result(shape in) { return in.with_columns(in.columns() / 2); }
+  static constexpr sample_shape result(sample_shape in) {
+    return in.with_columns(in.columns() / 2);
+  }
   template <class T>
   static void forward(custom::forward<T> const& a) {
     for (int i = 0; i < a.samples * a.in.elements() / 2; ++i) a.y[i] = a.x[2 * i] * a.x[2 * i + 1];

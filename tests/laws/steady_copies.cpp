@@ -28,7 +28,7 @@ void same_as_one_stage(double clip_norm, int bad = -1) {
 
 /// Passes its input on, and notes which threads have written to an address.
 struct Noted {
-  static constexpr shape result(shape in) { return in; }
+  static constexpr sample_shape result(sample_shape in) { return in; }
   template <class T>
   static void forward(custom::forward<T> const& a) {
     pass(a.x, a.y, a.samples * a.in.elements());

@@ -26,7 +26,7 @@ constexpr long parameters_of() {
 
 template <class... Options>
 struct Attends : Model<Tokens<11, 5>, Embedding<24>, Attention<6, Options...>, MSE> {};
-static_assert(Attends<>::graph.output == shape(5, 24));
+static_assert(Attends<>::graph.output == sample_shape(5, 24));
 static_assert(parameters_of<Attends<>>() == 11 * 24 + 24 * 72 + 72 + 24 * 24 + 24);
 static_assert(parameters_of<Attends<KeyValueHeads<2>>>() == 11 * 24 + 24 * 40 + 40 + 24 * 24 + 24);
 static_assert(parameters_of<Attends<KeyValueHeads<1>, NoBias, RoPE<>>>() ==

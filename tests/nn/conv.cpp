@@ -294,7 +294,7 @@ struct SmallNet
             Repeat<2, Block<64>, ReLU>, Conv2d<128, 3, Stride<2>, Padding<1>>, ReLU,  // (8, 8, 128)
             MeanPool, Linear<10>, CrossEntropy> {};
 // [/small_net]
-static_assert(SmallNet::graph.output == shape(10));
+static_assert(SmallNet::graph.output == sample_shape(10));
 
 // [separable]
 /// Each channel by itself, then all channels of each pixel.
@@ -310,7 +310,7 @@ using Enlarge = ConvTranspose2d<32, 3, Stride<2>, Padding<1>, OutputPadding<1>>;
 // [/separable]
 struct Parts : Model<Input<32, 32, 3>, Conv2d<16, 3, Padding<1>>, Separable<16, 64, Stride<2>>,
                      Factorised<64>, Enlarge, MSE> {};
-static_assert(Parts::graph.output == shape(32, 32, 32));
+static_assert(Parts::graph.output == sample_shape(32, 32, 32));
 
 }  // namespace
 
@@ -319,7 +319,7 @@ static_assert(Parts::graph.output == shape(32, 32, 32));
 namespace {
 struct Stem : Model<Input<224, 224, 3>, Conv2d<64, 7, Stride<2>, Padding<3>, NoBias>, MSE> {};
 struct End : Model<Input<7, 7, 512>, Conv2d<512, 3, Padding<1>, NoBias>, MSE> {};
-static_assert(Stem::graph.output == shape(112, 112, 64));
+static_assert(Stem::graph.output == sample_shape(112, 112, 64));
 static_assert(detail::cost_of(Stem::graph.ops[0]).flops == 2 * 118013952L);
 static_assert(detail::cost_of(End::graph.ops[0]).flops == 2 * 115605504L);
 }  // namespace

@@ -18,7 +18,7 @@ inline constexpr int rows = 6, width = 37;
 
 template <class Gate>
 struct Gated : Model<Input<3, 3>, Linear<2 * width>, Gate, Linear<2>, MSE> {};
-static_assert(Gated<SwiGLU>::graph.units[1].out == shape(3, width));
+static_assert(Gated<SwiGLU>::graph.units[1].out == sample_shape(3, width));
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double silu(double x) { return x * sigmoid(x); }

@@ -20,8 +20,8 @@ struct OfTokens
     : Model<Tokens<9, positions>, Embedding<width>, Linear<width>, Pool, Linear<2>, MSE> {};
 template <class Pool>
 struct OfNumbers : Model<Input<2, 2, 3>, Linear<width>, Pool, Linear<2>, MSE> {};
-static_assert(OfTokens<MeanPool>::graph.units[2].out == shape(width));
-static_assert(OfNumbers<LastPosition>::graph.units[1].out == shape(width));
+static_assert(OfTokens<MeanPool>::graph.units[2].out == sample_shape(width));
+static_assert(OfNumbers<LastPosition>::graph.units[1].out == sample_shape(width));
 
 std::vector<int> const padded{1,  2, 3,  4,  5, 6,  -1, -1, -1, -1, 7,  0,
                               -1, 1, -1, -1, 2, -1, -1, 3,  -1, -1, -1, -1};
@@ -97,7 +97,7 @@ struct Reviews
             MeanPool,                                                                   // (64)
             Linear<2>, CrossEntropy> {};  // one label per review
 // [/classifier]
-static_assert(Reviews::graph.output == shape(2));
+static_assert(Reviews::graph.output == sample_shape(2));
 
 /// A sample of a model with a shorter context, and the same padded.
 template <int Context>

@@ -279,7 +279,7 @@ struct Photos : Model<Input<32, 32, 3>, Linear<16>, ReLU,   // (32, 32, 16)
                       Linear<64>, ReLU, MeanPool,           // (64)
                       Linear<10>, CrossEntropy> {};
 // [/pools]
-static_assert(Photos::graph.output == shape(10));
+static_assert(Photos::graph.output == sample_shape(10));
 
 // [upsampling]
 /// An image with half as many cells on the way, and all of them at its end.
@@ -288,7 +288,7 @@ struct Smoother : Model<Input<24, 24, 3>, Linear<8>, Stash<"fine">,           //
                         UpsampleBilinear<2>, Pop<"fine", Concat>, Linear<3>,  // (24, 24, 3)
                         MSE> {};
 // [/upsampling]
-static_assert(Smoother::graph.output == shape(24, 24, 3));
+static_assert(Smoother::graph.output == sample_shape(24, 24, 3));
 
 // [padding]
 /// The middle of a 24 x 24 image in a frame, whose corners are again those of the image.
@@ -298,7 +298,7 @@ struct Framed : Model<Input<24, 24, 3>, Linear<4>,
                       Pad<0, 1, 0, 3>,      // (21, 21, 4): zeros, 1 below and 3 right
                       MeanPool, Linear<2>, CrossEntropy> {};
 // [/padding]
-static_assert(Framed::graph.units[3].out == shape(21, 21, 4));
+static_assert(Framed::graph.units[3].out == sample_shape(21, 21, 4));
 
 // [reshaping]
 /// The head of a network of PyTorch whose first weight is for channels of 6 x 6 cells.
@@ -307,14 +307,14 @@ struct Head : Model<Input<13, 13, 256>, MaxPool2d<3, Stride<2>>,  // (6, 6, 256)
                     Linear<32>, ReLU, Reshape<4, Rest>,           // (4, 8)
                     Linear<2>, MSE> {};
 // [/reshaping]
-static_assert(Head::graph.output == shape(4, 2));
+static_assert(Head::graph.output == sample_shape(4, 2));
 
 static_assert(Only<MaxPool2d<3, Stride<2>, Padding<1>>, 112, 112, 64>::graph.output ==
-              shape(56, 56, 64));
-static_assert(Only<MaxPool2d<3, Stride<2>>, 55, 55, 96>::graph.output == shape(27, 27, 96));
-static_assert(Only<Reshape<4, Rest>, 3, 2, 8>::graph.output == shape(4, 12));
-static_assert(Only<Reshape<Rest, 2, 1, 4>, 48>::graph.output == shape(6, 2, 1, 4));
-static_assert(Only<Flatten, 3, 2, 8>::graph.output == shape(48));
+              sample_shape(56, 56, 64));
+static_assert(Only<MaxPool2d<3, Stride<2>>, 55, 55, 96>::graph.output == sample_shape(27, 27, 96));
+static_assert(Only<Reshape<4, Rest>, 3, 2, 8>::graph.output == sample_shape(4, 12));
+static_assert(Only<Reshape<Rest, 2, 1, 4>, 48>::graph.output == sample_shape(6, 2, 1, 4));
+static_assert(Only<Flatten, 3, 2, 8>::graph.output == sample_shape(48));
 
 }  // namespace
 

@@ -17,7 +17,7 @@ namespace {
 struct Alone : Model<Input<4, 3>, Linear<37>, Flatten, Linear<37>, Softmax, Linear<2>, MSE> {};
 /// Cut before and after: Tanh is the softmax's prologue, Sigmoid its epilogue.
 struct Between : Model<Input<3>, Linear<19>, Tanh, Softmax, Sigmoid, Linear<2>, MSE> {};
-static_assert(Alone::graph.units[2].out == shape(37));
+static_assert(Alone::graph.units[2].out == sample_shape(37));
 
 double most_off(exact<float> const& found, exact<double> const& wanted) {
   double most = 0;

@@ -169,8 +169,8 @@ struct two_products {
     ops[2].rows = 1;
     ops[2].columns = 2;
     for (int i = 0; i < 3; ++i) ops[i].origin = i;
-    parameters[0].form = shape(5, 4);
-    parameters[1].form = shape(4, 2);
+    parameters[0].form = sample_shape(5, 4);
+    parameters[1].form = sample_shape(4, 2);
     units[1].first_op = units[1].first_value = units[1].first_parameter = 1;
     units[2].first_op = units[2].first_value = 3;
     units[2].first_parameter = 2;

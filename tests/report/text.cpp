@@ -26,8 +26,8 @@ TEST_CASE("bytes have the unit that leaves up to four digits") {
 
 TEST_CASE("shares and shapes") {
   CHECK(pp::console::readable_percent(0.2484) == "24.8 %");
-  CHECK(pp::detail::readable_shape(pp::shape(128, 96)) == "128 x 96");
-  CHECK(pp::detail::readable_shape(pp::shape(7)) == "7");
+  CHECK(pp::detail::readable_shape(pp::sample_shape(128, 96)) == "128 x 96");
+  CHECK(pp::detail::readable_shape(pp::sample_shape(7)) == "7");
 }
 
 TEST_CASE("a table aligns its columns") {

@@ -24,7 +24,7 @@ bool throws_in_forward = false;
 
 /// y = 2 x, which notes the thread.
 struct Seen {
-  static constexpr shape result(shape in) { return in; }
+  static constexpr sample_shape result(sample_shape in) { return in; }
   template <class T>
   static void forward(custom::forward<T> const& f) {
     threads_of_forward.insert(std::this_thread::get_id());

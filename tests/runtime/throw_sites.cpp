@@ -43,9 +43,9 @@ void pass(site s) {
 
 /// y = f[c] * x
 struct Tripping {
-  static constexpr shape result(shape in) { return in; }
+  static constexpr sample_shape result(sample_shape in) { return in; }
   static constexpr int parameters = 1;
-  static constexpr custom::parameter parameter(int, shape in) {
+  static constexpr custom::parameter parameter(int, sample_shape in) {
     return {1, in.columns(), "factor", {distribution::constant, 0.5f}, false};
   }
   template <class T>

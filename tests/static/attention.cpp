@@ -64,6 +64,6 @@ struct Of : Model<Tokens<256, 256>, Embedding<1024>, L..., Linear<256>, CrossEnt
 template <class... L>
 inline constexpr bool compiles = Of<L...>::graph.size.ops > 0;
 static_assert(compiles<Mistral, Qwen3, Gemma2, Bloom> && compiles<Deep> &&
-              Packed::graph.output == shape(256, 256));
+              Packed::graph.output == sample_shape(256, 256));
 
 }  // namespace attention_page

@@ -27,10 +27,10 @@ using said_of_layer =
 
 struct Scale {
   static constexpr int parameters = 1;
-  static constexpr shape result(shape in) { return in; }
-  static constexpr custom::parameter parameter(int, shape in) { return {1, in.columns()}; }
-  static constexpr long saved_per_sample(shape in) { return in.elements(); }
-  static constexpr long flops(shape in) { return in.elements(); }
+  static constexpr sample_shape result(sample_shape in) { return in; }
+  static constexpr custom::parameter parameter(int, sample_shape in) { return {1, in.columns()}; }
+  static constexpr long saved_per_sample(sample_shape in) { return in.elements(); }
+  static constexpr long flops(sample_shape in) { return in.elements(); }
   template <class T>
   static void forward(custom::forward<T> const&);
   template <class T>
@@ -39,22 +39,22 @@ struct Scale {
   static void weight_gradient(custom::weight_gradient<T> const&);
 };
 struct late_result : Scale {
-  static shape result(shape in) { return in; }
+  static sample_shape result(sample_shape in) { return in; }
 };
 struct late_parameter : Scale {
-  static custom::parameter parameter(int, shape in) { return {1, in.columns()}; }
+  static custom::parameter parameter(int, sample_shape in) { return {1, in.columns()}; }
 };
 struct late_saved : Scale {
-  static long saved_per_sample(shape in) { return in.elements(); }
+  static long saved_per_sample(sample_shape in) { return in.elements(); }
 };
 struct late_flops : Scale {
-  static long flops(shape in) { return in.elements(); }
+  static long flops(sample_shape in) { return in.elements(); }
 };
 struct late_parameters : Scale {
   static inline int parameters = 1;
 };
 struct fails : Scale {  // for the shape that it gets
-  static constexpr custom::parameter parameter(int, shape in) {
+  static constexpr custom::parameter parameter(int, sample_shape in) {
     return in.columns() == 4 ? throw "no" : custom::parameter{1, in.columns()};
   }
 };

@@ -108,23 +108,23 @@ constexpr long work() {
   return n;
 }
 
-static_assert(Text::graph.output == shape(128, 5000));
+static_assert(Text::graph.output == sample_shape(128, 5000));
 static_assert(trained<Text>() ==
               5000 * 64 + 128 * 64 + 2 * 64 + (4 * 64 * 64 + 4 * 64) + 2 * 64 + (64 * 5000 + 5000));
-static_assert(Pictures::graph.output == shape(10));
+static_assert(Pictures::graph.output == sample_shape(10));
 static_assert(trained<Pictures>() ==
                   (3 * 16 * 16 * 96 + 96) + 96 + 2 * 96 + (4 * 96 * 96 + 4 * 96) + (96 * 10 + 10) &&
               constants<Pictures>() == 17 * 96);
 
-static_assert(Films::graph.output == shape(1));
+static_assert(Films::graph.output == sample_shape(1));
 static_assert(trained<Films>() == 2 * 9000 * 32 + (32 * 16 + 16) + 1 + (16 * 8 + 8) + 8 + (8 + 1));
 
 struct Feeds : Model<Input<64>, Gated, Plain, MSE> {};
-static_assert(Feeds::graph.output == shape(64));
+static_assert(Feeds::graph.output == sample_shape(64));
 static_assert(trained<Feeds>() == 64 + 64 * 344 + 172 * 64 +  //
                                       2 * 64 + (64 * 256 + 256) + (256 * 64 + 64));
 
-static_assert(Windows::graph.output == shape(256, 5000));
+static_assert(Windows::graph.output == sample_shape(256, 5000));
 static_assert(trained<Windows>() ==
                   5000 * 64 +
                       6 * (64 + 64 * (8 + 2 * 4) * 32 + 2 * 32 + 8 * 32 * 64 +
@@ -132,22 +132,22 @@ static_assert(trained<Windows>() ==
                       64 + 64 * 5000 &&
               constants<Windows>() == 6 * 256 * 32);
 
-static_assert(Segments::graph.output == shape(64, 64, 4));
+static_assert(Segments::graph.output == sample_shape(64, 64, 4));
 static_assert(trained<Segments>() == (5 * 5 * 3 * 16 + 16) + 3 * 3 * 16 + (16 * 32 + 32) +
                                          (3 * 3 * 32 * 32 + 32) + (7 * 32 * 32 + 32) +
                                          (2 * 2 * 32 * 4 + 4));
 
-static_assert(Norms::graph.output == shape(10));
+static_assert(Norms::graph.output == sample_shape(10));
 static_assert(trained<Norms>() == 3 * 3 * 3 * 16 + 2 * 16 + 3 * 3 * 16 * 16 + 2 * 16 +
                                       (16 * 16 + 16) + 2 * 16 + 2 * 16 + 2 * 16 + (16 * 10 + 10) &&
               constants<Norms>() == 2 * 2 * 16);
 
-static_assert(Mixer::graph.output == shape(10));
+static_assert(Mixer::graph.output == sample_shape(10));
 static_assert(trained<Mixer>() ==
               (8 * 8 * 24 + 24) + 2 * 24 + (24 * 48 + 48) + (48 * 24 + 24) + (384 * 10 + 10));
 
-static_assert(Classes::graph.output == shape(3) && Line::graph.output == shape(2) &&
-              Answers::graph.output == shape(5));
+static_assert(Classes::graph.output == sample_shape(3) && Line::graph.output == sample_shape(2) &&
+              Answers::graph.output == sample_shape(5));
 
 // The tables of work: what a layer adds to the same model without it.
 template <class... L>

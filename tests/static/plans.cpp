@@ -38,8 +38,8 @@ static_assert(four::plan.micro_batches == 8 && four::plan.micro_batch_size == 1 
               four::samples == 8);
 static_assert(four::plan.stages[0].first_layer == 0 && four::plan.stages[0].end_layer == 2 &&
               four::plan.stages[3].end_layer == 8);
-static_assert(four::plan.stages[1].rank == 1 && four::plan.stages[1].in == shape(64) &&
-              four::plan.stages[1].out == shape(64));
+static_assert(four::plan.stages[1].rank == 1 && four::plan.stages[1].in == sample_shape(64) &&
+              four::plan.stages[1].out == sample_shape(64));
 static_assert(four::plan.parameters == 8 * (64 * 64 + 64));
 static_assert(four::plan.stages[2].parameters == 2 * (64 * 64 + 64));
 static_assert(four::plan.stages[0].in_flight == 4 && four::plan.stages[3].in_flight == 1 &&

@@ -10,7 +10,7 @@ namespace tutorial {
 // [digits]
 struct Digits : Model<Input<28, 28>, Flatten, Linear<128>, ReLU, Linear<10>, CrossEntropy> {};
 
-static_assert(Digits::graph.output == shape(10));
+static_assert(Digits::graph.output == sample_shape(10));
 static_assert(Digits::graph.size.parameters == 4);  // two matrices, two biases
 // [/digits]
 

@@ -23,7 +23,7 @@ static_assert(graph.ops[0].kind == op_kind::lookup &&
 static_assert(graph.ops[3].kind == op_kind::matmul &&
               graph.ops[3].attributes.contraction().inner == 96 && graph.ops[3].columns == 3 * 96);
 static_assert(graph.units[2].out ==
-              shape(128, 96));  // layer 2, the first Residual, keeps the shape
+              sample_shape(128, 96));  // layer 2, the first Residual, keeps the shape
 // [/graph]
 
 // [gradients]

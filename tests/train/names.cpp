@@ -125,10 +125,10 @@ namespace {
 /// y = scale * x + shift, as far as names are concerned.
 struct Affine {
   static constexpr int parameters = 2;
-  static constexpr custom::parameter parameter(int i, shape in) {
+  static constexpr custom::parameter parameter(int i, sample_shape in) {
     return {1, in.columns(), i == 0 ? "scale" : "größe.2"};
   }
-  static constexpr shape result(shape in) { return in; }
+  static constexpr sample_shape result(sample_shape in) { return in; }
   template <class T>
   static void forward(custom::forward<T> const&) {}
   template <class T>

@@ -52,11 +52,12 @@ struct parameters_of_two_layers {
 /// y = w x with one number for each of 2 x 3 x 2 x 2 numbers of a sample: a parameter of four
 /// extents.
 struct Scales {
-  static constexpr pp::shape result(pp::shape in) { return in; }
+  static constexpr pp::sample_shape result(pp::sample_shape in) { return in; }
   static constexpr int parameters = 1;
-  static constexpr pp::custom::parameter parameter(int, pp::shape) {
-    return {
-        .name = "scales", .initial = {pp::distribution::normal, 1}, .form = pp::shape(2, 3, 2, 2)};
+  static constexpr pp::custom::parameter parameter(int, pp::sample_shape) {
+    return {.name = "scales",
+            .initial = {pp::distribution::normal, 1},
+            .form = pp::sample_shape(2, 3, 2, 2)};
   }
   template <class T>
   static void forward(pp::custom::forward<T> const& a) {
@@ -613,7 +614,7 @@ TEST_CASE(
 
 TEST_CASE("a parameter of four extents has them in a file, and comes back") {
   struct Net : pp::Model<pp::Input<24>, pp::Custom<Scales>, pp::Linear<2>, pp::MSE> {};
-  static_assert(Net::graph.parameters[0].form == pp::shape(2, 3, 2, 2));
+  static_assert(Net::graph.parameters[0].form == pp::sample_shape(2, 3, 2, 2));
   static_assert(Net::graph.parameters[0].rows() == 12 && Net::graph.parameters[0].columns() == 2);
   using Trainer = pp::Pipeline<Net, pp::PortableHost>;
   Trainer from({.seed = 1}), to({.seed = 2});

@@ -44,7 +44,7 @@ struct row {
 template <class T>
 struct forward {
   int samples = 0;
-  shape in{};  ///< shape of one sample of x
+  sample_shape in{};  ///< shape of one sample of x
   T const* x = nullptr;
   T const* parameter[detail::most_custom_parameters]{};
   T* y = nullptr;
@@ -56,7 +56,7 @@ struct forward {
 template <class T>
 struct input_gradient {
   int samples = 0;
-  shape in{};  ///< shape of one sample of x
+  sample_shape in{};  ///< shape of one sample of x
   T const *dy = nullptr, *x = nullptr, *saved = nullptr;
   T const* parameter[detail::most_custom_parameters]{};
   T* dx = nullptr;
@@ -70,7 +70,7 @@ struct input_gradient {
 template <class T>
 struct weight_gradient {
   int samples = 0;
-  shape in{};  ///< shape of one sample of x
+  sample_shape in{};  ///< shape of one sample of x
   T const *dy = nullptr, *x = nullptr, *saved = nullptr;
   T const* parameter[detail::most_custom_parameters]{};
   accumulated<T>* gradient[detail::most_custom_parameters]{};  ///< null: not trained
@@ -80,8 +80,8 @@ struct weight_gradient {
 /// Arguments of the statistics: adds this micro-batch's share to the sum of each buffer.
 template <class T>
 struct statistics {
-  int samples = 0;  ///< samples present; the last micro-batch may have fewer than planned
-  shape in{};       ///< shape of one sample of x
+  int samples = 0;    ///< samples present; the last micro-batch may have fewer than planned
+  sample_shape in{};  ///< shape of one sample of x
   T const *x = nullptr, *saved = nullptr;
   T const* parameter[detail::most_custom_parameters]{};
   accumulated<T>*

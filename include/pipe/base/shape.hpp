@@ -12,15 +12,15 @@ namespace pp {
 ///
 /// law:   rows() * columns() == elements(); columns() is the last extent, the one along which a
 ///        Linear or a norm works; rank 0 is "no shape" and has 0 elements
-struct shape {
+struct sample_shape {
   static constexpr int max_rank = 4;
   int extent[max_rank]{};
   int rank = 0;
 
-  constexpr shape() = default;
+  constexpr sample_shape() = default;
   template <class... Extents>
     requires(sizeof...(Extents) > 0)
-  constexpr explicit shape(Extents... extents) : rank(sizeof...(Extents)) {
+  constexpr explicit sample_shape(Extents... extents) : rank(sizeof...(Extents)) {
     int i = 0;
     ((extent[i++] = int(extents)), ...);
   }
@@ -34,12 +34,12 @@ struct shape {
   PIPE_HD constexpr long elements() const { return rank > 0 ? long(rows()) * columns() : 0; }
 
   /// The same shape with another last extent.
-  constexpr shape with_columns(int columns) const {
-    shape s = *this;
+  constexpr sample_shape with_columns(int columns) const {
+    sample_shape s = *this;
     s.extent[rank - 1] = columns;
     return s;
   }
-  friend constexpr bool operator==(shape const& a, shape const& b) {
+  friend constexpr bool operator==(sample_shape const& a, sample_shape const& b) {
     if (a.rank != b.rank) return false;
     for (int i = 0; i < a.rank; ++i)
       if (a.extent[i] != b.extent[i]) return false;

@@ -188,8 +188,8 @@ struct convolution_attributes {
 
 /// Of a user-defined op and its gradients.
 struct custom_attributes {
-  shape form{};    // of one sample of x
-  long flops = 0;  // per sample, of each of its functions
+  sample_shape form{};  // of one sample of x
+  long flops = 0;       // per sample, of each of its functions
   /// Whether threads may divide the samples of a forward and of an input gradient.
   bool samples_are_independent = false;
   friend constexpr bool operator==(custom_attributes const&, custom_attributes const&) = default;

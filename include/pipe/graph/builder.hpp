@@ -145,7 +145,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   }
   /// Adds an input that only a loss reads: numbers, or ids if vocabulary > 0. Named as O is.
   template <class O>
-  constexpr operand loss_input(shape form, int vocabulary = 0) {
+  constexpr operand loss_input(sample_shape form, int vocabulary = 0) {
     if (!needs_fewer_inputs(sizes_.inputs)) return operand{};
     int const outer = leaf_;
     leaf_ = this->template index_of<O>();
@@ -172,8 +172,8 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   constexpr bool needs_named(std::string_view name) {
     wanted_name const& p = tied_names_.of(name);
     if (p.ended != 1 || p.times != 1)
-      report_name(wrong::tied_name_must_belong_to_exactly_one_layer_before, shape(1),
-                  shape(p.ended));
+      report_name(wrong::tied_name_must_belong_to_exactly_one_layer_before, sample_shape(1),
+                  sample_shape(p.ended));
     return ok();
   }
   /// A parameter that shares the memory of the first parameter of the layer with that name.
@@ -191,10 +191,10 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   /// for matrices, not for biases and norms.
   constexpr operand parameter(int rows, int columns, initializer initial, bool decays,
                               file_name const& file = file_name{}) {
-    return parameter(shape(rows, columns), initial, decays, file);
+    return parameter(sample_shape(rows, columns), initial, decays, file);
   }
   /// The same for a shape of 1 to 4 extents.
-  constexpr operand parameter(shape form, initializer initial, bool decays,
+  constexpr operand parameter(sample_shape form, initializer initial, bool decays,
                               file_name const& file = file_name{}) {
     if constexpr (shares)
       if (tying_ >= 0) {
@@ -212,7 +212,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   }
   /// Adds a buffer: ops read it like a parameter, and each step writes it by `commit`, except in a
   /// frozen layer.
-  constexpr operand buffer(shape form, initializer initial, commit_rule commit,
+  constexpr operand buffer(sample_shape form, initializer initial, commit_rule commit,
                            file_name const& file = file_name{}) {
     if constexpr (shares)
       if (tying_ >= 0) return report(wrong::tied_layer_must_have_no_buffers), operand{};
@@ -223,7 +223,8 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   constexpr operand rotary_table(int rows, int columns, float base) {
     if constexpr (shares)
       if (tying_ >= 0) ++tying_;
-    return new_buffer(shape(rows, columns), {distribution::rotary, base}, commit_rule{}, {nullptr});
+    return new_buffer(sample_shape(rows, columns), {distribution::rotary, base}, commit_rule{},
+                      {nullptr});
   }
 
   /// Adds a table of graph/position_tables.hpp as a parameter that is never trained.
@@ -249,7 +250,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   /// The graph. needs: everything has been described. law: sizes() == Room
   constexpr graph<Room> finish() {
     graph_.units[Room.units] =
-        unit_record{Room.ops, Room.values, Room.parameters, -1, operand{}, shape{}};
+        unit_record{Room.ops, Room.values, Room.parameters, -1, operand{}, sample_shape{}};
     graph_.output = current_.form;
     return graph_;
   }
@@ -259,7 +260,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
 
   template <class L>
   constexpr void layers_in() {
-    if (L::times < 1) report(wrong::size_must_be_positive, shape(L::times));
+    if (L::times < 1) report(wrong::size_must_be_positive, sample_shape(L::times));
     if constexpr (is_refused<L>) refuse<L>();
     parameter_scope const outer = scope_;
     int const first = sizes_.units;
@@ -320,7 +321,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     if (depth_ == 0) end_unit();
   }
 
-  constexpr operand new_buffer(shape form, initializer initial, commit_rule commit,
+  constexpr operand new_buffer(sample_shape form, initializer initial, commit_rule commit,
                                file_name const& file) {
     operand const at = new_parameter(
         {.form = form, .initial = initial, .trained = false, .is_buffer = true, .commit = commit},
@@ -328,7 +329,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     return at.where == space::parameter ? operand{space::buffer, at.index} : at;
   }
   constexpr operand new_parameter(detail::parameter const& p, file_name const& file) {
-    shape leading = p.form;  // all extents but the last: rows are counted in an int
+    sample_shape leading = p.form;  // all extents but the last: rows are counted in an int
     --leading.rank;
     if (!needs_room(p.form, most_parameters) || !needs_room(leading, most_numbers))
       return operand{};
@@ -373,7 +374,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     ++unit_;
     if constexpr (keeps)
       graph_.units[unit_] = unit_record{sizes_.ops,  sizes_.values, sizes_.parameters,
-                                        short(leaf), operand{},     shape{}};
+                                        short(leaf), operand{},     sample_shape{}};
     first_op_ = sizes_.ops;
     ++sizes_.units;
   }
@@ -391,7 +392,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     }
   }
   /// Adds an op on x and further operands. The result has x's padding if it has as many rows as x.
-  constexpr handle push(op_kind kind, handle x, shape form, further_operands in,
+  constexpr handle push(op_kind kind, handle x, sample_shape form, further_operands in,
                         attributes const& with = attributes{}) {
     if constexpr (!keeps)  // the counting run has already checked
       if (!needs_room(form, most_numbers) || !needs_fewer_ops(sizes_.ops)) return x;

@@ -42,7 +42,7 @@ struct Value;
 namespace detail {
 
 /// Expected or Found with the extents of S.
-template <template <int...> class Word, shape S>
+template <template <int...> class Word, sample_shape S>
 constexpr auto spell() {
   return []<std::size_t... Is>(std::index_sequence<Is...>) {
     return word<Word<S.extent[Is]...>>{};

@@ -80,7 +80,7 @@ struct model_fault {
   wrong::diagnosis what = wrong::nothing;
   int layer = 0;  // top-level position, from 0, in the opened list that `explain` prints; -1: none
   int leaf = -1;  // the layer type, as an index into the model's leaf types
-  shape expected{}, found{};  // shapes or single numbers, depending on the diagnosis
+  sample_shape expected{}, found{};  // shapes or single numbers, depending on the diagnosis
   int option = -1;  // index into the leaf's `options`; -1: the fault is not about an option
   wrong::member missing = wrong::member::none, function = wrong::member::none,
                 value = wrong::member::none;

@@ -17,7 +17,7 @@ struct graph_size {
 
 /// An input of a model. A batch has one tensor for each input, in the order of the records.
 struct input_record {
-  shape form{};
+  sample_shape form{};
   bool is_ids = false;
   int vocabulary = 0;    // of ids
   short leaf = 0;        // the type of the input or of the loss option, which may have a name
@@ -43,7 +43,7 @@ struct unit_record {
   int first_op = 0, first_value = 0, first_parameter = 0;
   short leaf = 0;    // its layer type
   operand result{};  // the value that the next layer reads
-  shape out{};
+  sample_shape out{};
   int middle = -1;  // of a Reversible, the op y1 = x1 + F(x2)
 };
 
@@ -86,7 +86,7 @@ struct graph_view {
   view<detail::parameter> parameters;
   view<unit_record> units;
   view<input_record> inputs;
-  shape output{};
+  sample_shape output{};
   view<repetition> repetitions{};  // units ascending
 
   /// The beginning of a unit's ops, values and parameters; unit == units.count gives the ends.
@@ -118,7 +118,7 @@ struct graph {
   parameter parameters[Size.parameters + 1];
   unit_record units[Size.units + 1];
   input_record inputs[Size.inputs + 1];
-  shape output;
+  sample_shape output;
   repetition_list repetitions;
 
   /// A view, valid as long as this object.

@@ -13,7 +13,7 @@ namespace pp::detail {
 /// A value as layers pass it on: its operand, the shape of one sample, and whether it is token ids.
 struct handle {
   operand at{};
-  shape form{};
+  sample_shape form{};
   bool is_ids = false;
   int vocabulary = 0;  // of ids
   operand padding{};   // the ids of its rows, if any: an id of -1 is padding

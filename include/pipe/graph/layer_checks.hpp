@@ -48,24 +48,24 @@ class layer_checks {
     if (ok()) fault_ = fault;
   }
   /// The same for a fault at the current layer. The diagnosis says what expected and found mean.
-  constexpr void report(wrong::diagnosis what, shape found = shape{}) {
-    report(what, shape{}, found);
+  constexpr void report(wrong::diagnosis what, sample_shape found = sample_shape{}) {
+    report(what, sample_shape{}, found);
   }
-  constexpr void report(wrong::diagnosis what, shape expected, shape found) {
+  constexpr void report(wrong::diagnosis what, sample_shape expected, sample_shape found) {
     report(model_fault{
         .what = what, .layer = position_, .leaf = leaf_, .expected = expected, .found = found});
   }
   /// The same for a number that is too large: expected is the largest.
   constexpr void report_most(wrong::diagnosis what, int most) {
-    report(what, shape(most), shape{});
+    report(what, sample_shape(most), sample_shape{});
   }
   /// The same for a layer type at a top-level position.
   constexpr void report_at(wrong::diagnosis what, int position, int leaf) {
     report(model_fault{.what = what, .layer = position, .leaf = leaf});
   }
   /// The same for a fault at the current layer whose message has the name in the layer's type.
-  constexpr void report_name(wrong::diagnosis what, shape expected = shape{},
-                             shape found = shape{}) {
+  constexpr void report_name(wrong::diagnosis what, sample_shape expected = sample_shape{},
+                             sample_shape found = sample_shape{}) {
     report(model_fault{.what = what,
                        .layer = position_,
                        .leaf = leaf_,
@@ -74,7 +74,7 @@ class layer_checks {
                        .says_name = true});
   }
   /// Records that a value of shape `form`, stashed at `position`, is not popped.
-  constexpr void report_unread(int position, int leaf, shape form) {
+  constexpr void report_unread(int position, int leaf, sample_shape form) {
     report(model_fault{.what = wrong::value_is_stashed_but_never_popped,
                        .layer = position,
                        .leaf = leaf,
@@ -117,20 +117,20 @@ class layer_checks {
   }
 
   /// True, or a fault: all extents are at least 1.
-  constexpr bool needs_positive(int n) { return needs_positive(shape(n)); }
-  constexpr bool needs_positive(shape form) {
+  constexpr bool needs_positive(int n) { return needs_positive(sample_shape(n)); }
+  constexpr bool needs_positive(sample_shape form) {
     for (int i = 0; i < form.rank; ++i)
       if (form.extent[i] < 1) report(wrong::size_must_be_positive, form);
     return ok();
   }
   /// True, or a fault: no extent is below 0.
-  constexpr bool needs_not_negative(shape form) {
+  constexpr bool needs_not_negative(sample_shape form) {
     for (int i = 0; i < form.rank; ++i)
       if (form.extent[i] < 0) report(wrong::size_must_not_be_negative, form);
     return ok();
   }
   /// True, or a fault: a tensor of that shape has at most `most` numbers.
-  constexpr bool needs_room(shape form, long most) {
+  constexpr bool needs_room(sample_shape form, long most) {
     double numbers = 1;  // holds the product of four ints without overflow
     for (int i = 0; i < form.rank; ++i) numbers *= form.extent[i];
     if (numbers > double(most)) report(wrong::size_is_too_large, form);
@@ -177,7 +177,7 @@ class layer_checks {
         report(wrong::loss_takes_logits_but_gets_probabilities);
     if constexpr (L::labels_are_ids)
       if (!x.is_ids && x.form.columns() < 2)
-        report(wrong::loss_needs_two_classes, shape(x.form.columns()));
+        report(wrong::loss_needs_two_classes, sample_shape(x.form.columns()));
     return ok();
   }
   /// True, or a fault: there is room for one more op.
@@ -213,7 +213,7 @@ class layer_checks {
  protected:
   static constexpr void set_ratio(model_fault& f, option_number const& n) {
     f.what = n.of_integers ? wrong::ratio_is_out_of_range : wrong::ratio_is_written_as_two_integers;
-    if (n.of_integers) f.found = shape(n.numerator, n.denominator);
+    if (n.of_integers) f.found = sample_shape(n.numerator, n.denominator);
   }
 
   model_fault fault_{};

@@ -37,7 +37,7 @@ struct model_tables {
     return all;
   }();
   /// The shape of the output of one sample.
-  static constexpr shape output = M::graph.output;
+  static constexpr sample_shape output = M::graph.output;
   /// By loss: the result of its chain, of which the first is the output.
   static constexpr auto loss_inputs = [](auto...) {
     list<loss_input, losses_in<typename M::loss>> all;

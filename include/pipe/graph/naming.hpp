@@ -68,7 +68,7 @@ struct wanted_names {
 /// A parameter that is shared or may be: its extents, its number, its owner (the first parameter in
 /// the same memory), and whether the owner is trained.
 struct shared_extents {
-  shape form{};
+  sample_shape form{};
   int parameter = 0, owner = 0;
   bool trained = true;
 };

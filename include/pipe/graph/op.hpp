@@ -136,7 +136,7 @@ namespace detail {
 
 /// A tensor that a stage keeps between steps: a parameter, or a buffer.
 struct parameter {
-  shape form{};  // of 1 to 4 extents; a vector may have one row
+  sample_shape form{};  // of 1 to 4 extents; a vector may have one row
   short unit = 0, leaf = 0;
   short tied_to = -1;  // the earlier parameter with which it shares its memory, or -1
   initializer initial{};

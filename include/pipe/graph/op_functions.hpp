@@ -26,7 +26,7 @@ class op_functions {
  public:
   /// ids[R] and table[V, C] -> [R, C]; an id of -1 gives a row of zeros
   constexpr handle lookup(handle ids, operand table, int vocabulary, int width) {
-    shape form = ids.form;
+    sample_shape form = ids.form;
     form.extent[form.rank++] = width;
     self().is_a(custom::tensor_kind::table, table);
     handle y = self().push(op_kind::lookup, ids, form, {table}, lookup_attributes{vocabulary});
@@ -57,14 +57,15 @@ class op_functions {
                        contraction_attributes{x.form.columns(), true});
   }
   /// x[H, W, C] and w[kh, kw, C / groups, N] -> [Y, X, N], of the shape `form`
-  constexpr handle convolution(handle x, operand w, shape form, convolution_attributes const& of) {
+  constexpr handle convolution(handle x, operand w, sample_shape form,
+                               convolution_attributes const& of) {
     self().is_a(custom::tensor_kind::matrix, w);
     return self().push(op_kind::convolution, x, form, {w}, of);
   }
   /// x[Y, X, N] and w[kh, kw, C / groups, N] -> [H, W, C], of the shape `form`: the input gradient
   /// of the convolution `of`. A depthwise convolution reads w as it is, any other reads the
   /// transpose of w.
-  constexpr handle transposed_convolution(handle x, operand w, shape form,
+  constexpr handle transposed_convolution(handle x, operand w, sample_shape form,
                                           convolution_attributes const& of) {
     self().is_a(custom::tensor_kind::matrix, w);
     if (!of.is_depthwise()) w.where = space::parameter_transposed;
@@ -162,11 +163,11 @@ class op_functions {
   /// row[C] and x[R, C] -> [R + 1, C]: `row` before the rows of each sample. For the op, a sample
   /// of x is one row of R * C numbers.
   constexpr handle row_before(operand row, handle x) {
-    shape const rows(x.form.rows() + 1, x.form.columns());
+    sample_shape const rows(x.form.rows() + 1, x.form.columns());
     if (!self().needs_room(rows, most_numbers)) return x;
-    handle y =
-        self().push(op_kind::concat, handle{row, shape(x.form.columns())},
-                    shape(int(rows.elements())), {x.at}, concat_attributes{x.form.columns(), true});
+    handle y = self().push(op_kind::concat, handle{row, sample_shape(x.form.columns())},
+                           sample_shape(int(rows.elements())), {x.at},
+                           concat_attributes{x.form.columns(), true});
     y.form = rows;
     return y;
   }
@@ -182,8 +183,9 @@ class op_functions {
   /// two ops, since the statistics of all rows are needed before the first row is normalised.
   constexpr handle batch_norm(handle x, operand gamma, operand beta, operand running_mean,
                               operand running_variance, batch_attributes const& of) {
-    handle const statistics = self().push(op_kind::batch_statistics, x, shape(3, x.form.columns()),
-                                          {running_mean, running_variance}, of);
+    handle const statistics =
+        self().push(op_kind::batch_statistics, x, sample_shape(3, x.form.columns()),
+                    {running_mean, running_variance}, of);
     return self().push(op_kind::batch_norm, x, x.form, {statistics.at, gamma, beta}, of);
   }
   /// Normalises each of `groups` equal groups of columns of a sample; gamma and beta may be absent.
@@ -201,18 +203,18 @@ class op_functions {
   constexpr handle softmax(handle x) { return self().push(op_kind::softmax, x, x.form, {}); }
   /// x[S, C] -> [C]; rows whose token id is -1 are left out
   constexpr handle pool(handle x, pool_kind which) {
-    return self().as_probable(x, self().push(op_kind::pool, x, shape(x.form.columns()), {x.padding},
-                                             pool_attributes{which, x.form.rows()}));
+    return self().as_probable(x, self().push(op_kind::pool, x, sample_shape(x.form.columns()),
+                                             {x.padding}, pool_attributes{which, x.form.rows()}));
   }
   /// (H, W, C) -> (H', W', C), or (T, C) -> (T', C), with the extents of the attributes.
   constexpr handle resample(handle x, resample_attributes const& by) {
-    shape form = x.form;
+    sample_shape form = x.form;
     for (int i = 0; i + 1 < form.rank; ++i) form.extent[i] = by.axis[i].out;
     return self().as_probable(x, self().push(op_kind::resample, x, form, {}, by));
   }
   /// x[R, C] -> [C, R]
   constexpr handle transpose(handle x) {
-    return self().push(op_kind::transpose, x, shape(x.form.columns(), x.form.rows()), {});
+    return self().push(op_kind::transpose, x, sample_shape(x.form.columns(), x.form.rows()), {});
   }
   /// x[R, 2C] -> [R, C] by the formula of the layer being described; see gated.
   constexpr handle gate(handle x) {
@@ -240,7 +242,7 @@ class op_functions {
   }
   /// A user-defined op with its own functions: x -> a value of shape `form`.
   /// With with.saved_per_sample > 0 the op has a second result of that many elements.
-  constexpr handle custom(handle x, shape form, custom_operands const& with) {
+  constexpr handle custom(handle x, sample_shape form, custom_operands const& with) {
     handle const y = self().push(
         op_kind::custom, x, form, {with.parameter[0], with.parameter[1], with.parameter[2]},
         custom_attributes{x.form, with.flops, with.samples_are_independent});
@@ -265,11 +267,11 @@ class op_functions {
     if constexpr (is_refused<loss>) {
       self().template refuse<loss>();
     } else if (self().template needs_input_of_loss<loss>(x) && self().needs_numbers()) {
-      shape rows = x.form;
+      sample_shape rows = x.form;
       --rows.rank;
       labels_ = loss::labels_are_ids
-                    ? self().template loss_input<S>(shape(rows.rank > 0 ? int(rows.elements()) : 1),
-                                                    x.form.columns())
+                    ? self().template loss_input<S>(
+                          sample_shape(rows.rank > 0 ? int(rows.elements()) : 1), x.form.columns())
                     : self().template loss_input<S>(
                           x.form.with_columns(labels_of_row<loss>(x.form.columns())));
       loss::describe(self());

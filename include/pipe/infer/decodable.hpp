@@ -48,7 +48,7 @@ constexpr decoding_check check_decoding() {
   for (int i = 0; i < g.size.ops - 1; ++i)
     if (op const o = g.ops[i]; !runs_by_position(o, context))
       return {decoding_fault::layer, o.unit, o.leaf};
-  if (!M::labels_are_ids || !(g.output == shape(context, g.inputs[0].vocabulary)))
+  if (!M::labels_are_ids || !(g.output == sample_shape(context, g.inputs[0].vocabulary)))
     return {decoding_fault::output};
   return {};
 }
@@ -63,8 +63,8 @@ constexpr auto diagnose_decoding(word<M> model) {
     else if constexpr (c.what == decoding_fault::output)
       return say<wrong::decoder_needs_scores_of_the_vocabulary_at_every_position>(
           model,
-          spell<wrong::Expected,
-                shape(int(M::graph.inputs[0].form.elements()), M::graph.inputs[0].vocabulary)>(),
+          spell<wrong::Expected, sample_shape(int(M::graph.inputs[0].form.elements()),
+                                              M::graph.inputs[0].vocabulary)>(),
           spell<wrong::Found, M::graph.output>());
     else if constexpr (c.what == decoding_fault::layer)
       return say_at<wrong::layer_cannot_run_position_by_position, c.unit>(

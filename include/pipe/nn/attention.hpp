@@ -85,18 +85,18 @@ struct attention_settings {
   /// True, or a fault: the heads fit into a value of `width` columns.
   template <class Builder>
   constexpr bool fits(Builder& b, int width) const {
-    if (!b.needs_positive(shape(heads, kv_heads)) || !b.needs_positive(given_positions) ||
+    if (!b.needs_positive(sample_shape(heads, kv_heads)) || !b.needs_positive(given_positions) ||
         (says_head_size && !b.needs_positive(given_head_size)) ||
         (says_rotary && !b.needs_positive(rotary_base)))
       return false;
     if (!says_head_size && width % heads != 0)
-      b.report(wrong::heads_do_not_divide_the_width, shape(width));
+      b.report(wrong::heads_do_not_divide_the_width, sample_shape(width));
     else if (heads % kv_heads != 0)
-      b.report(wrong::key_value_heads_do_not_divide_the_heads, shape(kv_heads));
+      b.report(wrong::key_value_heads_do_not_divide_the_heads, sample_shape(kv_heads));
     else if (says_rotary && head_size(width) % 2 != 0)
-      b.report(wrong::rotary_embedding_needs_an_even_head_size, shape(head_size(width)));
+      b.report(wrong::rotary_embedding_needs_an_even_head_size, sample_shape(head_size(width)));
     else if (epsilon > 0 && head_size(width) < 2)
-      b.report(wrong::layer_needs_two_channels, shape(head_size(width)));
+      b.report(wrong::layer_needs_two_channels, sample_shape(head_size(width)));
     return b.ok();
   }
 };
@@ -168,7 +168,7 @@ template <class Builder>
 constexpr handle norm_of_heads(Builder& b, handle const& x, int head_size, double epsilon,
                                char const* scale) {
   handle heads = x;
-  heads.form = shape(x.form.rows() * (x.form.columns() / head_size), head_size);
+  heads.form = sample_shape(x.form.rows() * (x.form.columns() / head_size), head_size);
   operand const gamma = b.parameter(1, head_size, {distribution::constant, 1}, false, {scale});
   handle y = x;
   y.at = b.norm(heads, gamma, operand{}, false, epsilon).at;
@@ -222,7 +222,7 @@ struct Attention {
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
-    shape const form = b.current().form;
+    sample_shape const form = b.current().form;
     if (!settings.fits(b, form.columns()) || !b.needs_two_positions(b.current())) return;
     int const head_size = settings.head_size(form.columns());
     detail::initial_rules const start = detail::initial_of<Options...>(b.scope().initial);

@@ -60,7 +60,7 @@ struct batch_norm_with {
     if (!b.needs_numbers()) return;
     batch_norm_settings with;
     (Options::join(with), ...);
-    shape const form = b.current().form, channels(form.columns());
+    sample_shape const form = b.current().form, channels(form.columns());
     operand gamma{}, beta{};
     if (with.is_affine) {
       gamma = b.parameter(1, form.columns(), {distribution::constant, 1}, false, {"weight"});

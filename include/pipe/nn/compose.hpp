@@ -60,7 +60,7 @@ struct Flatten {
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
     detail::handle x = b.current();
-    x.form = shape(x.form.elements());
+    x.form = sample_shape(x.form.elements());
     x.padding = detail::operand{};
     b.set(x);
   }
@@ -76,7 +76,7 @@ struct FlattenChannelsFirst {
     if (!b.needs_numbers()) return;
     detail::handle x = b.current();
     if (x.form.rows() > 1 && x.form.columns() > 1) x = b.transpose(x);
-    x.form = shape(x.form.elements());
+    x.form = sample_shape(x.form.elements());
     x.padding = detail::operand{};
     b.set(x);
   }
@@ -93,11 +93,11 @@ template <int... Extents>
 struct Reshape {
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    static_assert(sizeof...(Extents) >= 1 && sizeof...(Extents) <= shape::max_rank,
+    static_assert(sizeof...(Extents) >= 1 && sizeof...(Extents) <= sample_shape::max_rank,
                   "a shape has one to four extents");
     if (!b.needs_numbers()) return;
     detail::handle x = b.current();
-    shape to(Extents...);
+    sample_shape to(Extents...);
     long const elements = x.form.elements();
     int* rest = nullptr;
     for (int i = 0; i < to.rank; ++i)
@@ -108,8 +108,8 @@ struct Reshape {
     if (!b.needs_positive(to) || !b.needs_room(to, detail::most_numbers)) return;
     if (rest != nullptr) *rest = int(elements / to.elements());
     if (to.elements() != elements)
-      return b.report(wrong::reshape_must_keep_the_number_of_elements, shape(int(elements)),
-                      shape(Extents...));
+      return b.report(wrong::reshape_must_keep_the_number_of_elements, sample_shape(int(elements)),
+                      sample_shape(Extents...));
     if (to.rows() != x.form.rows()) x.padding = detail::operand{};
     x.form = to;
     b.set(x);

@@ -29,7 +29,7 @@ struct function_of_shape {
   template <int... Extents>
   struct of {
     static constexpr auto call() {
-      constexpr shape in(Extents...);
+      constexpr sample_shape in(Extents...);
       if constexpr (Which == wrong::member::result) return L::result(in);
       if constexpr (Which == wrong::member::parameter) return L::parameter(0, in);
       if constexpr (Which == wrong::member::buffer) return L::buffer(0, in);
@@ -37,7 +37,7 @@ struct function_of_shape {
       if constexpr (Which == wrong::member::flops) return L::flops(in);
     }
   };
-  static constexpr bool exists(shape in) {
+  static constexpr bool exists(sample_shape in) {
     if constexpr (Which == wrong::member::result) return requires { L::result(in); };
     if constexpr (Which == wrong::member::parameter) return requires { L::parameter(0, in); };
     if constexpr (Which == wrong::member::buffer) return requires { L::buffer(0, in); };
@@ -46,7 +46,7 @@ struct function_of_shape {
     if constexpr (Which == wrong::member::flops) return requires { L::flops(in); };
   }
   static constexpr bool is_right = [] {
-    if constexpr (exists(shape(1)))
+    if constexpr (exists(sample_shape(1)))
       return is_constant_for_some_shape<function_of_shape>;
     else
       return true;
@@ -79,7 +79,8 @@ using builder_alone = builder<known_leaves<all_leaves<L>>>;
 template <class L>
 struct description_alone {
   static constexpr auto call() {
-    builder_alone<L> b(directory_of<all_leaves<L>>, handle{operand{space::input, 0}, shape(4)});
+    builder_alone<L> b(directory_of<all_leaves<L>>,
+                       handle{operand{space::input, 0}, sample_shape(4)});
     L::describe(b);
     return b.ok();
   }

@@ -24,14 +24,16 @@ struct parameter {
   char const* name = "weight";
   detail::initializer initial{distribution::constant, 0};
   bool decays = false;  ///< whether weight decay applies
-  shape form{};         ///< for a tensor of other than two extents, instead of rows x columns
-  constexpr shape extents() const { return form.rank > 0 ? form : shape(rows, columns); }
+  sample_shape form{};  ///< for a tensor of other than two extents, instead of rows x columns
+  constexpr sample_shape extents() const {
+    return form.rank > 0 ? form : sample_shape(rows, columns);
+  }
 };
 
 /// One buffer of a Custom layer: numbers that forward and input_gradient read, and that the end of
 /// each step writes by `commit`, from the sums of statistics().
 struct buffer {
-  shape form{};                       ///< 1 to 4 extents
+  sample_shape form{};                ///< 1 to 4 extents
   char const* name = "running_mean";  ///< in weight files, as for a parameter
   detail::initializer initial{distribution::constant, 0};
   detail::commit_rule commit{};
@@ -59,21 +61,21 @@ constexpr wrong::member missing_of_custom() {
   using B = custom::input_gradient<float> const&;
   using W = custom::weight_gradient<float> const&;
   using S = custom::statistics<float> const&;
-  if constexpr (!requires(shape in) {
-                  { L::result(in) } -> std::same_as<shape>;
+  if constexpr (!requires(sample_shape in) {
+                  { L::result(in) } -> std::same_as<sample_shape>;
                 })
     return result;
   else if constexpr (!requires(F f) { L::forward(f); })
     return forward;
   else if constexpr (!requires(B g) { L::input_gradient(g); })
     return input_gradient;
-  else if constexpr (Parameters > 0 && !requires(shape in) {
+  else if constexpr (Parameters > 0 && !requires(sample_shape in) {
                        { L::parameter(0, in) } -> std::same_as<custom::parameter>;
                      })
     return parameter;
   else if constexpr (Parameters > 0 && !requires(W g) { L::weight_gradient(g); })
     return weight_gradient;
-  else if constexpr (Buffers > 0 && !requires(shape in) {
+  else if constexpr (Buffers > 0 && !requires(sample_shape in) {
                        { L::buffer(0, in) } -> std::same_as<custom::buffer>;
                      })
     return buffer;
@@ -139,9 +141,13 @@ struct Custom {
   static constexpr bool names_parameters = parameters + buffers > 1;
 
   /// The numbers of parameter i (buffer_elements: of buffer i) for inputs of shape `in`.
-  static constexpr long elements(int i, shape in) { return parameter(i, in).extents().elements(); }
-  static constexpr long buffer_elements(int i, shape in) { return buffer(i, in).form.elements(); }
-  static constexpr long saved_per_sample(shape in) {
+  static constexpr long elements(int i, sample_shape in) {
+    return parameter(i, in).extents().elements();
+  }
+  static constexpr long buffer_elements(int i, sample_shape in) {
+    return buffer(i, in).form.elements();
+  }
+  static constexpr long saved_per_sample(sample_shape in) {
     if constexpr (requires { L::saved_per_sample(in); }) return L::saved_per_sample(in);
     (void)in;
     return 0;
@@ -160,11 +166,11 @@ struct Custom {
     } else if constexpr (missing != wrong::member::none) {
       b.report_missing(wrong::custom_layer_needs_its_shapes_and_its_functions, missing);
     } else if constexpr (parameters + buffers > detail::most_custom_parameters) {
-      b.report(wrong::custom_layer_has_too_many_parameters, shape(detail::most_custom_parameters),
-               shape(parameters + buffers));
+      b.report(wrong::custom_layer_has_too_many_parameters,
+               sample_shape(detail::most_custom_parameters), sample_shape(parameters + buffers));
     } else {
       if (!b.needs_numbers()) return;
-      shape const in = b.current().form, out = L::result(in);
+      sample_shape const in = b.current().form, out = L::result(in);
       if (!b.needs_positive(int(out.elements()))) return;
       detail::custom_operands with;
       for (int i = 0; i < parameters; ++i) {
@@ -188,12 +194,12 @@ struct Custom {
   }
 
  private:
-  static constexpr custom::parameter parameter(int i, shape in) {
+  static constexpr custom::parameter parameter(int i, sample_shape in) {
     if constexpr (parameters > 0) return L::parameter(i, in);
     (void)i, (void)in;
     return custom::parameter{};
   }
-  static constexpr custom::buffer buffer(int i, shape in) {
+  static constexpr custom::buffer buffer(int i, sample_shape in) {
     if constexpr (buffers > 0) return L::buffer(i, in);
     (void)i, (void)in;
     return custom::buffer{};

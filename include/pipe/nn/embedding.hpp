@@ -90,8 +90,8 @@ struct EmbeddingBag {
     if (!b.needs_ids() || !b.needs_positive(Width)) return;
     int const vocabulary = b.current().vocabulary;
     if (padding >= vocabulary)
-      return b.report(wrong::padding_index_is_outside_of_the_vocabulary, shape(vocabulary),
-                      shape(padding));
+      return b.report(wrong::padding_index_is_outside_of_the_vocabulary, sample_shape(vocabulary),
+                      sample_shape(padding));
     detail::initializer const initial =
         detail::initial_table(detail::initial_of<Options...>(b.scope().initial), vocabulary, Width);
     detail::operand const table = b.parameter(vocabulary, Width, initial, true, {"weight"});
@@ -108,7 +108,7 @@ struct Positions {
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
-    shape const form = b.current().form;
+    sample_shape const form = b.current().form;
     detail::initializer const initial =
         detail::initial_table(b.scope().initial, form.rows(), form.columns());
     detail::operand const table =
@@ -125,7 +125,7 @@ struct SinusoidalPositions {
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
-    shape const form = b.current().form;
+    sample_shape const form = b.current().form;
     b.set(b.row_bias(b.current(), b.constant_table(form.rows(), form.columns(),
                                                    {distribution::sinusoidal, 10000})));
   }

@@ -28,7 +28,7 @@ struct gated {
     if constexpr (!pp::detail::formula<F>) complain_of_formula<F>(b);
     if (!b.needs_numbers()) return;
     int const width = b.current().form.columns();
-    if (width % 2 != 0) return b.report(wrong::gate_needs_an_even_width, shape(width));
+    if (width % 2 != 0) return b.report(wrong::gate_needs_an_even_width, sample_shape(width));
     b.set(b.gate(b.current()));
   }
 };

@@ -19,7 +19,7 @@ constexpr void describe_group_norm(Builder& b, int groups, batch_norm_settings c
   int const width = x.form.columns();
   if (!b.needs_positive(groups)) return;
   if (width % groups != 0)
-    return b.report(wrong::norm_groups_must_divide_the_channels, shape(width));
+    return b.report(wrong::norm_groups_must_divide_the_channels, sample_shape(width));
   if (width == groups && x.form.rows() < 2)
     return b.report(wrong::norm_group_has_one_number, x.form);
   operand gamma{}, beta{};

@@ -52,7 +52,8 @@ struct InfoNCE : detail::loss_with<Options...> {
     if (!b.needs_numbers() || !b.needs_ratio(temperature::in(temperature::positive()))) return;
     detail::handle const x = b.current();
     if (x.form.columns() % 2 != 0)
-      return b.report(wrong::contrast_needs_two_equal_parts, shape(), shape(x.form.columns()));
+      return b.report(wrong::contrast_needs_two_equal_parts, sample_shape(),
+                      sample_shape(x.form.columns()));
     detail::loss_operands in;
     in.reads_labels = false;
     // The second read keeps x: a gradient may overwrite what only its loss reads, once.

@@ -123,7 +123,7 @@ struct joining<PairwiseDistance> {
 /// Whether values of these shapes can be joined: they are equal or, side by side, equal but for the
 /// last extent.
 template <class How>
-constexpr bool can_join(shape const& y, shape const& z) {
+constexpr bool can_join(sample_shape const& y, sample_shape const& z) {
   return std::is_same_v<How, Concat> ? z.with_columns(1) == y.with_columns(1) : z == y;
 }
 /// y and z as one value: y + z, y - z, y z, z behind y, or a number for each row.

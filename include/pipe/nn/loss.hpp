@@ -64,9 +64,9 @@ struct cross_entropy_with : loss_with<Options...> {
     if (!b.needs_numbers()) return;
     if constexpr (with::weighs_classes)
       if (int const classes = b.current().form.columns(); with::class_weights::count != classes)
-        return b.report(wrong::class_weights_must_be_one_for_each_class, shape(classes),
-                        shape(with::class_weights::count));
-    loss_operands in = with::further_inputs(b, shape{});
+        return b.report(wrong::class_weights_must_be_one_for_each_class, sample_shape(classes),
+                        sample_shape(with::class_weights::count));
+    loss_operands in = with::further_inputs(b, sample_shape{});
     (add<Options>(in), ...);
     if (with::weighs_classes) in.cross_entropy.term = row_term::weighted_by_class;
     b.loss(op_kind::cross_entropy, b.current(), in);
@@ -103,7 +103,7 @@ struct squared_error_with : loss_with<Options...> {
   static constexpr void describe(Builder& b) {
     if (b.needs_numbers())
       b.loss(op_kind::squared_error, b.current(),
-             loss_with<Options...>::further_inputs(b, shape{}));
+             loss_with<Options...>::further_inputs(b, sample_shape{}));
   }
 };
 
@@ -157,7 +157,7 @@ struct LabelLoss : detail::loss_with<Options...> {
   template <class Builder>
   static constexpr void describe(Builder& b) {
     detail::describe_formula<F, 1>(b, op_kind::cross_entropy, with{},
-                                   shape(b.current().form.rows()));
+                                   sample_shape(b.current().form.rows()));
   }
 };
 

@@ -64,7 +64,7 @@ struct FocalLoss : ElementLoss<FocalLoss<Gamma, Numerator, Denominator, Options.
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (Gamma < 0)
-      b.report(wrong::size_must_be_positive, shape(Gamma));
+      b.report(wrong::size_must_be_positive, sample_shape(Gamma));
     else if (b.needs_ratio(alpha::in(alpha::at_most_one())))
       ElementLoss<FocalLoss, Options...>::describe(b);
   }
@@ -188,8 +188,8 @@ struct TripletMarginLoss
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (b.ok() && b.current().form.columns() % 3 != 0)
-      return b.report(wrong::triplet_needs_three_equal_parts, shape(),
-                      shape(b.current().form.columns()));
+      return b.report(wrong::triplet_needs_three_equal_parts, sample_shape(),
+                      sample_shape(b.current().form.columns()));
     if (b.needs_ratio(margin::in(margin::positive())))
       RowLoss<TripletMarginLoss, Options...>::describe(b);
   }

@@ -103,7 +103,7 @@ struct loss_with {
 
   /// Adds the further inputs of the loss. `target`: the shape of its Targets.
   template <class Builder>
-  static constexpr loss_operands further_inputs(Builder& b, shape target) {
+  static constexpr loss_operands further_inputs(Builder& b, sample_shape target) {
     loss_operands in;
     int target_count = 0;
     (further_input<Options>(b, target, in, target_count), ...);
@@ -113,10 +113,10 @@ struct loss_with {
 
  private:
   template <class O, class Builder>
-  static constexpr void further_input(Builder& b, shape target, loss_operands& in,
+  static constexpr void further_input(Builder& b, sample_shape target, loss_operands& in,
                                       int& target_count) {
     if constexpr (kind_of<O>() == option_kind::weights)
-      in.weights = b.template loss_input<O>(shape(b.current().form.rows()));
+      in.weights = b.template loss_input<O>(sample_shape(b.current().form.rows()));
     else if constexpr (kind_of<O>() == option_kind::target)
       if (operand const at = b.template loss_input<O>(target); b.ok())
         in.target[target_count++] = at;
@@ -147,7 +147,8 @@ constexpr wrong::member missing_of_loss() {
 /// Describes a loss with these options that is a formula F of `Numbers` numbers and of its Targets,
 /// which have shape `target`.
 template <class F, int Numbers, class Builder, class... Options>
-constexpr void describe_formula(Builder& b, op_kind kind, loss_with<Options...>, shape target) {
+constexpr void describe_formula(Builder& b, op_kind kind, loss_with<Options...>,
+                                sample_shape target) {
   constexpr wrong::member missing = missing_of_loss<F, Numbers + loss_with<Options...>::targets>();
   if constexpr (missing != wrong::member::none) {
     b.report_missing(wrong::loss_needs_value_and_slope, missing);

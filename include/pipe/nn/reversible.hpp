@@ -33,7 +33,7 @@ struct Reversible : detail::negative {
     detail::handle const x = b.current();
     int const half = x.form.columns() / 2;
     if (x.form.columns() % 2 != 0)
-      return b.report(wrong::reversible_needs_an_even_width, shape(x.form.columns()));
+      return b.report(wrong::reversible_needs_an_even_width, sample_shape(x.form.columns()));
     detail::handle const x2 = b.slice(x, half, half), x1 = b.slice(x, 0, half);
     detail::handle const y1 = residual<F>(b, 0, x2, x1);
     b.middle_of_reversible();

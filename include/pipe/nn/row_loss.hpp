@@ -81,7 +81,7 @@ struct RowLoss : detail::loss_with<Options...> {
     } else if (b.needs_numbers()) {
       int const labels = row_labels(b.current().form.columns());
       if (labels < 0 && !b.needs_positive(labels)) return;
-      detail::loss_operands in = with::further_inputs(b, shape(b.current().form.rows()));
+      detail::loss_operands in = with::further_inputs(b, sample_shape(b.current().form.rows()));
       in.reads_labels = labels > 0;
       b.loss(op_kind::row_loss, b.current(), in);
     }

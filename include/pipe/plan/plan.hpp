@@ -24,7 +24,7 @@ struct stage_plan {
   int ranks = 1;                       ///< that run it: see StageReplicas
   int apart = 1;                       ///< from each of them to the next
   int first_layer = 0, end_layer = 0;  ///< layers [first, end) of the opened list
-  shape in{}, out{};                   ///< shapes of one sample
+  sample_shape in{}, out{};            ///< shapes of one sample
   long parameters = 0;                 ///< elements of all parameters
   long trained = 0;                    ///< elements of trained parameters
   long buffers = 0;                    ///< elements of buffers, except constant tables

@@ -61,7 +61,7 @@ namespace detail {
 
 /// (128, 96) -> "128 x 96"
 template <class = void>
-std::string readable_shape(shape const& s) {
+std::string readable_shape(sample_shape const& s) {
   std::string text;
   for (int i = 0; i < s.rank; ++i) text += (i > 0 ? " x " : "") + std::to_string(s.extent[i]);
   return text;

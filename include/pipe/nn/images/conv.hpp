@@ -32,14 +32,14 @@ constexpr void join_convolution([[maybe_unused]] convolution_options& c) {
 
 /// The shape of a weight in memory, and of an image or a sequence.
 template <int Axes>
-constexpr shape weight_form(convolution_attributes const& of) {
+constexpr sample_shape weight_form(convolution_attributes const& of) {
   int const kernel = of.horizontal.kernel, channels = of.channels / of.groups;
-  return Axes == 2 ? shape(of.vertical.kernel, kernel, channels, of.filters)
-                   : shape(kernel, channels, of.filters);
+  return Axes == 2 ? sample_shape(of.vertical.kernel, kernel, channels, of.filters)
+                   : sample_shape(kernel, channels, of.filters);
 }
 template <int Axes>
-constexpr shape image_form(int high, int wide, int channels) {
-  return Axes == 2 ? shape(high, wide, channels) : shape(wide, channels);
+constexpr sample_shape image_form(int high, int wide, int channels) {
+  return Axes == 2 ? sample_shape(high, wide, channels) : sample_shape(wide, channels);
 }
 
 /// The window of a convolution over `Axes` axes: its stride is 1 unless an option says otherwise. A
@@ -65,24 +65,25 @@ constexpr convolution_options convolution_options_of() {
 template <int Axes, class Builder>
 constexpr bool needs_convolvable(Builder& b, window const& w, int groups, int filters) {
   if (!b.needs_numbers()) return false;
-  shape const x = b.current().form;
+  sample_shape const x = b.current().form;
   if (x.rank != Axes + 1)
     b.report(Axes == 2 ? wrong::layer_needs_an_image_of_three_extents
                        : wrong::layer_needs_a_sequence_of_two_extents,
              x);
   if (!b.ok() || !b.needs_positive(filters) || !b.needs_positive(groups) ||
-      !b.needs_positive(shape(w.size[0], w.size[1])) ||
-      !b.needs_positive(shape(w.stride[0], w.stride[1])) ||
-      !b.needs_positive(shape(w.dilation[0], w.dilation[1])) ||
-      !b.needs_not_negative(shape(w.padding[0], w.padding[1])))
+      !b.needs_positive(sample_shape(w.size[0], w.size[1])) ||
+      !b.needs_positive(sample_shape(w.stride[0], w.stride[1])) ||
+      !b.needs_positive(sample_shape(w.dilation[0], w.dilation[1])) ||
+      !b.needs_not_negative(sample_shape(w.padding[0], w.padding[1])))
     return false;
   if (x.columns() % groups != 0 || filters % groups != 0)
-    b.report(wrong::groups_do_not_divide_the_channels, shape(groups), shape(x.columns(), filters));
+    b.report(wrong::groups_do_not_divide_the_channels, sample_shape(groups),
+             sample_shape(x.columns(), filters));
   return b.ok();
 }
 
 /// Axis i of two of x: a sequence (T, C) is an image of one row.
-constexpr int extent_of(shape x, int i) {
+constexpr int extent_of(sample_shape x, int i) {
   return x.rank == 3 ? x.extent[i] : i == 0 ? 1 : x.extent[0];
 }
 /// An axis of the convolution of that window over `in` positions.
@@ -101,7 +102,7 @@ constexpr convolution_axis transposed_axis_of(int out, window const& w, int i, i
 /// Adds the weight and the bias of a convolution to whatever `product` makes of the weight.
 /// The weight reads `inputs` numbers for each result, and each input reaches `outputs` of them.
 template <class Builder, class Product>
-constexpr void convolve(Builder& b, shape weight, int inputs, int outputs, int filters,
+constexpr void convolve(Builder& b, sample_shape weight, int inputs, int outputs, int filters,
                         bool has_bias, initial_rules start, Product product) {
   initializer const usual{distribution::uniform, 1.0f / constexpr_sqrt(float(inputs))};
   operand const w =
@@ -132,9 +133,9 @@ struct any_conv {
                                     groups};
     for (convolution_axis const a : {of.vertical, of.horizontal})
       if (a.reach() > a.in + 2 * a.padding)
-        return b.report(wrong::window_is_larger_than_its_padded_input, shape(a.reach()),
-                        shape(a.in + 2 * a.padding));
-    shape const form = image_form<Axes>(of.vertical.out, of.horizontal.out, Filters);
+        return b.report(wrong::window_is_larger_than_its_padded_input, sample_shape(a.reach()),
+                        sample_shape(a.in + 2 * a.padding));
+    sample_shape const form = image_form<Axes>(of.vertical.out, of.horizontal.out, Filters);
     convolve(b, weight_form<Axes>(of), of.inner(), of.taps() * Filters, Filters, has_bias,
              initial_of<Options...>(b.scope().initial), [&](operand weight) {
                return is_product(of) ? b.matmul(x, weight, Filters)
@@ -164,19 +165,19 @@ struct any_conv_transpose {
     window const w = convolution_window<Axes, Kernel, Options...>();
     convolution_options const c = convolution_options_of<Axes, Options...>();
     if (!needs_convolvable<Axes>(b, w, c.groups, Filters) ||
-        !b.needs_not_negative(shape(c.output_padding[0], c.output_padding[1])))
+        !b.needs_not_negative(sample_shape(c.output_padding[0], c.output_padding[1])))
       return;
     for (int i = 0; i < 2; ++i)
       if (int const more = c.output_padding[i]; more >= w.stride[i] && more >= w.dilation[i])
-        return b.report(wrong::output_padding_must_be_below_the_stride, shape(w.stride[i]),
-                        shape(more));
+        return b.report(wrong::output_padding_must_be_below_the_stride, sample_shape(w.stride[i]),
+                        sample_shape(more));
     handle const x = b.current();
     // The convolution whose transpose this is: its filters are the channels here.
     convolution_attributes const of{
         transposed_axis_of(extent_of(x.form, 0), w, 0, c.output_padding[0]),
         transposed_axis_of(extent_of(x.form, 1), w, 1, c.output_padding[1]), Filters,
         x.form.columns(), c.groups};
-    shape const form = image_form<Axes>(of.vertical.in, of.horizontal.in, Filters);
+    sample_shape const form = image_form<Axes>(of.vertical.in, of.horizontal.in, Filters);
     if (!b.needs_positive(form)) return;
     convolve(b, weight_form<Axes>(of), of.inner(), of.taps() * of.filters, Filters, has_bias,
              initial_of<Options...>(b.scope().initial),

@@ -28,19 +28,20 @@ namespace detail {
 /// so that each window has a cell of the input.
 template <int Rank, class Builder>
 constexpr bool needs_window(Builder& b, window const& w) {
-  shape const form = b.current().form;
+  sample_shape const form = b.current().form;
   for (int i = 0; i < Rank; ++i) {
     if (!b.needs_positive(w.size[i]) || !b.needs_positive(w.stride_along(i)) ||
-        !b.needs_positive(w.dilation[i]) || !b.needs_not_negative(shape(w.padding[i])))
+        !b.needs_positive(w.dilation[i]) || !b.needs_not_negative(sample_shape(w.padding[i])))
       return false;
     long const reach = long(w.dilation[i]) * (w.size[i] - 1) + 1,
                room = form.extent[i] + 2L * w.padding[i];
     if (w.padding[i] > w.size[i] / 2)
-      b.report(wrong::padding_must_be_at_most_half_of_the_window, shape(w.size[i] / 2),
-               shape(w.padding[i]));
+      b.report(wrong::padding_must_be_at_most_half_of_the_window, sample_shape(w.size[i] / 2),
+               sample_shape(w.padding[i]));
     else if (reach > room)
       b.report(wrong::window_is_larger_than_its_padded_input,
-               shape(int(reach < most_numbers ? reach : most_numbers)), shape(int(room)));
+               sample_shape(int(reach < most_numbers ? reach : most_numbers)),
+               sample_shape(int(room)));
   }
   return b.ok();
 }

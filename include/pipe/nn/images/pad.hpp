@@ -44,10 +44,11 @@ struct padding {
   static constexpr bool needs_side(Builder& b, int axis, int cells) {
     int const extent = b.current().form.extent[axis];
     bool const is_narrow = cells < extent || Rule != axis_rule::reflect;
-    if (!b.needs_room(shape(cells < 0 ? -cells : cells), most_numbers)) return false;
-    if (Rule != axis_rule::window && !b.needs_not_negative(shape(cells))) return false;
+    if (!b.needs_room(sample_shape(cells < 0 ? -cells : cells), most_numbers)) return false;
+    if (Rule != axis_rule::window && !b.needs_not_negative(sample_shape(cells))) return false;
     if (!is_narrow)
-      b.report(wrong::reflection_must_be_narrower_than_its_input, shape(extent - 1), shape(cells));
+      b.report(wrong::reflection_must_be_narrower_than_its_input, sample_shape(extent - 1),
+               sample_shape(cells));
     return b.ok();
   }
 };

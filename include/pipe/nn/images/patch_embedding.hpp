@@ -24,14 +24,14 @@ struct PatchEmbedding {
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if (!b.needs_numbers() || !b.needs_positive(shape(N, P))) return;
-    shape const x = b.current().form;
+    if (!b.needs_numbers() || !b.needs_positive(sample_shape(N, P))) return;
+    sample_shape const x = b.current().form;
     if (x.rank == 3 && (x.extent[0] % P != 0 || x.extent[1] % P != 0))
-      return b.report(wrong::patches_do_not_divide_the_image, shape(P, P), x);
+      return b.report(wrong::patches_do_not_divide_the_image, sample_shape(P, P), x);
     Conv2d<N, P, Stride<P>, Options...>::describe(b);
     if (!b.ok()) return;
     detail::handle y = b.current();
-    y.form = shape(y.form.rows(), y.form.columns());
+    y.form = sample_shape(y.form.rows(), y.form.columns());
     b.set(y);
   }
 };

@@ -16,7 +16,7 @@ template <int Rank, class Builder>
 constexpr bool needs_axes(Builder& b) {
   static_assert(Rank == 1 || Rank == 2);
   if (!b.needs_numbers()) return false;
-  shape const form = b.current().form;
+  sample_shape const form = b.current().form;
   if (form.rank != Rank + 1)
     b.report(Rank == 2 ? wrong::layer_needs_an_image_of_three_extents
                        : wrong::layer_needs_a_sequence_of_two_extents,
@@ -44,9 +44,9 @@ template <int Rank, class Builder>
 constexpr void resample_by(Builder& b, axis_rule rule, cell_reduction reduction, bool by_factor,
                            int rows, int columns) {
   if (!needs_axes<Rank>(b) || !b.needs_positive(rows) || !b.needs_positive(columns)) return;
-  shape const form = b.current().form;
-  if (by_factor && (!b.needs_room(shape(form.extent[0], rows), most_numbers) ||
-                    !b.needs_room(shape(form.extent[1], columns), most_numbers)))
+  sample_shape const form = b.current().form;
+  if (by_factor && (!b.needs_room(sample_shape(form.extent[0], rows), most_numbers) ||
+                    !b.needs_room(sample_shape(form.extent[1], columns), most_numbers)))
     return;
   resample<Rank>(b, rule, reduction, [&](int i, int in) {
     axis_map m{};

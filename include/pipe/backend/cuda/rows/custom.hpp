@@ -18,7 +18,7 @@ struct custom_layer {
   using T = typename P::element;
   using layer = detail::leaf_at<group_of<P, G>::value.leaf, typename P::leaves>;
   static constexpr op_kind anchor = group_of<P, G>::value.anchor;
-  static constexpr shape form = group_of<P, G>::value.attributes.custom().form;
+  static constexpr sample_shape form = group_of<P, G>::value.attributes.custom().form;
 
   /// Sets the parameters and buffers, which are the operands of the group from `First` on.
   template <int First, class Arguments>

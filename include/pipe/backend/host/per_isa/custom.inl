@@ -9,7 +9,7 @@ struct custom_layer {
   using k = group_rows<P, G>;
   using T = typename k::T;
   using layer = detail::leaf_at<k::g.leaf, typename P::leaves>;
-  static constexpr shape form = k::g.attributes.custom().form;
+  static constexpr sample_shape form = k::g.attributes.custom().form;
 
   /// Sets the parameters and buffers, which are the operands of the group from `First` on.
   template <int First, class Arguments>
