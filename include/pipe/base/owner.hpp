@@ -24,6 +24,8 @@ struct delete_it {
 template <class T, class End = delete_it>
 class owner {
  public:
+  static constexpr bool moves_by_bytes = true;  // see row_list
+
   owner() = default;
   owner(std::nullptr_t) {}
   explicit owner(T* made, End end = {}) : made_(made), end_(end) {}

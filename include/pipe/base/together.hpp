@@ -6,26 +6,41 @@
 #pragma once
 
 #include <exception>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
+#include <pipe/base/function_ref.hpp>
 #include <pipe/base/joined_text.hpp>
 
 namespace pp::detail {
 
-/// Calls work(), and then rest(), also if work() has thrown: the exception of work() is thrown
-/// after rest(), on which other processes wait.
-template <class Work, class Rest>
-[[gnu::cold]] void with_rest(Work const& work, Rest const& rest) {
-  std::exception_ptr failure;
+/// What work() has thrown, if it has.
+[[gnu::cold]] PIPE_ONE_COPY inline std::exception_ptr failure_of(function_ref<void()> work) {
   try {
     work();
   } catch (...) {
-    failure = std::current_exception();
+    return std::current_exception();
   }
+  return nullptr;
+}
+/// The same; a rank_error, which all processes throw, is thrown on.
+[[gnu::cold]] PIPE_ONE_COPY inline std::exception_ptr failure_here(function_ref<void()> work) {
+  try {
+    work();
+  } catch (rank_error const&) {
+    throw;
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+/// Calls work(), and then rest(), also if work() has thrown: the exception of work() is thrown
+/// after rest(), on which other processes wait.
+[[gnu::cold]] inline void with_rest(function_ref<void()> work, function_ref<void()> rest) {
+  std::exception_ptr const failure = failure_of(work);
   rest();
   if (failure) std::rethrow_exception(failure);
 }
@@ -37,18 +52,11 @@ template <class Work, class Rest>
 /// throws: here, the exception of work(); in a process where work() has returned, Error with
 ///         `otherwise` and the name in quotes, if there is one. After a rank_error, which all
 ///         processes throw, nothing is agreed upon, nor undone
-template <class Error, class Processes, class Work, class Undo = void (*)()>
+template <class Error, class Processes>
 [[gnu::cold]] void together(
-    Processes const& all, std::string_view otherwise, std::string_view name, Work const& work,
-    Undo const& undo = [] {}) {
-  std::exception_ptr failure;
-  try {
-    work();
-  } catch (rank_error const&) {
-    throw;
-  } catch (...) {
-    failure = std::current_exception();
-  }
+    Processes const& all, std::string_view otherwise, std::string_view name,
+    function_ref<void()> work, function_ref<void()> undo = [] {}) {
+  std::exception_ptr const failure = failure_here(work);
   if (all.agree(!failure)) return;
   undo();
   if (failure) std::rethrow_exception(failure);
@@ -65,10 +73,10 @@ template <class Processes, class Check, class Write, class Spoil>
 [[gnu::cold]] auto load_together(Processes const& all, std::string_view path, Check const& check,
                                  Write const& write, Spoil const& spoil) {
   constexpr char const* otherwise = "another process could not load";
-  std::optional<decltype(check())> checked;
-  together<data_error>(all, otherwise, path, [&] { checked.emplace(check()); });
-  together<data_error>(all, otherwise, path, [&] { write(*checked); }, spoil);
-  return std::move(*checked);
+  decltype(check()) checked{};
+  together<data_error>(all, otherwise, path, [&] { checked = check(); });
+  together<data_error>(all, otherwise, path, [&] { write(checked); }, spoil);
+  return checked;
 }
 
 }  // namespace pp::detail

@@ -13,17 +13,17 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
 #include <pipe/base/list.hpp>
+#include <pipe/base/owner.hpp>
+#include <pipe/base/row_list.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/together.hpp>
 #include <pipe/checkpoint/checkpoint_match.hpp>
@@ -51,7 +51,7 @@ struct checkpoint_of {
   using T = typename Trainer::element;
   using compiled = typename Trainer::compiled;
   using engine = typename Trainer::engine;
-  using states = std::vector<run_state<T>>;
+  using states = row_list<run_state<T>>;
 
   /// Saves a checkpoint. like: the file whose mode the new file takes if it replaces none
   [[gnu::cold]] static void save(Trainer& trainer, std::string const& path,
@@ -143,13 +143,14 @@ struct checkpoint_of {
   struct loaded_state {
     std::size_t row = 0, tensor = 0;  // of the table, of the file
     named_parameter<T> of;            // as it is in the file
+    static constexpr bool moves_by_bytes = true;
   };
   struct loaded_run {
-    std::vector<run_numbers> numbers;
-    std::unique_ptr<open_checkpoint> file;
-    std::vector<loaded_state> states;
-    std::vector<std::byte> bytes;  // for the largest block
-    std::vector<T> block;
+    row_list<run_numbers> numbers;
+    owner<open_checkpoint> file;
+    row_list<loaded_state> states;
+    row_list<std::byte> bytes;  // for the largest block
+    row_list<T> block;
     data_position position;
     std::string other_bits;     // see resumed_run
     bool has_versions = false;  // older versions of the weights: see PipeDream
@@ -172,7 +173,7 @@ struct checkpoint_of {
   /// throws: in that process the exception of `save`, in the others file_error with the path
   template <class Save>
   [[gnu::cold]] static void collect(engine& e, states const& all,
-                                    std::vector<named_parameter<T>> const& layouts,
+                                    row_list<named_parameter<T>> const& layouts,
                                     std::string_view path, Save const& save) {
     constexpr bool has_others = requires { e.broadcast(0, nullptr, 0L); };
     state_collector<T, engine> collector(e);
@@ -227,8 +228,8 @@ struct checkpoint_of {
   enum of_run : std::size_t { steps, seed, accumulated, loss_scale };
 
   /// The numbers as they are now: steps, seed, accumulation, loss scale.
-  [[gnu::cold]] static std::vector<run_numbers> numbers_of(Trainer const& trainer) {
-    std::vector<run_numbers> all{
+  [[gnu::cold]] static row_list<run_numbers> numbers_of(Trainer const& trainer) {
+    row_list<run_numbers> all{
         {"run/steps", stored_type::i64, {std::uint64_t(trainer.steps_)}},
         {"run/seed", stored_type::u64, {trainer.settings_.seed}},
         {"run/accumulated", stored_type::f64, {}},
@@ -244,7 +245,7 @@ struct checkpoint_of {
   /// Sets the numbers from a file.
   ///
   /// needs: require_numbers() has not thrown
-  [[gnu::cold]] static void set_numbers(Trainer& trainer, std::vector<run_numbers> const& from) {
+  [[gnu::cold]] static void set_numbers(Trainer& trainer, row_list<run_numbers> const& from) {
     trainer.steps_ = long(from[steps].bits[0]);
     trainer.settings_.seed = from[seed].bits[0];
     std::size_t next = 0;
@@ -271,14 +272,14 @@ struct checkpoint_of {
         {},
         metadata_of({{"format", "pt"}, {"library", text_of_version()}, {part_key, part.text()}})};
   }
-  static std::vector<named_parameter<T>> named(states const& of) {
-    std::vector<named_parameter<T>> all;
+  static row_list<named_parameter<T>> named(states const& of) {
+    row_list<named_parameter<T>> all;
     for (run_state<T> const& s : of) all.push_back(s.of);
     return all;
   }
   /// The states' names and shapes, with the layout of memory.
-  [[gnu::cold]] static std::vector<named_parameter<T>> in_memory(states const& of) {
-    std::vector<named_parameter<T>> all = named(of);
+  [[gnu::cold]] static row_list<named_parameter<T>> in_memory(states const& of) {
+    row_list<named_parameter<T>> all = named(of);
     for (named_parameter<T>& s : all) s.transposed = false;
     return all;
   }
@@ -292,7 +293,7 @@ struct checkpoint_of {
   [[gnu::cold]] static part_number part_of(engine& e, states const& all) {
     part_number part;
     if constexpr (requires { e.process(); }) {
-      std::vector<bool> has_states(std::size_t(e.processes()));
+      row_list<bool> has_states(std::size_t(e.processes()));
       for (run_state<T> const& s : all)
         for (state_piece<T> const& p : s.pieces) has_states[std::size_t(p.process)] = true;
       part.count = 0;
@@ -354,13 +355,14 @@ struct checkpoint_of {
   [[gnu::cold]] static loaded_run read_run(Trainer const& trainer, std::string const& path,
                                            states const& all, long step) {
     loaded_run run;
-    run.file = std::make_unique<open_checkpoint>(path);
+    run.file = owner<open_checkpoint>(new open_checkpoint(path));
     open_checkpoint const& file = *run.file;
-    if (std::string const* const text = file.metadata("position")) run.position.text = *text;
+    if (kept_text const* const text = file.metadata("position")) run.position.text = *text;
     std::string const here = arithmetic_of(*trainer.engine_.operator->());
-    if (std::string const* const there = file.metadata("arithmetic"); there && *there != here)
+    if (kept_text const* const there = file.metadata("arithmetic");
+        there != nullptr && there->view() != here)
       run.other_bits =
-          joined_text({quotation(path), " is of a run on ", *there, ", this one is on ", here,
+          joined_text({quotation(path), " is of a run on ", there->view(), ", this one is on ", here,
                        ": from here on its bits are not those of a run that was never "
                        "stopped"});
     run.numbers = numbers_of(trainer);
@@ -373,7 +375,7 @@ struct checkpoint_of {
     bool const has_accumulated = require_numbers(trainer, file, run.numbers);
     if (long const made = long(run.numbers[steps].bits[0]); step >= 0 && step != made)
       file.refuse({"it is of a run of ", made, " steps, and its name says ", step});
-    std::vector<long> tensors;
+    row_list<long> tensors;
     // A trainer without older versions of its weights ignores those of the file; where the file has
     // none, all versions are the newest.
     run.has_versions = match.ignore_all(run_state_table<compiled, engine>::older_kind);
@@ -393,14 +395,15 @@ struct checkpoint_of {
     run.block.resize(most);
     run.bytes.resize(most * sizeof(T));
     for (loaded_state const& state : run.states)
-      file.read(state.tensor, run.bytes, [](std::span<std::byte const>) {});
+      file.read(state.tensor, {run.bytes.data(), run.bytes.size()},
+                [](std::span<std::byte const>) {});
     return run;
   }
   /// Whether mini-batches were accumulated.
   ///
   /// throws: data_error for numbers that no run has, or if this trainer does not accumulate
   [[gnu::cold]] static bool require_numbers(Trainer const& trainer, open_checkpoint const& file,
-                                            std::vector<run_numbers> const& of) {
+                                            row_list<run_numbers> const& of) {
     auto const is_below = [](double n, double end) { return n >= 0 && n < end; };
     run_numbers const &sum = of[accumulated], &scaling = of[loss_scale];
     double const count = sum.real(0);
@@ -427,10 +430,10 @@ struct checkpoint_of {
   /// It allocates nothing: earlier states are overwritten by then, so a failure could not be
   /// undone.
   [[gnu::cold]] static void take(loaded_state const& state,
-                                 std::vector<state_piece<T>> const& pieces, loaded_run& from) {
+                                 row_list<state_piece<T>> const& pieces, loaded_run& from) {
     long at = 0;
     std::size_t const most = most_of_block(state.of) * sizeof(T);
-    from.file->read(state.tensor, std::span(from.bytes).first(most),
+    from.file->read(state.tensor, {from.bytes.data(), most},
                     [&](std::span<std::byte const> bytes) {
                       std::span<T> const numbers(from.block.data(), bytes.size() / sizeof(T));
                       decode(stored_type_of<T>(), bytes.data(), numbers);

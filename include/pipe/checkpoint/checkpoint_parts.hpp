@@ -17,12 +17,12 @@
 #include <exception>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <unistd.h>
 
 #include <pipe/base/hash.hpp>
 #include <pipe/base/joined_text.hpp>
+#include <pipe/base/row_list.hpp>
 #include <pipe/checkpoint/checkpoint_file.hpp>
 #include <pipe/checkpoint/run_numbers.hpp>
 #include <pipe/io/folder_reader.hpp>
@@ -81,22 +81,22 @@ struct part_number {
   return path.substr(temporary_names(path).folder.size());
 }
 /// The parts of a checkpoint, of all savings, that are in the checkpoint's folder.
-[[gnu::cold]] inline std::vector<std::string> parts_of(std::string const& path) {
-  std::vector<std::string> all;
+[[gnu::cold]] inline row_list<kept_text> parts_of(std::string const& path) {
+  row_list<kept_text> all;
   std::string const folder = temporary_names(path).folder, name = name_in_folder(path);
   folder_reader from(folder);
   while (dirent const* const entry = from.next())
-    if (whole_of_part(entry->d_name) == name) all.push_back(folder + entry->d_name);
+    if (whole_of_part(entry->d_name) == name) all.push_back(joined_text({folder, entry->d_name}));
   return all;
 }
 /// Removes the parts of a checkpoint, except those whose names are in `kept`. Parts that cannot be
 /// removed only take space.
 [[gnu::cold]] inline void remove_parts(std::string const& path,
                                        safetensors_metadata const& kept = {}) noexcept try {
-  for (std::string const& part : parts_of(path)) {
+  for (std::string const part : parts_of(path)) {
     bool is_kept = false;
     for (auto const& [key, name] : kept)
-      is_kept = is_kept || (key.starts_with("part-") && name == name_in_folder(part));
+      is_kept = is_kept || (key.starts_with("part-") && name.view() == name_in_folder(part));
     if (!is_kept) ::unlink(part.c_str());
   }
 } catch (std::exception const&) {
@@ -114,7 +114,7 @@ struct part_number {
 
 /// The contents of a checkpoint beside its states: numbers of the run, and metadata.
 struct checkpoint_head {
-  std::vector<run_numbers> numbers;
+  row_list<run_numbers> numbers;
   safetensors_metadata metadata;
 };
 /// A file to be written, and the file whose mode the new file takes if it replaces none.
@@ -131,8 +131,9 @@ struct checkpoint_target {
   for (int i = 1; i <= count; ++i) {
     std::string const name = name_of_part(path, {i, count}, saving);
     checkpoint_reader const part(name);
-    parts.bits.insert(parts.bits.end(), {part.bytes(), part.checksum()});
-    head.metadata[joined_text({"part-", i})] = name_in_folder(name);
+    parts.bits.push_back(part.bytes());
+    parts.bits.push_back(part.checksum());
+    head.metadata.set(joined_text({"part-", i}), name_in_folder(name));
   }
   head.numbers.push_back(std::move(parts));
 }

@@ -6,8 +6,9 @@
 
 #include <cstddef>
 #include <span>
-#include <vector>
 
+#include <pipe/base/function_ref.hpp>
+#include <pipe/base/row_list.hpp>
 #include <pipe/checkpoint/run_states.hpp>
 #include <pipe/weights/file_blocks.hpp>
 #include <pipe/weights/named_parameter.hpp>
@@ -27,12 +28,11 @@ class state_collector {
     if (block_.size() < count) block_.resize(count), packed_.resize(count);
   }
   /// Begins a state, of the layout `of`, for which there is memory.
-  void begin(named_parameter<T> const& of, std::vector<state_piece<T>> const& pieces) noexcept {
+  void begin(named_parameter<T> const& of, row_list<state_piece<T>> const& pieces) noexcept {
     of_ = &of, pieces_ = &pieces, at_ = 0;
   }
   /// append(numbers) for each block that is left of it, unless it has thrown.
-  template <class Append>
-  void blocks(Append const& append) {
+  [[gnu::cold]] void blocks(function_ref<void(std::span<T>)> append) {
     for (long const size = of_ != nullptr ? size_of(*of_) : 0; at_ < size;) {
       long const begin = at_, count = std::min(block_of(*of_), size - at_);
       at_ += count;
@@ -73,9 +73,9 @@ class state_collector {
 
   Engine& engine_;
   named_parameter<T> const* of_ = nullptr;
-  std::vector<state_piece<T>> const* pieces_ = nullptr;
+  row_list<state_piece<T>> const* pieces_ = nullptr;
   long at_ = 0, sent_ = 0;
-  std::vector<T> block_, packed_;
+  row_list<T> block_, packed_;
 };
 
 }  // namespace pp::detail

@@ -14,7 +14,7 @@
 namespace pp::detail {
 
 /// The first eight problems, and the number of the others.
-[[gnu::cold]] inline std::string text_of_problems(std::vector<std::string> const& problems) {
+[[gnu::cold]] inline std::string text_of_problems(row_list<kept_text> const& problems) {
   constexpr std::size_t shown = 8;
   std::string text;
   for (std::size_t i = 0; i < problems.size() && i < shown; ++i)
@@ -23,7 +23,8 @@ namespace pp::detail {
   return text;
 }
 /// Names as text: "'a', 'b', 'c' and 9 more", or "none".
-[[gnu::cold]] inline std::string text_of_names(std::vector<std::string> const& names) {
+template <class Names>
+[[gnu::cold]] std::string text_of_names(Names const& names) {
   constexpr std::size_t shown = 3;
   std::string text;
   for (std::size_t i = 0; i < names.size() && i < shown; ++i)
@@ -35,7 +36,7 @@ namespace pp::detail {
 /// Type of a tensor, or of its entry in a header, as text.
 template <class Tensor>
 [[gnu::cold]] std::string text_of_type(Tensor const& tensor) {
-  return tensor.type == stored_type::other ? in_quotes(tensor.other_type) : name_of(tensor.type);
+  return tensor.type == stored_type::other ? in_quotes(tensor.other_type) : std::string(name_of(tensor.type));
 }
 /// A shape without leading extents of 1: (1, 197, 768) becomes (197, 768).
 [[gnu::cold]] inline std::span<long const> without_leading_ones(std::span<long const> shape) {
@@ -50,8 +51,8 @@ template <class Tensor>
   return true;
 }
 /// Description of a mismatch of shapes; empty if the shapes are equal but for leading extents of 1.
-[[gnu::cold]] inline std::string misfit_of_shape(std::vector<long> const& expected,
-                                                 std::vector<long> const& found) {
+[[gnu::cold]] inline std::string misfit_of_shape(std::span<long const> expected,
+                                                 std::span<long const> found) {
   return equal_extents(without_leading_ones(expected), without_leading_ones(found))
              ? ""
              : joined_text(

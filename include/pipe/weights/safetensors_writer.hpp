@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -53,21 +52,24 @@ namespace detail {
 ///
 /// throws: data_error for names that are not unique, not UTF-8 or reserved, and shapes whose size
 ///         overflows
-[[gnu::cold]] inline void place_tensors(std::vector<safetensors_place>& tensors) {
-  std::vector<safetensors_place> ordered;
+[[gnu::cold]] inline void place_tensors(row_list<safetensors_place>& tensors) {
+  row_list<safetensors_place> ordered;
   for (int const size : {8, 4, 2, 1})
     for (safetensors_place& p : tensors)
       if (size_of(p.type) == size) ordered.push_back(std::move(p));
   tensors = std::move(ordered);
   name_index names;
-  names["__metadata__"] = 0;
+  names.add("__metadata__");
+  for (safetensors_place const& p : tensors) names.add(p.name);
+  names.sort();
   std::uint64_t end = 0;
+  std::size_t number = 0;
   for (safetensors_place& p : tensors) {
     auto const refuse = [&](text_parts why) {
       throw_joined<data_error>({"tensor ", quotation(p.name), ": "}, why);
     };
     if (valid_utf8_bytes(p.name) != p.name.size()) refuse({"the name is not UTF-8"});
-    if (!names.emplace(p.name, 0).second)
+    if (names.repeats(++number))
       refuse({p.name == "__metadata__" ? "the format reserves this name"
                                        : "two tensors have this name"});
     if (p.type == stored_type::other) refuse({"expected a type of stored_type, got `other`"});
@@ -88,10 +90,10 @@ namespace detail {
 /// The bytes of a file before its data: the header's length and the header.
 ///
 /// law: their number is a multiple of 8; the header is padded with spaces
-[[gnu::cold]] inline std::string safetensors_preamble(std::vector<safetensors_place> const& tensors,
+[[gnu::cold]] inline std::string safetensors_preamble(row_list<safetensors_place> const& tensors,
                                                       safetensors_metadata const& metadata) {
   std::string json = "{";
-  auto const member = [&](std::string const& name) {
+  auto const member = [&](std::string_view name) {
     if (json.back() != '{') json += ',';
     json += json_quoted(name) + ':';
   };
@@ -135,23 +137,25 @@ namespace detail {
 [[gnu::cold]] inline void write_safetensors(std::string const& path,
                                             std::vector<safetensors_entry> const& tensors,
                                             detail::safetensors_metadata const& metadata = {}) {
-  std::vector<detail::safetensors_place> places;
-  // Bytes by name, since place_tensors changes the order; place_tensors also refuses names that are
-  // not unique.
-  std::map<std::string_view, std::span<std::byte const>> bytes;
+  detail::row_list<detail::safetensors_place> places;
+  detail::name_index names;  // since place_tensors changes the order, and refuses equal names
   for (safetensors_entry const& t : tensors) {
     places.push_back({t.name, t.type, t.shape});
-    bytes[t.name] = t.bytes;
+    names.add(t.name);
   }
+  names.sort();
   detail::place_tensors(places);
+  auto const bytes_of = [&](detail::safetensors_place const& p) {
+    return tensors[std::size_t(names.find(p.name))].bytes;
+  };
   for (detail::safetensors_place const& p : places)
-    if (bytes[p.name].size() != p.end - p.begin)
+    if (bytes_of(p).size() != p.end - p.begin)
       detail::throw_error<data_error>(
           {"tensor ", detail::quotation(p.name), ": shape ", detail::text_of_shape(p.shape), " of ",
-           name_of(p.type), " needs ", p.end - p.begin, " bytes, got ", bytes[p.name].size()});
+           name_of(p.type), " needs ", p.end - p.begin, " bytes, got ", bytes_of(p).size()});
   files::atomic_file file(path);
   file.write(detail::safetensors_preamble(places, metadata));
-  for (detail::safetensors_place const& p : places) file.write(bytes[p.name]);
+  for (detail::safetensors_place const& p : places) file.write(bytes_of(p));
   file.commit();
 }
 

@@ -10,16 +10,18 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/function_ref.hpp>
 #include <pipe/base/joined_text.hpp>
-#include <pipe/base/libm.hpp>
+#include <pipe/base/kept_text.hpp>
+#include <pipe/base/owner.hpp>
+#include <pipe/base/row_list.hpp>
 #include <pipe/base/together.hpp>
 #include <pipe/io/atomic_file.hpp>
 #include <pipe/weights/file_blocks.hpp>
@@ -31,16 +33,22 @@
 
 namespace pp::detail {
 
-/// Saves parameters whose values come one parameter at a time: read(index, use) calls use(part) for
-/// each in turn, once, or for parts that follow each other in the file.
-template <class T, class Read>
-[[gnu::cold]] void write_weights(std::vector<named_parameter<T>> const& parameters,
+/// Takes a parameter, or a part that follows the part before it in the file.
+template <class T>
+using use_of_parameter = function_ref<void(named_parameter<T> const&)>;
+/// Calls use(part) for parameter `index`, once, or for parts that follow each other in the file.
+template <class T>
+using read_parameter = function_ref<void(std::size_t index, use_of_parameter<T> use)>;
+
+/// Saves parameters whose values come one parameter at a time, in their order.
+template <class T>
+[[gnu::cold]] void write_weights(std::span<named_parameter<T> const> parameters,
                                  std::string const& path, stored_type type,
-                                 safetensors_metadata const& metadata, Read const& read) {
+                                 safetensors_metadata const& metadata, read_parameter<T> read) {
   if (!is_real(type))
     throw_error<data_error>(
         {"save_weights: type: expected F64, F32, F16 or BF16, got ", name_of(type)});
-  std::vector<safetensors_place> places;
+  row_list<safetensors_place> places;
   for (named_parameter<T> const& p : parameters) {
     require_law(p);
     places.push_back({p.name, type, p.shape});
@@ -51,7 +59,7 @@ template <class T, class Read>
   // All tensors have one type, so they are in the order of their places.
   for (std::size_t i = 0; i < parameters.size(); ++i)
     read(i, [&](named_parameter<T> const& part) {
-      copy_out(part, type, [&](std::span<std::byte const> bytes) { file.write(bytes); });
+      copy_out<T>(part, type, [&](std::span<std::byte const> bytes) { file.write(bytes); });
     });
   file.commit();
 }
@@ -71,86 +79,91 @@ template <class T>
     std::vector<detail::named_parameter<T>> const& parameters, std::string const& path,
     files::stored_type type = detail::stored_type_of<T>(),
     detail::safetensors_metadata const& metadata = detail::metadata_of({{"format", "pt"}})) {
-  detail::write_weights(parameters, path, type, metadata,
-                        [&](std::size_t i, auto const& use) { use(parameters[i]); });
+  detail::write_weights<T>(
+      parameters, path, type, metadata,
+      [&](std::size_t i, detail::use_of_parameter<T> use) { use(parameters[i]); });
 }
 
 namespace detail {
 
+/// Reads the tensors of a pair: calls use(bytes) for blocks that follow each other and consist of
+/// whole lines (see block_of).
+using read_blocks = function_ref<void(use_of_bytes use)>;
+
 /// Writes a tensor of a file, which comes in blocks, to a parameter that is in memory.
-struct copied_in {
-  template <class T, class Blocks>
-  [[gnu::cold]] void operator()(std::size_t, stored_type type, named_parameter<T> const& to,
-                                Blocks const& blocks) const {
-    long at = 0;
-    blocks([&](std::span<std::byte const> bytes) {
-      copy_block_in(type, bytes, at, to);
-      at += long(bytes.size()) / size_of(type);
-    });
-  }
-};
+template <class T>
+[[gnu::cold]] void copied_in(std::size_t, stored_type type, named_parameter<T> const& to,
+                             read_blocks blocks) {
+  long at = 0;
+  blocks([&](std::span<std::byte const> bytes) {
+    copy_block_in(type, bytes, at, to);
+    at += long(bytes.size()) / size_of(type);
+  });
+}
 
 /// A load of parameters that has been checked, and has written nothing. Blocks: blocks(i, pair,
-/// use) calls use(bytes) for the blocks of a pair's tensors, which follow each other and consist of
-/// whole lines (see block_of).
+/// use) reads the blocks of a pair's tensors.
 template <class T, class Blocks>
 struct checked_load {
-  weight_pairs found;                  ///< of the parameters of this process
-  std::vector<named_parameter<T>> to;  ///< by pair: the parameter, as it is in the file
-  std::vector<stored_type> types;      ///< by pair: of its tensors
+  weight_pairs found;               ///< of the parameters of this process
+  row_list<named_parameter<T>> to;  ///< by pair: the parameter, as it is in the file
+  row_list<stored_type> types;      ///< by pair: of its tensors
   Blocks blocks;
 
   /// Writes the parameters: write(number, type, parameter, blocks(use)). Nothing is allocated here,
   /// and nothing but a reading of blocks can fail.
-  template <class Write = copied_in>
-  [[gnu::cold]] load_report write(Write const& write_one = {}) {
+  template <class Write>
+  [[gnu::cold]] load_report write(Write const& write_one) {
     for (std::size_t i = 0; i < to.size(); ++i)
       write_one(found.pairs[i].parameter, types[i], to[i],
-                [&](auto const& use) { blocks(i, found.pairs[i], use); });
+                read_blocks([&](use_of_bytes use) { blocks(i, found.pairs[i], use); }));
     return std::move(found.report);
   }
+  /// Writes parameters that are in memory.
+  load_report write() { return write(copied_in<T>); }
 };
 
 /// Checks a load of matched parameters. `fetch`: given the pairs, and the parameters as they are in
 /// the file, returns the Blocks of checked_load. reads_first: all blocks are read here, and again
 /// by write().
-template <class T, class Tensor, class Fetch>
-[[gnu::cold]] auto check_pairs(std::vector<named_parameter<T>> const& parameters,
-                               std::vector<Tensor> const& tensors, weights_source const& from,
+template <class T, class Tensors, class Fetch>
+[[gnu::cold]] auto check_pairs(std::span<named_parameter<T> const> parameters,
+                               Tensors const& tensors, weights_source const& from,
                                load_policy policy, name_map const& map, Fetch fetch,
                                bool reads_first = false) {
-  weight_pairs found = pair_weights(
+  weight_pairs found = pair_weights<T>(
       parameters, tensors, policy, map, from,
-      [&](weight_sources const& pair, named_parameter<T> const& p) {
-        std::vector<std::size_t> const& which = pair.tensors;
+      [&](weight_sources const& pair, named_parameter<T> const& p) -> std::string {
+        row_list<std::size_t> const& which = pair.tensors;
         if (!misfit_of_shape(p.shape, joined_shape(tensors, which)).empty())
           return joined_text({"expected shape ", text_of_shape(p.shape), ", found ",
                               text_of_shapes(tensors, which)});
-        Tensor const& t = tensors[which[0]];
+        auto const& t = tensors[which[0]];
         for (std::size_t const other : which)
           if (tensors[other].type != t.type)
             return joined_text({"expected one type, found ", text_of_type(t), " and ",
                                 text_of_type(tensors[other])});
-        return is_real(t.type)
-                   ? std::string()
-                   : joined_text({"expected F64, F32, F16 or BF16, found ", text_of_type(t)});
+        if (is_real(t.type)) return "";
+        return joined_text({"expected F64, F32, F16 or BF16, found ", text_of_type(t)});
       });
-  std::erase_if(found.pairs,
-                [&](weight_sources const& pair) { return parameters[pair.parameter].elsewhere; });
-  std::vector<named_parameter<T>> to;
-  std::vector<stored_type> types;
-  for (weight_sources const& pair : found.pairs) {
-    to.push_back(as_there(parameters[pair.parameter], pair.transposed));
-    types.push_back(tensors[pair.tensors[0]].type);
+  checked_load<T, decltype(fetch(found.pairs, row_list<named_parameter<T>>()))> checked;
+  for (weight_sources& pair : found.pairs) {
+    named_parameter<T> const& p = parameters[pair.parameter];
+    if (p.elsewhere) continue;
+    checked.to.push_back(as_there(p, pair.transposed));
+    checked.types.push_back(tensors[pair.tensors[0]].type);
+    checked.found.pairs.push_back(std::move(pair));
   }
-  auto blocks = fetch(found.pairs, to);
-  std::vector<std::string> problems;
-  for (std::size_t i = 0; i < found.pairs.size(); ++i) {
-    Tensor const& t = tensors[found.pairs[i].tensors[0]];
+  checked.found.report = std::move(found.report);
+  checked.blocks = fetch(checked.found.pairs, checked.to);
+  row_list<kept_text> problems;
+  for (std::size_t i = 0; i < checked.to.size(); ++i) {
+    weight_sources const& pair = checked.found.pairs[i];
+    auto const& t = tensors[pair.tensors[0]];
     bool const may_be_too_large = t.type == stored_type::f64;  // the only type with larger numbers
     if (!may_be_too_large && !reads_first) continue;
     long before = 0, first = -1;
-    blocks(i, found.pairs[i], [&](std::span<std::byte const> bytes) {
+    checked.blocks(i, pair, [&](std::span<std::byte const> bytes) {
       long const at = may_be_too_large && first < 0 ? first_too_large<T>(t.type, bytes) : -1;
       if (at >= 0) first = before + at;
       before += long(bytes.size()) / size_of(t.type);
@@ -160,8 +173,7 @@ template <class T, class Tensor, class Fetch>
                                       " is too large for ", name_of(stored_type_of<T>())}));
   }
   require_fit(from, problems);
-  return checked_load<T, decltype(blocks)>{std::move(found), std::move(to), std::move(types),
-                                           std::move(blocks)};
+  return checked;
 }
 
 /// When the tensors of a file are read.
@@ -171,56 +183,103 @@ enum class reading : unsigned char {
   twice      ///< in place, after all could be read before the first is written
 };
 
+/// The blocks of some tensors of an open file, or of several, with memory for them.
+template <class Tensors, class File>
+class file_reading {
+ public:
+  file_reading() = default;
+  template <class T>
+  [[gnu::cold]] file_reading(Tensors const& tensors, File const& file, reading when,
+                             row_list<weight_sources> const& pairs,
+                             row_list<named_parameter<T>> const& to)
+      : tensors_(&tensors), file_(&file), when_(when) {
+    std::uint64_t all = 0;
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      std::uint64_t size = 0;
+      for (std::size_t const t : pairs[i].tensors) size += tensors[t].end - tensors[t].begin;
+      std::uint64_t const number = std::uint64_t(size_of(tensors[pairs[i].tensors[0]].type));
+      if (when == reading::before) {
+        rooms_.push_back({all, size});
+        all += size;
+      } else {
+        rooms_.push_back({0, std::min(size, std::uint64_t(block_of(to[i])) * number)});
+        all = std::max(all, rooms_.back().size);
+      }
+    }
+    data_ = memory_for(all, "the tensors that are loaded", file.name());
+    if (when == reading::before)
+      for (std::size_t i = 0; i < pairs.size(); ++i)
+        read(i, pairs[i], [](std::span<std::byte const>) {});
+  }
+  void operator()(std::size_t i, weight_sources const& pair, use_of_bytes use) const {
+    if (when_ != reading::before) return read(i, pair, use);
+    use(room_of(i));
+  }
+
+ private:
+  /// The bytes of a pair, or of a block.
+  struct room {
+    std::uint64_t begin, size;
+  };
+  std::span<std::byte> room_of(std::size_t i) const {
+    return {data_.get() + rooms_[i].begin, std::size_t(rooms_[i].size)};
+  }
+  [[gnu::cold]] void read(std::size_t i, weight_sources const& pair, use_of_bytes use) const {
+    std::span<std::byte> const block = room_of(i);
+    std::size_t filled = 0;
+    for (std::size_t const t : pair.tensors) {
+      auto const& tensor = (*tensors_)[t];
+      for (std::uint64_t next = tensor.begin, left; (left = tensor.end - next) > 0;) {
+        std::size_t const bytes = std::size_t(std::min<std::uint64_t>(left, block.size() - filled));
+        file_->read(tensor, block.subspan(filled, bytes), next - tensor.begin);
+        filled += bytes, next += bytes;
+        if (filled < block.size()) continue;
+        use(std::span<std::byte const>(block));
+        filled = 0;
+      }
+    }
+    if (filled > 0) use(std::span<std::byte const>(block.first(filled)));
+  }
+
+  Tensors const* tensors_ = nullptr;
+  File const* file_ = nullptr;
+  reading when_ = reading::before;
+  row_list<room> rooms_;  // by pair
+  owner<std::byte, delete_memory> data_;
+};
+
 /// Checks a load of parameters from some tensors of an open file, or of several, which outlive the
 /// result.
-template <class T, class Tensor, class File>
-[[gnu::cold]] auto check_tensors(std::vector<named_parameter<T>> const& parameters,
-                                 std::vector<Tensor> const& tensors, File const& file,
+template <class T, class Tensors, class File>
+[[gnu::cold]] auto check_tensors(std::span<named_parameter<T> const> parameters,
+                                 Tensors const& tensors, File const& file,
                                  weights_source const& from, load_policy policy,
                                  name_map const& map, reading when = reading::before) {
-  return check_pairs(
+  return check_pairs<T>(
       parameters, tensors, from, policy, map,
-      [&](std::vector<weight_sources> const& pairs, std::vector<named_parameter<T>> const& to) {
-        std::vector<std::uint64_t> begins, blocks;
-        std::uint64_t all = 0;
-        for (std::size_t i = 0; i < pairs.size(); ++i) {
-          std::uint64_t size = 0;
-          for (std::size_t const t : pairs[i].tensors) size += tensors[t].end - tensors[t].begin;
-          std::uint64_t const number = std::uint64_t(size_of(tensors[pairs[i].tensors[0]].type));
-          begins.push_back(when == reading::before ? all : 0);
-          blocks.push_back(when == reading::before
-                               ? size
-                               : std::min(size, std::uint64_t(block_of(to[i])) * number));
-          all = when == reading::before ? all + size : std::max(all, blocks.back());
-        }
-        auto data = memory_for(all, "the tensors that are loaded", file.name());
-        auto read = [&tensors, &file, begins, blocks, at = data.get()](
-                        std::size_t i, weight_sources const& pair, auto const& use) {
-          std::span<std::byte> const room(at + begins[i], std::size_t(blocks[i]));
-          std::size_t filled = 0;
-          for (std::size_t const t : pair.tensors)
-            for (std::uint64_t next = tensors[t].begin, left; (left = tensors[t].end - next) > 0;) {
-              std::size_t const bytes =
-                  std::size_t(std::min<std::uint64_t>(left, room.size() - filled));
-              file.read(tensors[t], room.subspan(filled, bytes), next - tensors[t].begin);
-              filled += bytes, next += bytes;
-              if (filled < room.size()) continue;
-              use(std::span<std::byte const>(room));
-              filled = 0;
-            }
-          if (filled > 0) use(std::span<std::byte const>(room.first(filled)));
-        };
-        if (when == reading::before)
-          for (std::size_t i = 0; i < pairs.size(); ++i)
-            read(i, pairs[i], [](std::span<std::byte const>) {});
-        return [read, begins, blocks, when, data = std::move(data)](
-                   std::size_t i, weight_sources const& pair, auto const& use) {
-          if (when != reading::before) return read(i, pair, use);
-          use(std::span<std::byte const>(data.get() + begins[i], std::size_t(blocks[i])));
-        };
+      [&](row_list<weight_sources> const& pairs, row_list<named_parameter<T>> const& to) {
+        return file_reading<Tensors, File>(tensors, file, when, pairs, to);
       },
       when == reading::twice);
 }
+/// The bytes of tensors of a file in memory.
+struct joined_bytes {
+  safetensors_file const* file = nullptr;
+  row_list<row_list<std::byte>> joined{};  ///< by pair; empty for one tensor
+
+  joined_bytes() = default;
+  [[gnu::cold]] joined_bytes(safetensors_file const& of, row_list<weight_sources> const& pairs)
+      : file(&of), joined(pairs.size()) {
+    for (std::size_t i = 0; i < pairs.size(); ++i)
+      if (pairs[i].tensors.size() > 1)
+        for (std::size_t const t : pairs[i].tensors)
+          joined[i].append(of.tensors()[t].bytes.data(), of.tensors()[t].bytes.size());
+  }
+  void operator()(std::size_t i, weight_sources const& pair, use_of_bytes use) const {
+    use(joined[i].empty() ? file->tensors()[pair.tensors[0]].bytes
+                          : std::span<std::byte const>(joined[i].data(), joined[i].size()));
+  }
+};
 /// A file, for messages.
 [[gnu::cold]] inline weights_source source_of(std::string const& file) {
   return {joined_text({"in '", file, "'"}), "the file"};
@@ -243,8 +302,8 @@ template <class T>
                                        weight_files const& files,
                                        load_policy policy = load_policy::strict,
                                        name_map const& names = {}) {
-  return detail::check_tensors(parameters, files.tensors(), files, detail::source_of(files.name()),
-                               policy, names)
+  return detail::check_tensors<T>(parameters, files.tensors(), files,
+                                  detail::source_of(files.name()), policy, names)
       .write();
 }
 template <class T>
@@ -252,21 +311,9 @@ template <class T>
                                        safetensors_file const& file,
                                        load_policy policy = load_policy::strict,
                                        name_map const& names = {}) {
-  return detail::check_pairs(
+  return detail::check_pairs<T>(
              parameters, file.tensors(), detail::source_of(file.name()), policy, names,
-             [&](auto const& pairs, auto const&) {
-               std::vector<std::vector<std::byte>> joined(pairs.size());  // empty for one tensor
-               for (std::size_t i = 0; i < pairs.size(); ++i)
-                 if (pairs[i].tensors.size() > 1)
-                   for (std::size_t const t : pairs[i].tensors)
-                     joined[i].insert(joined[i].end(), file.tensors()[t].bytes.begin(),
-                                      file.tensors()[t].bytes.end());
-               return [&file, joined = std::move(joined)](
-                          std::size_t i, detail::weight_sources const& pair, auto const& use) {
-                 use(joined[i].empty() ? file.tensors()[pair.tensors[0]].bytes
-                                       : std::span<std::byte const>(joined[i]));
-               };
-             })
+             [&](auto const& pairs, auto const&) { return detail::joined_bytes(file, pairs); })
       .write();
 }
 template <class T>
@@ -296,23 +343,23 @@ template <has_named_parameters Trainer>
   return all;
 }
 
-/// Saves parameters of a trainer whose processes all call it: that of rank 0 writes the file.
-/// read(index, use): as for write_weights; all processes read each parameter in turn, to its end
-/// also if `use` throws.
+/// Saves parameters of a trainer whose processes all call it: that of rank 0 writes the file. All
+/// processes read each parameter in turn, to its end also if `use` throws.
 ///
 /// throws: as write_weights, in that process; in the others file_error
-template <class Processes, class T, class Read>
+template <class T, class Processes>
 [[gnu::cold]] void save_together(Processes const& processes,
-                                 std::vector<named_parameter<T>> const& parameters,
+                                 std::span<named_parameter<T> const> parameters,
                                  std::string const& path, stored_type type,
-                                 safetensors_metadata const& metadata, Read const& read) {
+                                 safetensors_metadata const& metadata, read_parameter<T> read) {
   std::size_t next = 0;
   auto const write = [&] {
     if (processes.writes_files())
-      write_weights(parameters, path, type, metadata, [&](std::size_t i, auto const& use) {
-        next = i + 1;
-        read(i, use);
-      });
+      write_weights<T>(parameters, path, type, metadata,
+                       [&](std::size_t i, use_of_parameter<T> use) {
+                         next = i + 1;
+                         read(i, use);
+                       });
   };
   auto const read_rest = [&] {
     while (next < parameters.size()) read(next++, [](named_parameter<T> const&) {});
@@ -327,12 +374,14 @@ template <has_named_parameters Trainer>
   auto const parameters = all_there(named_parameters(trainer), names);
   auto const views = list_of(trainer);
   auto const processes = processes_of(trainer);
-  std::vector<typename decltype(parameters.front().values)::value_type> room;
-  save_together(processes, parameters, path, type, metadata, [&](std::size_t i, auto const& use) {
-    auto p = parameters[i];
-    p.values = processes.values_of(views[i], room);
-    use(p);
-  });
+  using T = typename std::remove_cvref_t<decltype(parameters)>::value_type::value_type;
+  std::vector<T> room;
+  save_together<T>(processes, parameters, path, type, metadata,
+                   [&](std::size_t i, use_of_parameter<T> use) {
+                     named_parameter<T> p = parameters[i];
+                     p.values = processes.values_of(views[i], room);
+                     use(p);
+                   });
 }
 
 /// Loads a trainer's parameters from open() -> weight_files. `path`: for messages.
@@ -343,6 +392,7 @@ template <has_named_parameters Trainer, class Open>
   auto const parameters = named_parameters(trainer);
   auto const views = list_of(trainer);
   auto const averages = averages_of(trainer);
+  using T = typename std::remove_cvref_t<decltype(parameters)>::value_type::value_type;
   constexpr reading when = is_read_in_place<Trainer>   ? reading::in_place
                            : lists_parameters<Trainer> ? reading::twice
                                                        : reading::before;
@@ -351,16 +401,17 @@ template <has_named_parameters Trainer, class Open>
       agreement_of(trainer), path,
       [&] {
         weight_files const& files = open();
-        return check_tensors(parameters, files.tensors(), files, source_of(files.name()), policy,
-                             names, when);
+        return check_tensors<T>(parameters, files.tensors(), files, source_of(files.name()), policy,
+                                names, when);
       },
       [&](auto& checked) {
-        report = checked.write([&](std::size_t i, stored_type type, auto& to, auto const& blocks) {
-          set_values(trainer, views[i], [&](auto const& values) {
-            to.values = values;
-            copied_in()(i, type, to, blocks);
-          });
-        });
+        report = checked.write(
+            [&](std::size_t i, stored_type type, named_parameter<T>& to, read_blocks blocks) {
+              set_values(trainer, views[i], [&](auto const& values) {
+                to.values = values;
+                copied_in<T>(i, type, to, blocks);
+              });
+            });
       },
       [&] {
         if constexpr (lists_parameters<Trainer>)
@@ -409,9 +460,11 @@ template <detail::has_named_parameters Trainer>
 [[gnu::cold]] load_report load_weights(Trainer& trainer, std::string const& path,
                                        load_policy policy = load_policy::strict,
                                        name_map const& names = {}) {
-  std::optional<weight_files> files;
-  return detail::load_trainer(trainer, path, policy, names,
-                              [&]() -> weight_files const& { return files.emplace(path); });
+  detail::owner<weight_files> files;
+  return detail::load_trainer(trainer, path, policy, names, [&]() -> weight_files const& {
+    files = detail::owner<weight_files>(new weight_files(path));
+    return *files;
+  });
 }
 template <detail::has_named_parameters Trainer>
 [[gnu::cold]] load_report load_weights(Trainer& trainer, weight_files const& files,
