@@ -109,6 +109,12 @@ class row_list {
     std::swap(size_, other.size_);
     std::swap(room_, other.room_);
   }
+  friend bool operator==(row_list const& a, row_list const& b) {
+    if (a.size_ != b.size_) return false;
+    for (std::size_t i = 0; i < a.size_; ++i)
+      if (!(a.rows_[i] == b.rows_[i])) return false;
+    return true;
+  }
 
  private:
   T* rows_ = nullptr;

@@ -14,10 +14,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
-#include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <pipe/base/hash.hpp>
@@ -61,46 +62,33 @@ struct part_number {
   return of + ending;
 }
 /// The name of the checkpoint to which a part of this name belongs; "" for a name of no part.
-[[gnu::cold]] inline std::string whole_of_part(std::string const& name) {
-  auto const has_only = [](std::string const& text, char const* characters) {
+[[gnu::cold]] inline std::string_view whole_of_part(std::string_view name) {
+  auto const has_only = [](std::string_view text, std::string_view characters) {
     return !text.empty() && text.find_first_not_of(characters) == text.npos;
   };
   std::size_t const last = name.rfind('.'),
                     before = last == name.npos ? last : name.substr(0, last).rfind('.');
   if (before == name.npos) return "";
-  std::string const saving = name.substr(last + 1),
-                    number = name.substr(before + 1, last - before - 1);
+  std::string_view const saving = name.substr(last + 1),
+                         number = name.substr(before + 1, last - before - 1);
   std::size_t const of = number.find("-of-");
   bool const is_part = saving.size() == 8 && has_only(saving, "0123456789abcdef") &&
                        of != number.npos && has_only(number.substr(0, of), "0123456789") &&
                        has_only(number.substr(of + 4), "0123456789");
   return is_part ? name.substr(0, before) : "";
 }
-/// The name of a file without its folder.
-[[gnu::cold]] inline std::string name_in_folder(std::string const& path) {
-  return path.substr(temporary_names(path).folder.size());
-}
-/// The parts of a checkpoint, of all savings, that are in the checkpoint's folder.
-[[gnu::cold]] inline row_list<kept_text> parts_of(std::string const& path) {
-  row_list<kept_text> all;
-  std::string const folder = temporary_names(path).folder, name = name_in_folder(path);
-  folder_reader from(folder);
-  while (dirent const* const entry = from.next())
-    if (whole_of_part(entry->d_name) == name) all.push_back(joined_text({folder, entry->d_name}));
-  return all;
-}
-/// Removes the parts of a checkpoint, except those whose names are in `kept`. Parts that cannot be
-/// removed only take space.
-[[gnu::cold]] inline void remove_parts(std::string const& path,
-                                       safetensors_metadata const& kept = {}) noexcept try {
-  for (std::string const part : parts_of(path)) {
+/// Removes the parts of a checkpoint, of all savings, that are in the checkpoint's folder, except
+/// those whose names are in `kept`. Parts that cannot be removed only take space.
+[[gnu::cold]] inline void remove_parts(std::string_view path,
+                                       safetensors_metadata const& kept = {}) noexcept {
+  folder_reader folder(folder_of(path));
+  while (dirent const* const entry = folder.next()) {
+    if (whole_of_part(entry->d_name) != name_in_folder(path)) continue;
     bool is_kept = false;
     for (auto const& [key, name] : kept)
-      is_kept = is_kept || (key.starts_with("part-") && name.view() == name_in_folder(part));
-    if (!is_kept) ::unlink(part.c_str());
+      is_kept = is_kept || (key.starts_with("part-") && name == entry->d_name);
+    if (!is_kept) ::unlinkat(folder.number(), entry->d_name, 0);
   }
-} catch (std::exception const&) {
-  // Without memory the parts stay.
 }
 /// A number for the parts of a saving, by the time and the process.
 [[gnu::cold]] inline long new_saving() {

@@ -128,7 +128,7 @@ class open_checkpoint {
       kept_text const* const file = first.metadata(joined_text({"part-", part}));
       if (file == nullptr) refuse({which, " has no name"});
       try {
-        add_file(temporary_names(name()).folder + name_in_folder(*file));
+        add_file(joined_text({folder_of(name()), name_in_folder(*file)}));
       } catch (no_memory_for_file const&) {
         throw;
       } catch (file_error const& e) {

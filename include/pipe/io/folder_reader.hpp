@@ -22,8 +22,14 @@ namespace pp::detail {
 class folder_reader {
  public:
   /// Opens a folder; "" is the current one.
-  [[gnu::cold]] explicit folder_reader(std::string const& path) {
-    do folder_ = ::opendir(path.empty() ? "." : path.c_str());
+  [[gnu::cold]] explicit folder_reader(std::string_view path) {
+    char name[4096] = ".";  // the system takes no longer ones
+    if (path.size() >= sizeof name) {
+      error_ = ENAMETOOLONG;
+      return;
+    }
+    if (!path.empty()) name[path.copy(name, path.size())] = 0;
+    do folder_ = ::opendir(name);
     while (folder_ == nullptr && errno == EINTR);
     if (folder_ == nullptr) error_ = errno;
   }

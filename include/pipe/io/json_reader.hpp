@@ -14,6 +14,7 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
+#include <pipe/base/function_ref.hpp>
 #include <pipe/base/joined_text.hpp>
 #include <pipe/base/utf8.hpp>
 
@@ -44,8 +45,7 @@ class json_reader {
   /// Reads an object. one(name) is called before each value and must read it.
   /// `what`: what was expected, for the message. Repeated names are not refused here: one() is
   /// called for each of them.
-  template <class One>
-  [[gnu::cold]] void object(char const* what, One one) {
+  [[gnu::cold]] void object(char const* what, function_ref<void(std::string const&)> one) {
     if (!accept('{')) refuse({what});
     if (accept('}')) return;
     do {
@@ -57,8 +57,7 @@ class json_reader {
   }
 
   /// Reads an array. one() is called before each value and must read it.
-  template <class One>
-  [[gnu::cold]] void array(char const* what, One one) {
+  [[gnu::cold]] void array(char const* what, function_ref<void()> one) {
     if (!accept('[')) refuse({what});
     if (accept(']')) return;
     do one();

@@ -28,6 +28,7 @@ namespace pp::detail {
 template <class T>
 struct named_parameter {
   static constexpr bool moves_by_bytes = true;
+  static constexpr bool is_named_parameter = true;
   using value_type = T;
 
   kept_text name;
@@ -56,6 +57,13 @@ struct named_parameter {
     return (place % taps * (all / taps) + place / taps) * std::size_t(columns) + at / all;
   }
 };
+
+/// A list of parameters: a std::vector<named_parameter<T>>, or what named_parameters() returns.
+template <class List>
+concept parameter_list = requires { requires List::value_type::is_named_parameter; };
+/// The number type of its parameters.
+template <parameter_list List>
+using element_of = typename List::value_type::value_type;
 
 /// A Pipeline, or any other type with named parameters and file shapes.
 template <class Trainer>
