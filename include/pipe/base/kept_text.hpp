@@ -42,6 +42,8 @@ class kept_text {
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   char const* data() const { return begin_; }
+  /// The characters with a terminating zero.
+  char const* c_str() const { return begin_ != nullptr ? begin_ : ""; }
   bool starts_with(std::string_view prefix) const { return view().starts_with(prefix); }
   bool ends_with(std::string_view suffix) const { return view().ends_with(suffix); }
   friend bool operator==(kept_text const& a, std::string_view b) { return is_equal(a.view(), b); }
@@ -53,9 +55,10 @@ class kept_text {
  private:
   [[gnu::cold]] PIPE_ONE_COPY void keep(std::string_view text) {
     if (text.empty()) return;
-    begin_ = static_cast<char*>(::operator new(text.size()));
+    begin_ = static_cast<char*>(::operator new(text.size() + 1));
     size_ = text.size();
     std::memcpy(begin_, text.data(), size_);
+    begin_[size_] = 0;
   }
   static PIPE_ONE_COPY bool is_equal(std::string_view a, std::string_view b) { return a == b; }
 

@@ -45,6 +45,18 @@ namespace pp::detail {
   if (failure) std::rethrow_exception(failure);
 }
 
+/// Processes that are one, whose calls wait for nothing.
+template <class Processes>
+concept are_one = requires { requires Processes::are_one; };
+/// Calls work(), and if it has thrown, undo(), except after a rank_error.
+[[gnu::cold]] PIPE_ONE_COPY inline void in_one_process(function_ref<void()> work,
+                                                       function_ref<void()> undo) {
+  std::exception_ptr const failure = failure_here(work);
+  if (!failure) return;
+  undo();
+  std::rethrow_exception(failure);
+}
+
 /// Calls work() in all processes, which all call this, and returns once work() has returned in all.
 /// If it has thrown in one of them, undo() is called in all.
 ///
@@ -56,12 +68,16 @@ template <class Error, class Processes>
 [[gnu::cold]] void together(
     Processes const& all, std::string_view otherwise, std::string_view name,
     function_ref<void()> work, function_ref<void()> undo = [] {}) {
-  std::exception_ptr const failure = failure_here(work);
-  if (all.agree(!failure)) return;
-  undo();
-  if (failure) std::rethrow_exception(failure);
-  if (name.empty()) throw_error<Error>({otherwise});
-  throw_error<Error>({otherwise, " ", quotation(name)});
+  if constexpr (are_one<Processes>) {
+    in_one_process(work, undo);
+  } else {
+    std::exception_ptr const failure = failure_here(work);
+    if (all.agree(!failure)) return;
+    undo();
+    if (failure) std::rethrow_exception(failure);
+    if (name.empty()) throw_error<Error>({otherwise});
+    throw_error<Error>({otherwise, " ", quotation(name)});
+  }
 }
 
 /// Loads in all processes, or in none. check(): everything that may fail in one process alone,

@@ -61,7 +61,8 @@ struct checkpoint_of {
     checkpoint_target const to{path, like};
     require_same_replicas(trainer);
     with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
-      if (part.count > 1) return save_parts(e, {to, part, head_of(trainer, position)}, all);
+      if constexpr (!is_one)
+        if (part.count > 1) return save_parts(e, {to, part, head_of(trainer, position)}, all);
       collect(e, all, named(all), path, [&](auto const& write) {
         tensor_file<T> file(to, head_of(trainer, position), named(all));
         write(file);
@@ -81,11 +82,12 @@ struct checkpoint_of {
         return collect(e, all, in_memory(all), "", [&](auto const& write) {
           write(to.begin(head_of(trainer, position), named(all)));
         });
-      save_in_all(agreement_in(e), "", [&] {
-        saving = {{}, part, head_of(trainer, position)};
-        states const own = own_states(e, all);
-        write_own(own, to.begin(head_of_part(part), named(own)));
-      });
+      if constexpr (!is_one)
+        save_in_all(agreement_in(e), "", [&] {
+          saving = {{}, part, head_of(trainer, position)};
+          states const own = own_states(e, all);
+          write_own(own, to.begin(head_of_part(part), named(own)));
+        });
     });
     return saving;
   }
@@ -133,6 +135,8 @@ struct checkpoint_of {
 
  private:
   friend optimizer_states<Trainer>;
+  /// Whether one process has all ranks, so that no other process waits for it.
+  static constexpr bool is_one = engine_agreement<engine>::are_one;
   /// throws: as compare_replicas
   [[gnu::cold]] static void require_same_replicas(Trainer& trainer) {
     auto const access = trainer.engine_.enter();
@@ -164,7 +168,10 @@ struct checkpoint_of {
     trainer.averages_.require_out(trainer.steps_ + 1);
     engine& e = *trainer.engine_.operator->();
     states const all = saved_states_of(trainer);
-    use(e, all, files == checkpoint_files::one ? part_number() : part_of(e, all));
+    part_number part;
+    if constexpr (!is_one)
+      if (files != checkpoint_files::one) part = part_of(e, all);
+    use(e, all, part);
   }
   /// Calls save(write) in the process that writes files; write(to) writes the states to a file or a
   /// copy, block by block in the order that `layouts` have, which all processes collect.
@@ -175,7 +182,6 @@ struct checkpoint_of {
   [[gnu::cold]] static void collect(engine& e, states const& all,
                                     row_list<named_parameter<T>> const& layouts,
                                     std::string_view path, Save const& save) {
-    constexpr bool has_others = requires { e.broadcast(0, nullptr, 0L); };
     state_collector<T, engine> collector(e);
     save_in_all(agreement_in(e), path, [&] {
       for (named_parameter<T> const& of : layouts) collector.reserve(of);
@@ -190,17 +196,18 @@ struct checkpoint_of {
       if (engine::writes_files())
         save([&](auto& to) {
           for (run_state<T> const& s : all)
-            if (!has_others && s.pieces.size() == 1)
+            if (is_one && s.pieces.size() == 1)
               to.write(s.of, s.pieces[0].here), ++next;
             else
               to.write(s.of, read_next);
           to.commit();
         });
     };
+    if constexpr (is_one) return write();
     auto const read_rest = [&] {
       auto const nothing = [](std::span<T>) {};
       collector.blocks(nothing);  // of a state whose blocks could not be written
-      while (has_others && next < all.size()) read_next(nothing);
+      while (next < all.size()) read_next(nothing);
     };
     save_in_all(agreement_in(e), path, [&] { with_rest(write, read_rest); });
   }
@@ -229,12 +236,11 @@ struct checkpoint_of {
 
   /// The numbers as they are now: steps, seed, accumulation, loss scale.
   [[gnu::cold]] static row_list<run_numbers> numbers_of(Trainer const& trainer) {
-    row_list<run_numbers> all{
-        {"run/steps", stored_type::i64, {std::uint64_t(trainer.steps_)}},
-        {"run/seed", stored_type::u64, {trainer.settings_.seed}},
-        {"run/accumulated", stored_type::f64, {}},
-        {"run/loss_scale", stored_type::f64, {}},
-    };
+    row_list<run_numbers> all;
+    all.push_back({"run/steps", stored_type::i64, {}}).bits.push_back(std::uint64_t(trainer.steps_));
+    all.push_back({"run/seed", stored_type::u64, {}}).bits.push_back(trainer.settings_.seed);
+    all.push_back({"run/accumulated", stored_type::f64, {}});
+    all.push_back({"run/loss_scale", stored_type::f64, {}});
     auto sum = trainer.accumulated_;
     sum.for_all_numbers([&](auto n) { all[accumulated].push_back(double(n)); });
     list<double, 2> scaling{};

@@ -206,6 +206,7 @@ struct failed_elsewhere : file_error {
 template <class Processes>
 [[gnu::cold]] void save_in_all(Processes const& all, std::string_view path,
                                function_ref<void()> work) {
+  if constexpr (are_one<Processes>) return work();
   bool const is_copy = path.empty();
   together<failed_elsewhere>(all,
                              is_copy ? "another process could not save a copy in memory"

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <pipe/base/error.hpp>
@@ -14,6 +15,7 @@
 #include <pipe/base/kept_text.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/base/row_list.hpp>
+#include <pipe/base/together.hpp>
 #include <pipe/weights/extents.hpp>
 #include <pipe/weights/safetensors_header.hpp>
 
@@ -81,6 +83,7 @@ concept has_processes = requires(Trainer& trainer) { bool(trainer.processes().ag
 
 /// The only process of a program, with the functions of a trainer's several ones.
 struct only_process {
+  static constexpr bool are_one = true;
   bool agree(bool here) const { return here; }
   bool writes_files() const { return true; }
   /// The values of a parameter, which are all here.
@@ -101,6 +104,8 @@ template <class Trainer>
 /// base/together.hpp.
 template <class Trainer>
 struct agreement {
+  static constexpr bool are_one =
+      detail::are_one<decltype(processes_of(std::declval<Trainer&>()))>;
   Trainer& trainer;
   bool agree(bool here) const { return processes_of(trainer).agree(here); }
 };

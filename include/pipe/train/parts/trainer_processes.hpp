@@ -26,6 +26,7 @@ long least(Engine& engine, long here) {
 /// The agreement of an engine's processes: see base/together.hpp.
 template <class Engine>
 struct engine_agreement {
+  static constexpr bool are_one = !requires(Engine& e) { e.least(0L); };
   Engine& engine;
   bool agree(bool here) const { return least(engine, here ? 1 : 0) == 1; }
 };
@@ -76,6 +77,7 @@ std::span<T> fetch_values(parameter_memory<Engine> const& parameters, parameter_
 template <class M, class T, class Parameters>
 struct trainer_processes {
   using engine = typename Parameters::engine_type;
+  static constexpr bool are_one = engine_agreement<engine>::are_one;
   typename exclusive<engine>::access access;
   Parameters parameters;
 
