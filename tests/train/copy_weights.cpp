@@ -133,7 +133,8 @@ TEST_CASE("a parameter is joined from tensors of a file") {
   CHECK(net.weight == std::vector<float>{1, 2, 3, 4, 5, 6});
   CHECK(net.bias == bias);
   two_layers<float> again{"fc."};
-  auto const parameters = pp::detail::named_parameters(again);
+  auto const of_again = pp::detail::named_parameters(again);
+  std::vector const parameters(of_again.begin(), of_again.end());
   pp::load_weights(parameters, pp::safetensors_file(path), pp::load_policy::strict, names);
   CHECK(again.weight == net.weight);
 

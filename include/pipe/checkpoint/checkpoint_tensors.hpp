@@ -29,14 +29,6 @@
 
 namespace pp::detail {
 
-/// Converts numbers to their bytes in a file, in place.
-template <class T>
-std::span<std::byte const> as_stored(std::span<T> numbers) {
-  using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-  for (T& number : numbers)
-    put_little_endian(std::bit_cast<bits>(number), reinterpret_cast<std::byte*>(&number));
-  return std::as_bytes(numbers);
-}
 /// Converts a state to its bytes in a file, bit for bit, and passes them to append(bytes) in blocks
 /// that stay in the cache until they are written.
 ///
@@ -68,7 +60,7 @@ void store(named_parameter<T> const& of, T const* values, use_of_bytes append) {
 /// The tensors of a file: numbers of the run, then states.
 template <class T>
 [[gnu::cold]] row_list<safetensors_place> places_of(checkpoint_head const& head,
-                                                     row_list<named_parameter<T>> const& states) {
+                                                    row_list<named_parameter<T>> const& states) {
   row_list<safetensors_place> places;
   for (run_numbers const& n : head.numbers) places.push_back(n.place());
   for (named_parameter<T> const& s : states)
@@ -135,9 +127,7 @@ class tensor_copy {
   template <class Blocks>
     requires(!std::is_convertible_v<Blocks, T const*>)
   [[gnu::cold]] void write(named_parameter<T> const&, Blocks const& blocks) {
-    blocks([&](std::span<T> numbers) {
-      values_.append(numbers.data(), numbers.size());
-    });
+    blocks([&](std::span<T> numbers) { values_.append(numbers.data(), numbers.size()); });
   }
   void commit() {}
   /// Writes the file.

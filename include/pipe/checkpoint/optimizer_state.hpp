@@ -100,7 +100,7 @@ class optimizer_states {
       for (state const& s : states_) collector.reserve(s.in_file);
     });
     save_together<T>(
-        processes_, tensors, path, stored_type_of<T>(),
+        processes_, tensors, path, stored_type_of<T>(), &copy_own_out<T>,
         metadata_of(
             {{"format", "pt"}, {optimizer_key, text_of_optimizer(trainer_.settings_.optimizer)}}),
         [&](std::size_t i, use_of_parameter<T> use) {
@@ -148,7 +148,7 @@ class optimizer_states {
           block.resize(most);
           arrays = arrays_in(file);
           return check_tensors<T>(to, arrays, file, source(file), load_policy::strict, {},
-                               reading::twice);
+                                  reading::twice);
         },
         [&](auto& checked) {
           checked.write([&](std::size_t i, stored_type type, named_parameter<T> const& of,
@@ -243,7 +243,8 @@ class optimizer_states {
     std::string const ours = text_of_optimizer(trainer_.settings_.optimizer);
     auto const theirs = file.metadata().find(optimizer_key);
     if (theirs != file.metadata().end() && theirs->second.view() != ours)
-      refuse(file, "it has the state of " + std::string(theirs->second) + ", this trainer has " + ours);
+      refuse(file,
+             "it has the state of " + std::string(theirs->second) + ", this trainer has " + ours);
   }
   /// Calls use(name, value) for the numbers that PyTorch keeps beside arrays, after `steps` steps.
   template <class Use>

@@ -67,7 +67,7 @@ struct checked_load {
 template <class T, class Tensors, class Fetch>
 [[gnu::cold]] auto check_pairs(std::span<named_parameter<T> const> parameters,
                                Tensors const& tensors, weights_source const& from,
-                               load_policy policy, name_map const& map, Fetch fetch,
+                               load_policy policy, source_names const& map, Fetch fetch,
                                bool reads_first = false) {
   weight_pairs found = pair_weights<T>(
       parameters, tensors, policy, map, from,
@@ -192,7 +192,7 @@ template <class T, class Tensors, class File>
 [[gnu::cold]] auto check_tensors(std::span<named_parameter<T> const> parameters,
                                  Tensors const& tensors, File const& file,
                                  weights_source const& from, load_policy policy,
-                                 name_map const& map, reading when = reading::before) {
+                                 source_names const& map, reading when = reading::before) {
   return check_pairs<T>(
       parameters, tensors, from, policy, map,
       [&](row_list<weight_sources> const& pairs, row_list<named_parameter<T>> const& to) {

@@ -60,16 +60,15 @@ load_report copy_weights(From& from, To& to, load_policy policy = load_policy::s
   using target_parameter = typename decltype(target)::value_type;
 
   detail::weights_source const what{"to copy", "the source"};
-  detail::weight_pairs found =
-      detail::pair_weights<typename target_parameter::value_type>(
-          target, source, policy, names, what,
-          [&](detail::weight_sources const& pair, target_parameter const& t) {
-            source_parameter const& s = source[pair.tensors[0]];
-            detail::require_law(s);
-            return pair.tensors.size() > 1 ? "only tensors of a file are joined"
-                   : pair.transposed       ? "only tensors of a file are transposed"
-                                           : detail::misfit_of_shape(t.shape, s.shape);
-          });
+  detail::weight_pairs found = detail::pair_weights<typename target_parameter::value_type>(
+      target, source, policy, detail::source_names(names), what,
+      [&](detail::weight_sources const& pair, target_parameter const& t) {
+        source_parameter const& s = source[pair.tensors[0]];
+        detail::require_law(s);
+        return pair.tensors.size() > 1 ? "only tensors of a file are joined"
+               : pair.transposed       ? "only tensors of a file are transposed"
+                                       : detail::misfit_of_shape(t.shape, s.shape);
+      });
   auto const values = detail::list_of(from);
   auto const views = detail::list_of(to);
   auto averages = values;

@@ -120,9 +120,30 @@ void copy_block_in(stored_type type, std::span<std::byte const> bytes, long begi
     });
 }
 
+/// Converts numbers to their bytes in a file, in place.
+template <class T>
+std::span<std::byte const> as_stored(std::span<T> numbers) {
+  using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  for (T& number : numbers)
+    put_little_endian(std::bit_cast<bits>(number), reinterpret_cast<std::byte*>(&number));
+  return std::as_bytes(numbers);
+}
+
 /// Receives the bytes of a block.
 using use_of_bytes = function_ref<void(std::span<std::byte const>)>;
 
+/// Passes a parameter's bytes in a file of its own type to append(bytes), block by block.
+template <class T>
+[[gnu::cold]] void copy_own_out(named_parameter<T> const& from, stored_type, use_of_bytes append) {
+  long const all = size_of(from), most = std::min(block_of(from), all);
+  row_list<T> run(std::size_t(most > 0 ? most : 0));
+  for (long begin = 0; begin < all; begin += most) {
+    std::span<T> const block(run.data(), std::size_t(std::min(most, all - begin)));
+    for_each_common(from, begin, long(block.size()), state_piece<T>{0, all, 0, nullptr},
+                    [&](long k, long i) { block[std::size_t(k)] = from.values[std::size_t(i)]; });
+    append(as_stored(block));
+  }
+}
 /// Converts a parameter to its bytes in a file, and calls append(bytes) for each block. Throws
 /// data_error for a number that the type cannot represent.
 template <class T>
@@ -133,9 +154,8 @@ template <class T>
   row_list<std::byte> bytes(numbers * size);
   for (long begin = 0; begin < all; begin += most) {
     std::size_t const count = std::size_t(std::min(most, all - begin));
-    for_each_common(
-        from, begin, long(count), state_piece<T>{0, all, 0, nullptr},
-        [&](long k, long i) { run[std::size_t(k)] = from.values[std::size_t(i)]; });
+    for_each_common(from, begin, long(count), state_piece<T>{0, all, 0, nullptr},
+                    [&](long k, long i) { run[std::size_t(k)] = from.values[std::size_t(i)]; });
     encode(type, std::span<T const>(run.data(), count), bytes.data());
     // The bytes are read back, because a number that is too large becomes infinite only by rounding
     // to the type.

@@ -107,6 +107,7 @@ void save_lora(Trainer& trainer, std::string const& path,
   auto const processes = trainer.processes();
   std::vector<element> room;
   detail::save_together<element>(processes, chosen, path, detail::stored_type_of<element>(),
+                                 &detail::copy_own_out<element>,
                                  detail::metadata_of({{"format", "pt"}}),
                                  [&](std::size_t i, detail::use_of_parameter<element> use) {
                                    auto p = chosen[i];

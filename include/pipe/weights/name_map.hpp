@@ -71,6 +71,20 @@ inline bool is_name_prefix(std::string_view name) { return name.empty() || name.
   return false;
 }
 
+/// Throws data_error for two names with the same source name.
+[[gnu::cold]] inline void require_distinct(row_list<tensors_there> const& all,
+                                           row_list<kept_text> const& here) {
+  name_index taken;
+  row_list<std::size_t> taken_by;  // the number in `here`
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (kept_text const& there : all[i].names) taken.add(there), taken_by.push_back(i);
+  taken.sort();
+  for (std::size_t i = 0; i < taken.size(); ++i)
+    if (taken.repeats(i))
+      refuse_map({"parameters ", quotation(here[taken_by[std::size_t(taken.find(taken[i]))]]),
+                  " and ", quotation(here[taken_by[i]]), " would both be ", quotation(taken[i])});
+}
+
 /// The source names of all names: the longest entry that matches replaces a name's beginning; names
 /// without a match are unchanged.
 ///
@@ -119,20 +133,46 @@ inline bool is_name_prefix(std::string_view name) { return name.empty() || name.
     for (std::string const& further : map[best].further) names.push_back(further);
     transposed = map[best].transposed;
   }
-  name_index taken;
-  row_list<std::size_t> taken_by;  // the number in `here`
-  for (std::size_t i = 0; i < all.size(); ++i)
-    for (kept_text const& there : all[i].names) taken.add(there), taken_by.push_back(i);
-  taken.sort();
-  for (std::size_t i = 0; i < taken.size(); ++i)
-    if (taken.repeats(i))
-      refuse_map({"parameters ", quotation(here[taken_by[std::size_t(taken.find(taken[i]))]]),
-                  " and ", quotation(here[taken_by[i]]), " would both be ", quotation(taken[i])});
+  require_distinct(all, here);
   for (std::size_t i = 0; i < map.size(); ++i)
     if (!applies[i] && !map[i].passed_over)
       refuse_map({text(map[i]), " applies to no parameter of the model"});
   return all;
 }
+
+/// The names of parameters in a source: their own, or those of a map, which programs without a map
+/// do not compile. Outlived by the map.
+class source_names {
+ public:
+  /// Their own names.
+  source_names() = default;
+  [[gnu::cold]] explicit source_names(name_map const& map)
+      : map_(&map), there_(&mapped), passes_over_([](std::string_view name, name_map const& by) {
+          return is_passed_over(name, by);
+        }) {}
+  /// throws: as sources_there
+  row_list<tensors_there> of(row_list<kept_text> const& here) const { return there_(here, map_); }
+  bool passes_over(std::string_view name) const {
+    return map_ != nullptr && passes_over_(name, *map_);
+  }
+
+ private:
+  [[gnu::cold]] static row_list<tensors_there> unmapped(row_list<kept_text> const& here,
+                                                        name_map const*) {
+    row_list<tensors_there> all;
+    for (kept_text const& name : here) all.push_back({}).names.push_back(name);
+    require_distinct(all, here);
+    return all;
+  }
+  [[gnu::cold]] static row_list<tensors_there> mapped(row_list<kept_text> const& here,
+                                                      name_map const* map) {
+    return sources_there(here, *map);
+  }
+
+  name_map const* map_ = nullptr;
+  row_list<tensors_there> (*there_)(row_list<kept_text> const&, name_map const*) = &unmapped;
+  bool (*passes_over_)(std::string_view, name_map const&) = nullptr;
+};
 
 /// The only source name of each parameter. Throws data_error for joined tensors.
 [[gnu::cold]] inline row_list<kept_text> single_names(row_list<tensors_there> const& sources) {

@@ -30,7 +30,6 @@ namespace pp::detail {
 template <class T>
 struct named_parameter {
   static constexpr bool moves_by_bytes = true;
-  static constexpr bool is_named_parameter = true;
   using value_type = T;
 
   kept_text name;
@@ -40,6 +39,7 @@ struct named_parameter {
   std::span<T> values;
   bool elsewhere = false;  ///< in another process: there are no values here
   bool in_parts = false;   ///< replicas divide it: see list_of
+  int index = 0;           ///< number in the model's graph, of a trainer's parameter
 
   /// The positions of a transposed tensor's window: 1 for a matrix.
   std::size_t window() const {
@@ -60,11 +60,8 @@ struct named_parameter {
   }
 };
 
-/// A list of parameters: a std::vector<named_parameter<T>>, or what named_parameters() returns.
+/// The number type of a list of parameters.
 template <class List>
-concept parameter_list = requires { requires List::value_type::is_named_parameter; };
-/// The number type of its parameters.
-template <parameter_list List>
 using element_of = typename List::value_type::value_type;
 
 /// A Pipeline, or any other type with named parameters and file shapes.
@@ -104,8 +101,7 @@ template <class Trainer>
 /// base/together.hpp.
 template <class Trainer>
 struct agreement {
-  static constexpr bool are_one =
-      detail::are_one<decltype(processes_of(std::declval<Trainer&>()))>;
+  static constexpr bool are_one = detail::are_one<decltype(processes_of(std::declval<Trainer&>()))>;
   Trainer& trainer;
   bool agree(bool here) const { return processes_of(trainer).agree(here); }
 };
@@ -137,16 +133,21 @@ bool is_here(Trainer& trainer, View const& view) {
 /// A trainer's parameters, in the order of parameters(), with names and shapes in files.
 template <has_named_parameters Trainer>
 [[gnu::cold]] auto named_parameters(Trainer& trainer) {
-  auto const views = list_of(trainer);
-  using element = typename decltype(views.front().values)::element_type;
-  row_list<named_parameter<element>> all;
-  for (auto const& p : views) {
-    bool const is_empty = has_processes<Trainer> && p.values.empty();
-    bool const in_parts = is_empty && is_here(trainer, p);
-    all.push_back({std::string_view(p.name), p.file_shape, bool(p.stored_transposed), p.rows,
-                   p.columns, p.values, is_empty && !in_parts, in_parts});
+  using element = typename decltype(trainer.parameters().front().values)::element_type;
+  if constexpr (requires { trainer.processes().template named<named_parameter<element>>(); }) {
+    return trainer.processes().template named<named_parameter<element>>();
+  } else {
+    auto const views = list_of(trainer);
+    row_list<named_parameter<element>> all;
+    for (auto const& p : views) {
+      bool const is_empty = has_processes<Trainer> && p.values.empty();
+      bool const in_parts = is_empty && is_here(trainer, p);
+      all.push_back({std::string_view(p.name), p.file_shape, bool(p.stored_transposed), p.rows,
+                     p.columns, p.values, is_empty && !in_parts, in_parts});
+      if constexpr (requires { p.index; }) all.back().index = p.index;
+    }
+    return all;
   }
-  return all;
 }
 /// The values of a listed parameter, in every process, all of which call this function. If replicas
 /// divide the parameter, the values stay until the next call; values of another process are

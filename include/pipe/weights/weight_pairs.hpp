@@ -123,7 +123,7 @@ struct weight_pairs {
 template <class T, class Tensors, class Misfit>
 [[gnu::cold]] weight_pairs pair_weights(std::span<named_parameter<T> const> parameters,
                                         Tensors const& tensors, load_policy policy,
-                                        name_map const& map, weights_source const& from,
+                                        source_names const& map, weights_source const& from,
                                         Misfit misfit) {
   name_index by_name;
   for (auto const& t : tensors) by_name.add(t.name);
@@ -133,7 +133,7 @@ template <class T, class Tensors, class Misfit>
     require_law(p);
     names.push_back(p.name);
   }
-  row_list<tensors_there> const there = sources_there(names, map);
+  row_list<tensors_there> const there = map.of(names);
   weight_pairs found;
   row_list<kept_text> problems;
   row_list<bool> is_used(tensors.size());
@@ -161,7 +161,7 @@ template <class T, class Tensors, class Misfit>
     found.report.loaded.emplace_back(names[i]);
   }
   for (std::size_t i = 0; i < tensors.size(); ++i)
-    if (!is_used[i] && !is_passed_over(tensors[i].name, map)) {
+    if (!is_used[i] && !map.passes_over(tensors[i].name)) {
       found.report.unused.emplace_back(tensors[i].name);
       if (policy == load_policy::strict && !is_batch_count(tensors[i].name))
         problems.push_back(

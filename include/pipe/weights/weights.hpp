@@ -41,10 +41,15 @@ using use_of_parameter = function_ref<void(named_parameter<T> const&)>;
 template <class T>
 using read_parameter = function_ref<void(std::size_t index, use_of_parameter<T> use)>;
 
+/// Passes a part of a parameter to append(bytes), as `type`: copy_out, or copy_own_out, which is
+/// all that programs compile that save in their own type.
+template <class T>
+using copy_part = void (*)(named_parameter<T> const&, stored_type, use_of_bytes append);
+
 /// Saves parameters whose values come one parameter at a time, in their order.
 template <class T>
 [[gnu::cold]] void write_weights(std::span<named_parameter<T> const> parameters,
-                                 std::string const& path, stored_type type,
+                                 std::string const& path, stored_type type, copy_part<T> copy,
                                  safetensors_metadata const& metadata, read_parameter<T> read) {
   if (!is_real(type))
     throw_error<data_error>(
@@ -60,7 +65,7 @@ template <class T>
   // All tensors have one type, so they are in the order of their places.
   for (std::size_t i = 0; i < parameters.size(); ++i)
     read(i, [&](named_parameter<T> const& part) {
-      copy_out<T>(part, type, [&](std::span<std::byte const> bytes) { file.write(bytes); });
+      copy(part, type, [&](std::span<std::byte const> bytes) { file.write(bytes); });
     });
   file.commit();
 }
@@ -75,14 +80,13 @@ namespace pp {
 ///      bit
 /// throws: file_error, and the previous file is unchanged; data_error for names that are not unique
 ///         or a number too large for `type`
-template <detail::parameter_list Parameters>
+template <class T>
 [[gnu::cold]] void save_weights(
-    Parameters const& parameters, std::string const& path,
-    files::stored_type type = detail::stored_type_of<detail::element_of<Parameters>>(),
+    std::vector<detail::named_parameter<T>> const& parameters, std::string const& path,
+    files::stored_type type = detail::stored_type_of<T>(),
     detail::safetensors_metadata const& metadata = detail::metadata_of({{"format", "pt"}})) {
-  using T = detail::element_of<Parameters>;
   detail::write_weights<T>(
-      parameters, path, type, metadata,
+      parameters, path, type, &detail::copy_out<T>, metadata,
       [&](std::size_t i, detail::use_of_parameter<T> use) { use(parameters[i]); });
 }
 
@@ -96,25 +100,30 @@ template <detail::parameter_list Parameters>
 ///         policy a tensor of another shape, of no real type, or with a number too large for T;
 ///         with `strict` also missing and unused names; with `partial` if there is no common name.
 ///         file_error if a tensor cannot be read, or memory is exhausted
-template <detail::parameter_list Parameters>
-[[gnu::cold]] load_report load_weights(Parameters const& parameters, weight_files const& files,
+template <class T>
+[[gnu::cold]] load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
+                                       weight_files const& files,
                                        load_policy policy = load_policy::strict,
                                        name_map const& names = {}) {
-  return detail::check_tensors<detail::element_of<Parameters>>(
-             parameters, files.tensors(), files, detail::source_of(files.name()), policy, names)
+  return detail::check_tensors<T>(parameters, files.tensors(), files,
+                                                               detail::source_of(files.name()),
+                                                               policy, detail::source_names(names))
       .write();
 }
-template <detail::parameter_list Parameters>
-[[gnu::cold]] load_report load_weights(Parameters const& parameters, safetensors_file const& file,
+template <class T>
+[[gnu::cold]] load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
+                                       safetensors_file const& file,
                                        load_policy policy = load_policy::strict,
                                        name_map const& names = {}) {
-  return detail::check_pairs<detail::element_of<Parameters>>(
-             parameters, file.tensors(), detail::source_of(file.name()), policy, names,
+  return detail::check_pairs<T>(
+             parameters, file.tensors(), detail::source_of(file.name()), policy,
+             detail::source_names(names),
              [&](auto const& pairs, auto const&) { return detail::joined_bytes(file, pairs); })
       .write();
 }
-template <detail::parameter_list Parameters>
-[[gnu::cold]] load_report load_weights(Parameters const& parameters, std::string const& path,
+template <class T>
+[[gnu::cold]] load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
+                                       std::string const& path,
                                        load_policy policy = load_policy::strict,
                                        name_map const& names = {}) {
   return load_weights(parameters, weight_files(path), policy, names);
@@ -146,12 +155,14 @@ template <has_named_parameters Trainer>
 template <class T, class Processes>
 [[gnu::cold]] void save_together(Processes const& processes,
                                  std::span<named_parameter<T> const> parameters,
-                                 std::string const& path, stored_type type,
+                                 std::string const& path, stored_type type, copy_part<T> copy,
                                  safetensors_metadata const& metadata, read_parameter<T> read) {
+  if constexpr (are_one<Processes>)
+    return write_weights<T>(parameters, path, type, copy, metadata, read);
   std::size_t next = 0;
   auto const write = [&] {
     if (processes.writes_files())
-      write_weights<T>(parameters, path, type, metadata,
+      write_weights<T>(parameters, path, type, copy, metadata,
                        [&](std::size_t i, use_of_parameter<T> use) {
                          next = i + 1;
                          read(i, use);
@@ -163,32 +174,30 @@ template <class T, class Processes>
   together<file_error>(processes, "the process of rank 0 could not save", path,
                        [&] { with_rest(write, read_rest); });
 }
-/// Saves a trainer's parameters.
-template <has_named_parameters Trainer>
-[[gnu::cold]] void save_trainer(Trainer& trainer, std::string const& path, stored_type type,
-                                safetensors_metadata const& metadata, name_map const& names = {}) {
-  auto const parameters = all_there(named_parameters(trainer), names);
-  auto const views = list_of(trainer);
+/// Saves a trainer's parameters, which have the names and shapes that they have in the file.
+template <has_named_parameters Trainer, class T>
+[[gnu::cold]] void save_trainer(Trainer& trainer, row_list<named_parameter<T>> const& parameters,
+                                std::string const& path, stored_type type, copy_part<T> copy,
+                                safetensors_metadata const& metadata) {
   auto const processes = processes_of(trainer);
-  using T = typename std::remove_cvref_t<decltype(parameters)>::value_type::value_type;
   std::vector<T> room;
-  save_together<T>(processes, parameters, path, type, metadata,
+  save_together<T>(processes, parameters, path, type, copy, metadata,
                    [&](std::size_t i, use_of_parameter<T> use) {
                      named_parameter<T> p = parameters[i];
-                     p.values = processes.values_of(views[i], room);
+                     p.values = processes.values_of(p, room);
                      use(p);
                    });
 }
 
-/// Loads a trainer's parameters from open() -> weight_files. `path`: for messages.
-template <has_named_parameters Trainer, class Open>
+/// Loads a trainer's parameters from files that are open, or from those of a path.
+template <has_named_parameters Trainer>
 [[gnu::cold]] load_report load_trainer(Trainer& trainer, std::string const& path,
-                                       load_policy policy, name_map const& names,
-                                       Open const& open) {
+                                       load_policy policy, source_names const& names,
+                                       weight_files const* files = nullptr) {
+  owner<weight_files> opened;
   auto const parameters = named_parameters(trainer);
-  auto const views = list_of(trainer);
   auto const averages = averages_of(trainer);
-  using T = typename std::remove_cvref_t<decltype(parameters)>::value_type::value_type;
+  using T = element_of<std::remove_cvref_t<decltype(parameters)>>;
   constexpr reading when = is_read_in_place<Trainer>   ? reading::in_place
                            : lists_parameters<Trainer> ? reading::twice
                                                        : reading::before;
@@ -196,14 +205,17 @@ template <has_named_parameters Trainer, class Open>
   load_together(
       agreement_of(trainer), path,
       [&] {
-        weight_files const& files = open();
-        return check_tensors<T>(parameters, files.tensors(), files, source_of(files.name()), policy,
-                                names, when);
+        if (files == nullptr) {
+          opened = owner<weight_files>(new weight_files(path));
+          files = opened.get();
+        }
+        return check_tensors<T>(parameters, files->tensors(), *files, source_of(files->name()),
+                                policy, names, when);
       },
       [&](auto& checked) {
         report = checked.write(
             [&](std::size_t i, stored_type type, named_parameter<T>& to, read_blocks blocks) {
-              set_values(trainer, views[i], [&](auto const& values) {
+              set_values(trainer, parameters[i], [&](auto const& values) {
                 to.values = values;
                 copied_in<T>(i, type, to, blocks);
               });
@@ -230,17 +242,28 @@ template <has_named_parameters Trainer, class Open>
 ///
 /// throws: in all processes, if it does in one; data_error for a map that joins tensors
 template <detail::has_named_parameters Trainer>
-[[gnu::cold]] void save_weights(Trainer& trainer, std::string const& path,
-                                name_map const& names = {}) {
-  using element = typename decltype(trainer.parameters().front().values)::value_type;
-  detail::save_trainer(trainer, path, detail::stored_type_of<element>(),
-                       detail::metadata_of({{"format", "pt"}}), names);
+[[gnu::cold]] void save_weights(Trainer& trainer, std::string const& path) {
+  auto const parameters = detail::named_parameters(trainer);
+  using T = detail::element_of<std::remove_cvref_t<decltype(parameters)>>;
+  detail::save_trainer<Trainer, T>(trainer, parameters, path, detail::stored_type_of<T>(),
+                                   &detail::copy_own_out<T>,
+                                   detail::metadata_of({{"format", "pt"}}));
+}
+template <detail::has_named_parameters Trainer>
+[[gnu::cold]] void save_weights(Trainer& trainer, std::string const& path, name_map const& names) {
+  auto const parameters = detail::all_there(detail::named_parameters(trainer), names);
+  using T = detail::element_of<std::remove_cvref_t<decltype(parameters)>>;
+  detail::save_trainer<Trainer, T>(trainer, parameters, path, detail::stored_type_of<T>(),
+                                   &detail::copy_own_out<T>,
+                                   detail::metadata_of({{"format", "pt"}}));
 }
 template <detail::has_named_parameters Trainer>
 [[gnu::cold]] void save_weights(
     Trainer& trainer, std::string const& path, files::stored_type type,
     detail::safetensors_metadata const& metadata = detail::metadata_of({{"format", "pt"}})) {
-  detail::save_trainer(trainer, path, type, metadata);
+  auto const parameters = detail::named_parameters(trainer);
+  using T = detail::element_of<std::remove_cvref_t<decltype(parameters)>>;
+  detail::save_trainer<Trainer, T>(trainer, parameters, path, type, &detail::copy_out<T>, metadata);
 }
 /// Loads a trainer's parameters. Files have no averages (see Averaging): these are set to the
 /// loaded parameters. Accumulated gradients are discarded. If its ranks are in several processes,
@@ -254,20 +277,19 @@ template <detail::has_named_parameters Trainer>
 ///         are read once, and may be written in part if that fails
 template <detail::has_named_parameters Trainer>
 [[gnu::cold]] load_report load_weights(Trainer& trainer, std::string const& path,
-                                       load_policy policy = load_policy::strict,
-                                       name_map const& names = {}) {
-  detail::owner<weight_files> files;
-  return detail::load_trainer(trainer, path, policy, names, [&]() -> weight_files const& {
-    files = detail::owner<weight_files>(new weight_files(path));
-    return *files;
-  });
+                                       load_policy policy = load_policy::strict) {
+  return detail::load_trainer(trainer, path, policy, {});
+}
+template <detail::has_named_parameters Trainer>
+[[gnu::cold]] load_report load_weights(Trainer& trainer, std::string const& path,
+                                       load_policy policy, name_map const& names) {
+  return detail::load_trainer(trainer, path, policy, detail::source_names(names));
 }
 template <detail::has_named_parameters Trainer>
 [[gnu::cold]] load_report load_weights(Trainer& trainer, weight_files const& files,
                                        load_policy policy = load_policy::strict,
                                        name_map const& names = {}) {
-  return detail::load_trainer(trainer, files.name(), policy, names,
-                              [&]() -> weight_files const& { return files; });
+  return detail::load_trainer(trainer, files.name(), policy, detail::source_names(names), &files);
 }
 
 }  // namespace pp
