@@ -9,7 +9,6 @@
 #include <cstring>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include <pipe/base/config.hpp>
 
@@ -27,11 +26,15 @@ class kept_text {
   kept_text(char const* text) { keep(text); }
   kept_text(std::string const& text) { keep(text); }
   kept_text(kept_text const& other) { keep(other.view()); }
-  kept_text(kept_text&& other) noexcept
-      : begin_(std::exchange(other.begin_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  kept_text(kept_text&& other) noexcept : begin_(other.begin_), size_(other.size_) {
+    other.begin_ = nullptr;
+    other.size_ = 0;
+  }
   kept_text& operator=(kept_text other) noexcept {
-    std::swap(begin_, other.begin_);
-    std::swap(size_, other.size_);
+    char* const begin = begin_;
+    begin_ = other.begin_;
+    other.begin_ = begin;
+    size_ = other.size_;
     return *this;
   }
   ~kept_text() { ::operator delete(begin_); }

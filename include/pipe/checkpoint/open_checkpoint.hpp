@@ -4,13 +4,12 @@
 // tensors. A tensor that processes divide has pieces in several parts.
 #pragma once
 
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <pipe/base/error.hpp>
@@ -152,9 +151,15 @@ class open_checkpoint {
     bool const is_piece = name.starts_with(piece_prefix);
     if (is_piece) {
       name.remove_prefix(sizeof piece_prefix - 1);
-      auto const [end, error] = std::from_chars(name.data(), name.data() + name.size(), p.begin);
-      std::size_t const digits = std::size_t(end - name.data());
-      if (error != std::errc() || p.begin < 0 || digits >= name.size() || *end != '/')
+      constexpr long most = std::numeric_limits<long>::max();
+      std::size_t digits = 0;
+      bool is_number = false;
+      for (; digits < name.size() && name[digits] >= '0' && name[digits] <= '9'; ++digits) {
+        long const next = name[digits] - '0';
+        is_number = (digits == 0 || is_number) && p.begin <= (most - next) / 10;
+        p.begin = is_number ? 10 * p.begin + next : 0;
+      }
+      if (!is_number || digits >= name.size() || name[digits] != '/')
         files_[file]->refuse({"tensor ", quotation(full), ": no piece has such a name"});
       name.remove_prefix(digits + 1);
     }

@@ -41,14 +41,23 @@ class state_collector {
   }
 
  private:
-  /// The numbers [begin, begin + count) of the state, in the order of its file. A piece of another
-  /// process is sent to all, so that process 0 has the whole block then.
+  /// The numbers [begin, begin + count) of the state, in the order of its file.
+  std::span<T> collect(long begin, long count) {
+    if constexpr (requires { engine_.broadcast(0, nullptr, 0L); })
+      collect_from_all(begin, count);
+    else
+      for (state_piece<T> const& p : *pieces_)
+        if (p.here != nullptr)
+          for_each_common(*of_, begin, count, p,
+                          [&](long k, long i) { block_[std::size_t(k)] = p.here[i - p.begin]; });
+    return {block_.data(), std::size_t(count)};
+  }
+  /// A piece of another process is sent to all, so that process 0 has the whole block then.
   ///
   /// law: all processes make the same calls of the transport, whatever pieces they have
-  std::span<T> collect(long begin, long count) {
+  void collect_from_all(long begin, long count) {
     bool const is_one = pieces_->size() == 1;
-    if constexpr (requires { engine_.least(0L); })
-      if ((sent_ += count * long(sizeof(T))) > most_ahead) engine_.least(0), sent_ = 0;
+    if ((sent_ += count * long(sizeof(T))) > most_ahead) engine_.least(0), sent_ = 0;
     for (state_piece<T> const& p : *pieces_) {
       T* const numbers = is_one ? block_.data() : packed_.data();
       long n = 0;
@@ -57,15 +66,13 @@ class state_collector {
         if (p.here != nullptr) numbers[to] = p.here[i - p.begin];
         ++n;
       });
-      if constexpr (requires { engine_.broadcast(0, nullptr, 0L); })
-        if (n > 0 && p.process != 0)
-          engine_.broadcast(p.process, reinterpret_cast<char*>(numbers), n * long(sizeof(T)));
+      if (n > 0 && p.process != 0)
+        engine_.broadcast(p.process, reinterpret_cast<char*>(numbers), n * long(sizeof(T)));
       T const* from = numbers;
       if (!is_one)
         for_each_common(*of_, begin, count, p,
                         [&](long k, long) { block_[std::size_t(k)] = *from++; });
     }
-    return {block_.data(), std::size_t(count)};
   }
 
   /// Bytes that a process may send before the others have received what came before.
