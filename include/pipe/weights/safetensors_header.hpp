@@ -51,9 +51,9 @@ struct safetensors_header {
 
 /// A shape as text: "[2, 3]".
 [[gnu::cold]] inline std::string text_of_shape(std::span<long const> shape) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) append_text(text, {i > 0 ? ", " : "", shape[i]});
-  text += ']';
+  std::string text;
+  for (std::size_t i = 0; i < shape.size(); ++i) append_text(text, {i > 0 ? ", " : "[", shape[i]});
+  append_text(text, {shape.empty() ? "[]" : "]"});
   return text;
 }
 
@@ -77,7 +77,7 @@ class safetensors_header_reader {
   ///
   /// throws: data_error at the first violation of the format
   [[gnu::cold]] safetensors_header_reader(std::string_view text, std::uint64_t data_bytes,
-                                          std::string const& file)
+                                          std::string_view file)
       : file_(joined_text({"'", file, "'"})), data_bytes_(data_bytes),
         json_(text, file_, " of the header") {
     // White space around the object is accepted and a byte-order mark is not, as in other readers.
@@ -223,7 +223,7 @@ class safetensors_header_reader {
       refuse({"the tensors end at byte ", end, " of the data, which has ", data_bytes_, " bytes"});
   }
 
-  std::string file_;
+  kept_text file_;
   std::uint64_t data_bytes_;
   detail::json_reader json_;
   bool has_metadata_ = false;
@@ -237,7 +237,7 @@ class safetensors_header_reader {
 /// throws: data_error if the header violates the format
 [[gnu::cold]] inline safetensors_header parse_safetensors_header(std::string_view text,
                                                                  std::uint64_t data_bytes,
-                                                                 std::string const& file) {
+                                                                 std::string_view file) {
   return std::move(safetensors_header_reader(text, data_bytes, file).header);
 }
 

@@ -34,7 +34,8 @@ namespace detail {
 /// A JSON string with quotes and escapes.
 [[gnu::cold]] inline std::string json_quoted(std::string_view text) {
   constexpr char digits[] = "0123456789abcdef";
-  std::string json = "\"";
+  std::string json;
+  json += '"';
   for (char const c : text) {
     if (c == '"' || c == '\\')
       (json += '\\') += c;
@@ -43,7 +44,8 @@ namespace detail {
     else
       json += c;
   }
-  return json + '"';
+  json += '"';
+  return json;
 }
 
 /// Orders tensors as in a file and sets their offsets: larger types first, otherwise in the given
@@ -92,19 +94,20 @@ namespace detail {
 /// law: their number is a multiple of 8; the header is padded with spaces
 [[gnu::cold]] inline std::string safetensors_preamble(row_list<safetensors_place> const& tensors,
                                                       safetensors_metadata const& metadata) {
-  std::string json = "{";
+  std::string json;
+  append_text(json, {"        {"});  // the length comes first
   auto const member = [&](std::string_view name) {
     if (json.back() != '{') json += ',';
-    json += json_quoted(name) + ':';
+    append_text(json, {json_quoted(name), ":"});
   };
   if (!metadata.empty()) {
-    json += "\"__metadata__\":{";
+    append_text(json, {"\"__metadata__\":{"});
     for (auto const& [name, text] : metadata) {
       if (valid_utf8_bytes(name) != name.size() || valid_utf8_bytes(text) != text.size())
         throw_error<data_error>(
             {"metadata ", quotation(name), ": expected UTF-8, got ", quotation(text)});
       member(name);
-      json += json_quoted(text);
+      append_text(json, {json_quoted(text)});
     }
     json += '}';
   }
@@ -112,19 +115,18 @@ namespace detail {
     member(p.name);
     append_text(json, {"{\"dtype\":\"", name_of(p.type), "\",\"shape\":["});
     for (std::size_t i = 0; i < p.shape.size(); ++i) {
-      if (i > 0) json += ',';
-      append_text(json, {p.shape[i]});
+      append_text(json, {i > 0 ? "," : "", p.shape[i]});
     }
     append_text(json, {"],\"data_offsets\":[", p.begin, ",", p.end, "]}"});
   }
   json += '}';
-  json.resize((json.size() + 7) / 8 * 8, ' ');
-  if (json.size() > safetensors_header::most_bytes)
-    throw_error<data_error>({"the header: expected at most ", safetensors_header::most_bytes,
-                             " bytes, got ", json.size()});
-  std::string length(8, ' ');
-  put_little_endian(std::uint64_t(json.size()), reinterpret_cast<std::byte*>(length.data()));
-  return length + json;
+  while (json.size() % 8 != 0) json += ' ';
+  std::uint64_t const size = json.size() - 8;
+  if (size > safetensors_header::most_bytes)
+    throw_error<data_error>(
+        {"the header: expected at most ", safetensors_header::most_bytes, " bytes, got ", size});
+  put_little_endian(size, reinterpret_cast<std::byte*>(json.data()));
+  return json;
 }
 
 }  // namespace detail

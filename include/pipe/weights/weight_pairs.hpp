@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
 #include <pipe/base/kept_text.hpp>
@@ -77,7 +78,7 @@ struct weight_sources {
 template <class T>
 [[gnu::cold]] named_parameter<T> as_there(named_parameter<T> p, bool transposed) {
   if (transposed && p.shape.size() == 2) {
-    std::swap(p.shape[0], p.shape[1]);
+    p.shape = {p.shape[1], p.shape[0]};
     p.transposed = !p.transposed;
   }
   return p;
@@ -116,6 +117,12 @@ struct weight_pairs {
   return names;
 }
 
+/// Adds a name to a list of the report.
+[[gnu::cold]] PIPE_ONE_COPY inline void add_name(std::vector<std::string>& to,
+                                                 std::string_view name) {
+  to.emplace_back(name);
+}
+
 /// Matches parameters and tensors by name. misfit(weight_sources, parameter with the source's
 /// layout) says why the two do not match, or is empty.
 ///
@@ -148,7 +155,7 @@ template <class T, class Tensors, class Misfit>
                       ? joined_text({quotation(name)})
                       : joined_text({quotation(names[i]), " (", quotation(name), " there)"});
     if (!missing.empty()) {
-      found.report.missing.emplace_back(names[i]);
+      add_name(found.report.missing, names[i]);
       if (policy == load_policy::strict)
         problems.push_back(joined_text({from.item, " ", missing, ": not in ", from.what}));
       continue;
@@ -158,11 +165,11 @@ template <class T, class Tensors, class Misfit>
         !why.empty())
       problems.push_back(joined_text({text_of_tensors(there[i].names), ": ", why}));
     found.pairs.push_back(std::move(pair));
-    found.report.loaded.emplace_back(names[i]);
+    add_name(found.report.loaded, names[i]);
   }
   for (std::size_t i = 0; i < tensors.size(); ++i)
     if (!is_used[i] && !map.passes_over(tensors[i].name)) {
-      found.report.unused.emplace_back(tensors[i].name);
+      add_name(found.report.unused, tensors[i].name);
       if (policy == load_policy::strict && !is_batch_count(tensors[i].name))
         problems.push_back(
             joined_text({"tensor ", quotation(tensors[i].name), ": not in the ", from.target}));

@@ -106,8 +106,8 @@ template <class T>
                                        load_policy policy = load_policy::strict,
                                        name_map const& names = {}) {
   return detail::check_tensors<T>(parameters, files.tensors(), files,
-                                                               detail::source_of(files.name()),
-                                                               policy, detail::source_names(names))
+                                  detail::source_of(files.name()), policy,
+                                  detail::source_names(names))
       .write();
 }
 template <class T>
@@ -196,12 +196,17 @@ template <has_named_parameters Trainer>
                                        weight_files const* files = nullptr) {
   owner<weight_files> opened;
   auto const parameters = named_parameters(trainer);
-  auto const averages = averages_of(trainer);
   using T = element_of<std::remove_cvref_t<decltype(parameters)>>;
   constexpr reading when = is_read_in_place<Trainer>   ? reading::in_place
                            : lists_parameters<Trainer> ? reading::twice
                                                        : reading::before;
   load_report report;
+  [[maybe_unused]] auto const averages = [&] {
+    if constexpr (keeps_averages<Trainer>)
+      return averages_of(trainer);
+    else
+      return 0;
+  }();
   load_together(
       agreement_of(trainer), path,
       [&] {
@@ -225,11 +230,12 @@ template <has_named_parameters Trainer>
         if constexpr (lists_parameters<Trainer>)
           trainer.processes().parameters.engine->spoil(trainer.steps());
       });
-  for (std::size_t i = 0, next = 0; i < averages.size() && next < report.loaded.size(); ++i)
-    if (parameters[i].name == report.loaded[next]) {
-      std::copy(parameters[i].values.begin(), parameters[i].values.end(), averages[i].begin());
-      ++next;
-    }
+  if constexpr (keeps_averages<Trainer>)
+    for (std::size_t i = 0, next = 0; i < averages.size() && next < report.loaded.size(); ++i)
+      if (parameters[i].name == report.loaded[next]) {
+        std::copy(parameters[i].values.begin(), parameters[i].values.end(), averages[i].begin());
+        ++next;
+      }
   trainer.parameters_changed();
   return report;
 }
