@@ -14,6 +14,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/function_ref.hpp>
 #include <pipe/base/joined_text.hpp>
+#include <pipe/base/owner.hpp>
 
 namespace pp::detail {
 
@@ -81,17 +82,20 @@ template <class Error, class Processes>
 }
 
 /// Loads in all processes, or in none. check(): everything that may fail in one process alone,
-/// before write(checked) changes anything; spoil(): called in all processes if write() has thrown
-/// in one, which could not read again what it had read. Returns what check() has returned.
+/// before write(*checked) changes anything; spoil(): called in all processes if write() has thrown
+/// in one, which could not read again what it had read. Returns an owner of what
+/// check() has returned.
 ///
 /// throws: as together, data_error
 template <class Processes, class Check, class Write, class Spoil>
 [[gnu::cold]] auto load_together(Processes const& all, std::string_view path, Check const& check,
                                  Write const& write, Spoil const& spoil) {
   constexpr char const* otherwise = "another process could not load";
-  decltype(check()) checked{};
-  together<data_error>(all, otherwise, path, [&] { checked = check(); });
-  together<data_error>(all, otherwise, path, [&] { write(checked); }, spoil);
+  using checked_load = decltype(check());
+  owner<checked_load> checked;
+  together<data_error>(all, otherwise, path,
+                       [&] { checked = owner<checked_load>(new checked_load(check())); });
+  together<data_error>(all, otherwise, path, [&] { write(*checked); }, spoil);
   return checked;
 }
 

@@ -115,7 +115,7 @@ struct checkpoint_of {
     trainer.averages_.require_out(trainer.steps_ + 1);
     engine& e = *trainer.engine_.operator->();
     states all;
-    loaded_run read = load_together(
+    owner<loaded_run> const read = load_together(
         agreement_in(e), path,
         [&] {
           all = states_of(trainer);
@@ -125,12 +125,12 @@ struct checkpoint_of {
           for (loaded_state const& state : run.states) take(state, all[state.row].pieces, run);
         },
         [&] { e.spoil(trainer.steps_); });
-    set_numbers(trainer, read.numbers);
+    set_numbers(trainer, read->numbers);
     e.states_changed();
     if constexpr (compiled::is_free)
-      if (read.has_versions) e.versions_changed();
-    return {trainer.steps_, trainer.accumulated_.count(), std::move(read.position),
-            std::move(read.other_bits)};
+      if (read->has_versions) e.versions_changed();
+    return {trainer.steps_, trainer.accumulated_.count(), std::move(read->position),
+            std::move(read->other_bits)};
   }
 
  private:
@@ -237,7 +237,8 @@ struct checkpoint_of {
   /// The numbers as they are now: steps, seed, accumulation, loss scale.
   [[gnu::cold]] static row_list<run_numbers> numbers_of(Trainer const& trainer) {
     row_list<run_numbers> all;
-    all.push_back({"run/steps", stored_type::i64, {}}).bits.push_back(std::uint64_t(trainer.steps_));
+    all.push_back({"run/steps", stored_type::i64, {}})
+        .bits.push_back(std::uint64_t(trainer.steps_));
     all.push_back({"run/seed", stored_type::u64, {}}).bits.push_back(trainer.settings_.seed);
     all.push_back({"run/accumulated", stored_type::f64, {}});
     all.push_back({"run/loss_scale", stored_type::f64, {}});
@@ -367,10 +368,10 @@ struct checkpoint_of {
     std::string const here = arithmetic_of(*trainer.engine_.operator->());
     if (kept_text const* const there = file.metadata("arithmetic");
         there != nullptr && there->view() != here)
-      run.other_bits =
-          joined_text({quotation(path), " is of a run on ", there->view(), ", this one is on ", here,
-                       ": from here on its bits are not those of a run that was never "
-                       "stopped"});
+      run.other_bits = joined_text({quotation(path), " is of a run on ", there->view(),
+                                    ", this one is on ", here,
+                                    ": from here on its bits are not those of a run that was never "
+                                    "stopped"});
     run.numbers = numbers_of(trainer);
     checkpoint_match match(file, text_of_optimizer(trainer.settings_.optimizer));
     for (run_numbers& n : run.numbers)
@@ -435,17 +436,16 @@ struct checkpoint_of {
   /// Copies a state from the file to the memory of this process.
   /// It allocates nothing: earlier states are overwritten by then, so a failure could not be
   /// undone.
-  [[gnu::cold]] static void take(loaded_state const& state,
-                                 row_list<state_piece<T>> const& pieces, loaded_run& from) {
+  [[gnu::cold]] static void take(loaded_state const& state, row_list<state_piece<T>> const& pieces,
+                                 loaded_run& from) {
     long at = 0;
     std::size_t const most = most_of_block(state.of) * sizeof(T);
-    from.file->read(state.tensor, {from.bytes.data(), most},
-                    [&](std::span<std::byte const> bytes) {
-                      std::span<T> const numbers(from.block.data(), bytes.size() / sizeof(T));
-                      decode(stored_type_of<T>(), bytes.data(), numbers);
-                      put_block<T>(state.of, pieces, at, numbers);
-                      at += long(numbers.size());
-                    });
+    from.file->read(state.tensor, {from.bytes.data(), most}, [&](std::span<std::byte const> bytes) {
+      std::span<T> const numbers(from.block.data(), bytes.size() / sizeof(T));
+      decode(stored_type_of<T>(), bytes.data(), numbers);
+      put_block<T>(state.of, pieces, at, numbers);
+      at += long(numbers.size());
+    });
   }
 };
 
