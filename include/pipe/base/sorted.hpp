@@ -16,8 +16,8 @@ namespace pp::detail {
 using before_ref = function_ref<bool(std::size_t, std::size_t)>;
 
 /// The indices of `n` items in order, by merging runs of twice the length each time.
-[[gnu::cold, gnu::noinline]] inline row_list<std::size_t> merge_sorted(std::size_t n,
-                                                                       before_ref before) {
+[[gnu::cold]] PIPE_ONE_COPY inline row_list<std::size_t> merge_sorted(std::size_t n,
+                                                                      before_ref before) {
   row_list<std::size_t> order(n), merged(n);
   for (std::size_t i = 0; i < n; ++i) order[i] = i;
   for (std::size_t run = 1; run < n; run *= 2) {

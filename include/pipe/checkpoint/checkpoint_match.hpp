@@ -51,7 +51,7 @@ class checkpoint_match {
                    ", this trainer has ", optimizer});
   }
   /// The number of the tensor with the expected name, type and shape, or -1 if there is none.
-  long find(safetensors_place const& expected) {
+  [[gnu::cold]] long find(safetensors_place const& expected) {
     long const at = file_.find(expected.name);
     auto const misses = [&](text_parts why) {
       std::string text = joined_text({"tensor ", quotation(expected.name), ": "});
@@ -65,8 +65,7 @@ class checkpoint_match {
     long numbers = 1;
     for (long const extent : expected.shape) numbers *= extent;
     std::string const why = misfit_of_shape(
-        file_.is_divided(std::size_t(at)) ? extents{numbers} : expected.shape,
-        found.shape);
+        file_.is_divided(std::size_t(at)) ? extents{numbers} : expected.shape, found.shape);
     if (!why.empty()) return misses({why});
     if (found.type != expected.type)
       return misses({"expected ", text_of_type(expected), ", found ", text_of_type(found)});

@@ -70,7 +70,7 @@ class open_checkpoint {
   /// The bytes of a tensor.
   ///
   /// throws: data_error if the bytes are not those that were written; file_error without memory
-  auto bytes_of(std::size_t i) const {
+  [[gnu::cold]] auto bytes_of(std::size_t i) const {
     tensor const& t = tensors_[i];
     auto bytes = memory_for(t.bytes, "one of its tensors", name());
     std::size_t done = 0;

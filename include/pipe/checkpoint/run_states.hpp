@@ -199,7 +199,7 @@ class run_state_table {
     return number;
   }
   /// The name and layout of a state of this kind with the shape of a parameter.
-  static named_parameter<T> named(std::string_view kind, parameter_place const& p) {
+  [[gnu::cold]] static named_parameter<T> named(std::string_view kind, parameter_place const& p) {
     int const index = p.shared ? record_of(p).tied_to : p.index;
     parameter_name const& file = parameter_names<M>()[std::size_t(index)];
     std::string name = joined_text({kind, file.name});

@@ -47,9 +47,7 @@ class state_collector {
       collect_from_all(begin, count);
     else
       for (state_piece<T> const& p : *pieces_)
-        if (p.here != nullptr)
-          for_each_common(*of_, begin, count, p,
-                          [&](long k, long i) { block_[std::size_t(k)] = p.here[i - p.begin]; });
+        if (p.here != nullptr) get_block<T>(*of_, p, begin, {block_.data(), std::size_t(count)});
     return {block_.data(), std::size_t(count)};
   }
   /// A piece of another process is sent to all, so that process 0 has the whole block then.

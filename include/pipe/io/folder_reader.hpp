@@ -42,7 +42,7 @@ class folder_reader {
   /// Its descriptor, for openat() and others. needs: an open folder
   int number() const { return ::dirfd(folder_); }
   /// The next entry but "." and "..", until the next call; nullptr at the end, and after a failure.
-  dirent const* next() {
+  [[gnu::cold]] dirent const* next() {
     while (folder_ != nullptr) {
       errno = 0;
       dirent const* const entry = ::readdir(folder_);

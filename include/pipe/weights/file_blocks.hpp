@@ -11,6 +11,7 @@
 #include <span>
 #include <type_traits>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/function_ref.hpp>
 #include <pipe/base/joined_text.hpp>
@@ -75,10 +76,17 @@ void for_each_common(named_parameter<T> const& of, long begin, long count,
   }
 }
 
+/// Copies the numbers of a piece that this process has to a block of a file.
+template <class T>
+PIPE_ONE_COPY void get_block(named_parameter<T> const& of, state_piece<T> const& piece, long begin,
+                             std::span<T> numbers) noexcept {
+  for_each_common(of, begin, long(numbers.size()), piece,
+                  [&](long k, long i) { numbers[std::size_t(k)] = piece.here[i - piece.begin]; });
+}
 /// Copies a block of a file to the parts of a state that this process has.
 template <class T>
-void put_block(named_parameter<T> const& of, row_list<state_piece<T>> const& pieces, long begin,
-               std::span<T const> numbers) noexcept {
+PIPE_ONE_COPY void put_block(named_parameter<T> const& of, row_list<state_piece<T>> const& pieces,
+                             long begin, std::span<T const> numbers) noexcept {
   for (state_piece<T> const& p : pieces)
     if (p.here != nullptr)
       for_each_common(of, begin, long(numbers.size()), p,
@@ -139,10 +147,16 @@ template <class T>
   row_list<T> run(std::size_t(most > 0 ? most : 0));
   for (long begin = 0; begin < all; begin += most) {
     std::span<T> const block(run.data(), std::size_t(std::min(most, all - begin)));
-    for_each_common(from, begin, long(block.size()), state_piece<T>{0, all, 0, nullptr},
-                    [&](long k, long i) { block[std::size_t(k)] = from.values[std::size_t(i)]; });
+    get_block<T>(from, {0, all, 0, from.values.data()}, begin, block);
     append(as_stored(block));
   }
+}
+/// The number of the first finite number that a type made infinite by rounding, or -1.
+template <class T>
+PIPE_ONE_COPY long first_overflow(std::span<T const> numbers, T const* stored) noexcept {
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (libm::isfinite(numbers[i]) && !libm::isfinite(stored[i])) return long(i);
+  return -1;
 }
 /// Converts a parameter to its bytes in a file, and calls append(bytes) for each block. Throws
 /// data_error for a number that the type cannot represent.
@@ -154,20 +168,18 @@ template <class T>
   row_list<std::byte> bytes(numbers * size);
   for (long begin = 0; begin < all; begin += most) {
     std::size_t const count = std::size_t(std::min(most, all - begin));
-    for_each_common(from, begin, long(count), state_piece<T>{0, all, 0, nullptr},
-                    [&](long k, long i) { run[std::size_t(k)] = from.values[std::size_t(i)]; });
-    encode(type, std::span<T const>(run.data(), count), bytes.data());
+    std::span<T> const block(run.data(), count);
+    get_block<T>(from, {0, all, 0, from.values.data()}, begin, block);
+    encode<T>(type, block, bytes.data());
     // The bytes are read back, because a number that is too large becomes infinite only by rounding
     // to the type.
-    decode(type, bytes.data(), std::span<T>(stored.data(), count));
-    for (std::size_t i = 0; i < count; ++i)
-      if (libm::isfinite(run[i]) && !libm::isfinite(stored[i])) {
-        char number[400];
-        std::snprintf(number, sizeof number, "%f", double(run[i]));
-        throw_error<data_error>({"parameter ", quotation(from.name), ": number ",
-                                 std::size_t(begin) + i, ", ", number, ", is too large for ",
-                                 name_of(type)});
-      }
+    decode<T>(type, bytes.data(), {stored.data(), count});
+    if (long const i = first_overflow<T>(block, stored.data()); i >= 0) {
+      char number[400];
+      std::snprintf(number, sizeof number, "%f", double(run[std::size_t(i)]));
+      throw_error<data_error>({"parameter ", quotation(from.name), ": number ", begin + i, ", ",
+                               number, ", is too large for ", name_of(type)});
+    }
     append(std::span<std::byte const>(bytes.data(), count * size));
   }
 }

@@ -109,7 +109,7 @@ class safetensors_reader {
   ///
   /// needs: [at, at + to.size()) is inside the memory, where bytes_ are read
   /// throws: file_error if reading fails, data_error if the file ends earlier
-  void read_at(std::uint64_t at, std::span<std::byte> to) const {
+  [[gnu::cold]] void read_at(std::uint64_t at, std::span<std::byte> to) const {
     if (!file_.is_open()) {
       std::memcpy(to.data(), bytes_.data() + at, to.size());
       return;
