@@ -93,7 +93,8 @@ void change(contents& of, decisions& input) {
     case 4:
       if (!shape.empty()) shape[j % shape.size()] = input.byte();
       return;
-    case 5: input.byte() % 2 == 0 && !shape.empty()
+    case 5:
+      input.byte() % 2 == 0 && !shape.empty()
           ? void(shape = extents(std::span<long const>(shape).first(shape.size() - 1)))
           : shape.push_back(1);
       return;
@@ -193,7 +194,7 @@ contents ordered(contents of) {
     all.places[next] = of.places[i];
     all.tensors[next++] = name == "run/loss_scale" ? std::vector<std::byte>(16) : of.tensors[i];
   }
-  all.metadata.emplace("position", "");
+  if (!all.metadata.contains("position")) all.metadata.set("position", "");
   return all;
 }
 

@@ -15,8 +15,8 @@
 
 #include "catch.hpp"
 
-#include <pipe/io/atomic_file.hpp>
 #include <pipe/base/utf8.hpp>
+#include <pipe/io/atomic_file.hpp>
 
 #include "folder.hpp"
 #include "system_calls.hpp"
@@ -98,8 +98,7 @@ TEST_CASE("what killed programs left is removed by the next one, and nothing els
   pp::detail::file_descriptor const held(folder.file(name(own_host, "-7-0")), O_RDWR);
   REQUIRE(pp::detail::lock_temporary(held));
   folder.write(name(own_host, "-1-0"), "of a program that is gone");
-  folder.write(name(own_host, "-" + std::to_string(getpid()) + "-0"),
-               "of one that had our number");
+  folder.write(name(own_host, "-" + std::to_string(getpid()) + "-0"), "of one that had our number");
   replace(path, new_text);
   all.insert("a");
   CHECK(folder.names() == all);

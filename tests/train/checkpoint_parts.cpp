@@ -84,8 +84,10 @@ struct divided {
     detail::checkpoint_head list{{}, whole.metadata()};
     detail::list_parts(list, parts_path, count, 7);
     detail::row_list<std::byte> const sums = list.numbers[0].bytes();
-    numbers.insert(numbers.begin(),
-                   {detail::parts_name, files::stored_type::u64, {long(sums.size() / 8)}, {sums.data(), sums.size()}});
+    numbers.insert(numbers.begin(), {detail::parts_name,
+                                     files::stored_type::u64,
+                                     {long(sums.size() / 8)},
+                                     {sums.data(), sums.size()}});
     write(parts_path, numbers, list.metadata);
     return said();
   }

@@ -65,9 +65,8 @@ std::string said_of_copy(Trainer& to, auto& from, pp::load_policy policy,
 TEST_CASE("names are mapped by their longest prefix, or whole") {
   texts const here{"body.0.weight", "body.1.weight", "head.weight", "headless"};
   CHECK(pp::detail::names_there(here, {}) == here);
-  CHECK(
-      pp::detail::names_there(here, {{"", "model."}}) ==
-      texts{"model.body.0.weight", "model.body.1.weight", "model.head.weight", "model.headless"});
+  CHECK(pp::detail::names_there(here, {{"", "model."}}) ==
+        texts{"model.body.0.weight", "model.body.1.weight", "model.head.weight", "model.headless"});
   CHECK(pp::detail::names_there(
             here, {{"body.", ""}, {"body.1.", "last."}, {"head.weight", "lm_head.weight"}}) ==
         texts{"0.weight", "last.weight", "lm_head.weight", "headless"});

@@ -33,8 +33,8 @@ pp::load_report compare(pp::weight_files const& files, pp::name_map const& names
   pp::load_report found = pp::load_weights(parameters, files, pp::load_policy::partial, names);
   found.missing.clear();
   for (auto const& [there, transposed] : pp::detail::sources_there(here, names))
-    if (auto const at = std::ranges::find_if_not(
-            there, [&](std::string_view name) { return files.has(name); });
+    if (auto const at =
+            std::ranges::find_if_not(there, [&](std::string_view name) { return files.has(name); });
         at != there.end())
       found.missing.emplace_back(*at);
   return found;

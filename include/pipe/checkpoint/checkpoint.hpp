@@ -23,7 +23,6 @@
 #include <pipe/base/joined_text.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/base/owner.hpp>
-#include <pipe/base/row_list.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/together.hpp>
 #include <pipe/checkpoint/checkpoint_match.hpp>
@@ -35,6 +34,7 @@
 #include <pipe/checkpoint/run_states.hpp>
 #include <pipe/checkpoint/state_blocks.hpp>
 #include <pipe/checkpoint/with_checkpoints.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/train/parts/accumulated_batches.hpp>
 #include <pipe/train/parts/trainer_processes.hpp>
 #include <pipe/weights/named_parameter.hpp>
@@ -79,7 +79,7 @@ struct checkpoint_of {
     require_same_replicas(trainer);
     with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
       if (part.count == 1)
-        return collect(e, all, in_memory(all), "", [&](auto const& write) {
+        return collect(e, all, named(all, true), "", [&](auto const& write) {
           write(to.begin(head_of(trainer, position), named(all)));
         });
       if constexpr (!is_one)
@@ -279,15 +279,11 @@ struct checkpoint_of {
         {},
         metadata_of({{"format", "pt"}, {"library", text_of_version()}, {part_key, part.text()}})};
   }
-  static row_list<named_parameter<T>> named(states const& of) {
+  /// The states' names and shapes, with the layout of files, or of memory.
+  [[gnu::cold]] static row_list<named_parameter<T>> named(states const& of,
+                                                          bool is_in_memory = false) {
     row_list<named_parameter<T>> all;
-    for (run_state<T> const& s : of) all.push_back(s.of);
-    return all;
-  }
-  /// The states' names and shapes, with the layout of memory.
-  [[gnu::cold]] static row_list<named_parameter<T>> in_memory(states const& of) {
-    row_list<named_parameter<T>> all = named(of);
-    for (named_parameter<T>& s : all) s.transposed = false;
+    for (run_state<T> const& s : of) all.push_back(s.of).transposed &= !is_in_memory;
     return all;
   }
   /// Writes states of a single piece, which this process has, to a file or a copy.
@@ -321,7 +317,7 @@ struct checkpoint_of {
     return own;
   }
   [[gnu::cold]] static void add_own(states& own, run_state<T> const& s, state_piece<T> const& p) {
-    if (s.pieces.size() == 1) return own.push_back(s);
+    if (s.pieces.size() == 1) return void(own.push_back(s));
     constexpr long most = 1L << 30;  // a shape's extents are of type int
     for (long at = 0; at < p.count; at += most) {
       long const begin = p.begin + at, count = std::min(p.count - at, most);

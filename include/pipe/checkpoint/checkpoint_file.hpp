@@ -18,9 +18,9 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/function_ref.hpp>
 #include <pipe/base/joined_text.hpp>
-#include <pipe/base/row_list.hpp>
 #include <pipe/io/atomic_file.hpp>
 #include <pipe/io/crc32c.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/weights/safetensors_reader.hpp>
 #include <pipe/weights/safetensors_writer.hpp>
 

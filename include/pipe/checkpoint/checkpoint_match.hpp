@@ -13,8 +13,8 @@
 #include <pipe/base/joined_text.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/checkpoint/open_checkpoint.hpp>
-#include <pipe/weights/safetensors_header.hpp>
 #include <pipe/weights/misfit.hpp>
+#include <pipe/weights/safetensors_header.hpp>
 
 namespace pp::detail {
 

@@ -23,10 +23,10 @@
 
 #include <pipe/base/hash.hpp>
 #include <pipe/base/joined_text.hpp>
-#include <pipe/base/row_list.hpp>
 #include <pipe/checkpoint/checkpoint_file.hpp>
 #include <pipe/checkpoint/run_numbers.hpp>
 #include <pipe/io/folder_reader.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/io/temporary_file.hpp>
 
 namespace pp {

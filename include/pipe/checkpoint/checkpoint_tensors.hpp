@@ -18,11 +18,11 @@
 
 #include <pipe/backend/host/kernels.hpp>
 #include <pipe/base/error.hpp>
-#include <pipe/base/row_list.hpp>
 #include <pipe/base/together.hpp>
 #include <pipe/checkpoint/checkpoint_file.hpp>
 #include <pipe/checkpoint/checkpoint_parts.hpp>
 #include <pipe/checkpoint/run_numbers.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/train/parts/trainer_processes.hpp>
 #include <pipe/weights/file_blocks.hpp>
 #include <pipe/weights/named_parameter.hpp>

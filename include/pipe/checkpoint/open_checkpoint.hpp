@@ -14,12 +14,12 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
-#include <pipe/base/kept_text.hpp>
 #include <pipe/base/owner.hpp>
-#include <pipe/base/row_list.hpp>
-#include <pipe/base/sorted.hpp>
 #include <pipe/checkpoint/checkpoint_file.hpp>
 #include <pipe/checkpoint/checkpoint_parts.hpp>
+#include <pipe/io/kept_text.hpp>
+#include <pipe/io/row_list.hpp>
+#include <pipe/io/sorted.hpp>
 #include <pipe/io/temporary_file.hpp>
 #include <pipe/weights/safetensors_reader.hpp>
 

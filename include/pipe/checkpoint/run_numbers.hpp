@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <pipe/base/row_list.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/weights/safetensors_header.hpp>
 
 namespace pp::detail {

@@ -17,10 +17,10 @@
 #include <string>
 #include <utility>
 
-#include <pipe/base/kept_text.hpp>
-#include <pipe/base/row_list.hpp>
 #include <pipe/graph/model_tables.hpp>
 #include <pipe/graph/position_tables.hpp>
+#include <pipe/io/kept_text.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/optim/named_states.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/description.hpp>

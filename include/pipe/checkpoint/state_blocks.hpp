@@ -8,8 +8,8 @@
 #include <span>
 
 #include <pipe/base/function_ref.hpp>
-#include <pipe/base/row_list.hpp>
 #include <pipe/checkpoint/run_states.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/weights/file_blocks.hpp>
 #include <pipe/weights/named_parameter.hpp>
 

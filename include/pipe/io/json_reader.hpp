@@ -16,8 +16,8 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/function_ref.hpp>
 #include <pipe/base/joined_text.hpp>
-#include <pipe/base/kept_text.hpp>
 #include <pipe/base/utf8.hpp>
+#include <pipe/io/kept_text.hpp>
 
 namespace pp::detail {
 

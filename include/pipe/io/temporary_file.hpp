@@ -27,9 +27,9 @@
 
 #include <pipe/base/hash.hpp>
 #include <pipe/base/joined_text.hpp>
-#include <pipe/base/kept_text.hpp>
 #include <pipe/io/file_descriptor.hpp>
 #include <pipe/io/folder_reader.hpp>
+#include <pipe/io/kept_text.hpp>
 
 namespace pp::detail {
 
@@ -58,7 +58,8 @@ struct hexadecimal {
 /// The names of the temporary files for a final file, from this machine and this process.
 class temporary_names {
  public:
-  [[gnu::cold]] explicit temporary_names(std::string_view path) : folder_size_(folder_of(path).size()) {
+  [[gnu::cold]] explicit temporary_names(std::string_view path)
+      : folder_size_(folder_of(path).size()) {
     // File systems allow 255 bytes, some only 143. The cut is between UTF-8 characters, and a hash
     // keeps long names distinct.
     std::string_view const name = path.substr(folder_size_);

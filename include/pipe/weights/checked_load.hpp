@@ -13,9 +13,9 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/function_ref.hpp>
 #include <pipe/base/joined_text.hpp>
-#include <pipe/base/kept_text.hpp>
 #include <pipe/base/owner.hpp>
-#include <pipe/base/row_list.hpp>
+#include <pipe/io/kept_text.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/weights/file_blocks.hpp>
 #include <pipe/weights/name_map.hpp>
 #include <pipe/weights/named_parameter.hpp>

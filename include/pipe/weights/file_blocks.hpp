@@ -7,8 +7,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <span>
+#include <string>
 #include <type_traits>
 
 #include <pipe/base/config.hpp>
@@ -16,7 +16,7 @@
 #include <pipe/base/function_ref.hpp>
 #include <pipe/base/joined_text.hpp>
 #include <pipe/base/libm.hpp>
-#include <pipe/base/row_list.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/weights/named_parameter.hpp>
 #include <pipe/weights/stored_type.hpp>
 
@@ -174,12 +174,10 @@ template <class T>
     // The bytes are read back, because a number that is too large becomes infinite only by rounding
     // to the type.
     decode<T>(type, bytes.data(), {stored.data(), count});
-    if (long const i = first_overflow<T>(block, stored.data()); i >= 0) {
-      char number[400];
-      std::snprintf(number, sizeof number, "%f", double(run[std::size_t(i)]));
+    if (long const i = first_overflow<T>(block, stored.data()); i >= 0)
       throw_error<data_error>({"parameter ", quotation(from.name), ": number ", begin + i, ", ",
-                               number, ", is too large for ", name_of(type)});
-    }
+                               std::to_string(run[std::size_t(i)]), ", is too large for ",
+                               name_of(type)});
     append(std::span<std::byte const>(bytes.data(), count * size));
   }
 }

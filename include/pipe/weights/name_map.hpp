@@ -11,10 +11,10 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
-#include <pipe/base/kept_text.hpp>
-#include <pipe/base/row_list.hpp>
-#include <pipe/base/sorted.hpp>
 #include <pipe/base/utf8.hpp>
+#include <pipe/io/kept_text.hpp>
+#include <pipe/io/row_list.hpp>
+#include <pipe/io/sorted.hpp>
 
 namespace pp::detail {
 

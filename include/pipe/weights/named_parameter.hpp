@@ -12,10 +12,10 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
-#include <pipe/base/kept_text.hpp>
 #include <pipe/base/libm.hpp>
-#include <pipe/base/row_list.hpp>
 #include <pipe/base/together.hpp>
+#include <pipe/io/kept_text.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/weights/extents.hpp>
 #include <pipe/weights/safetensors_header.hpp>
 

@@ -10,10 +10,10 @@
 #include <string_view>
 
 #include <pipe/base/joined_text.hpp>
-#include <pipe/base/kept_text.hpp>
 #include <pipe/base/list.hpp>
-#include <pipe/base/row_list.hpp>
 #include <pipe/base/view.hpp>
+#include <pipe/io/kept_text.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/nn/model.hpp>
 
 namespace pp::detail {

@@ -15,11 +15,11 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
-#include <pipe/base/kept_text.hpp>
-#include <pipe/base/row_list.hpp>
-#include <pipe/base/sorted.hpp>
 #include <pipe/base/utf8.hpp>
 #include <pipe/io/json_reader.hpp>
+#include <pipe/io/kept_text.hpp>
+#include <pipe/io/row_list.hpp>
+#include <pipe/io/sorted.hpp>
 #include <pipe/weights/extents.hpp>
 #include <pipe/weights/stored_type.hpp>
 #include <pipe/weights/text_map.hpp>

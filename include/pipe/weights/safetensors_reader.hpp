@@ -22,8 +22,8 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
 #include <pipe/base/owner.hpp>
-#include <pipe/base/row_list.hpp>
 #include <pipe/io/file_descriptor.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/weights/safetensors_header.hpp>
 
 namespace pp {

@@ -17,13 +17,13 @@
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
-#include <pipe/base/kept_text.hpp>
-#include <pipe/base/row_list.hpp>
-#include <pipe/base/sorted.hpp>
+#include <pipe/io/kept_text.hpp>
+#include <pipe/io/row_list.hpp>
+#include <pipe/io/sorted.hpp>
+#include <pipe/weights/extents.hpp>
 #include <pipe/weights/misfit.hpp>
 #include <pipe/weights/name_map.hpp>
 #include <pipe/weights/named_parameter.hpp>
-#include <pipe/weights/extents.hpp>
 
 namespace pp {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <pipe/base/row_list.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/runtime/exclusive.hpp>
 #include <pipe/train/parts/parameter_memory.hpp>
 #include <pipe/train/parts/view_parameters.hpp>

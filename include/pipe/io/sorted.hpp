@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include <pipe/base/function_ref.hpp>
-#include <pipe/base/row_list.hpp>
+#include <pipe/io/row_list.hpp>
 
 namespace pp::detail {
 
