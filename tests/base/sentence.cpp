@@ -13,7 +13,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
 #include <pipe/base/sentence.hpp>
-#include <pipe/base/sorted.hpp>
+#include <pipe/io/sorted.hpp>
 
 namespace {
 std::string text_of(std::initializer_list<pp::detail::piece> pieces) {
@@ -59,7 +59,7 @@ TEST_CASE("indices are sorted, equal items in their order", "[base]") {
     auto const before = [&](std::size_t i, std::size_t k) {
       return items[i].first < items[k].first;
     };
-    std::vector<std::size_t> const order = pp::detail::sorted(n, before);
+    pp::detail::row_list<std::size_t> const order = pp::detail::sorted(n, before);
     REQUIRE(order.size() == n);
     std::vector<std::pair<int, std::size_t>> in_order;
     for (std::size_t const i : order) in_order.push_back(items[i]);

@@ -96,7 +96,7 @@ TEST_CASE("Nothing is written before all have checked, and a write that fails sp
     written = spoiled = {};
     return in_both([&](auto const& process) {
       bool const is_first = process.number == 0;
-      int const found = load_together(
+      auto const found = load_together(
           process, "x",
           [&] {
             if (!checks && is_first) throw data_error("does not fit");
@@ -107,7 +107,7 @@ TEST_CASE("Nothing is written before all have checked, and a write that fails sp
             written[std::size_t(process.number)] = n;
           },
           [&] { ++spoiled[std::size_t(process.number)]; });
-      if (found != 7) throw error("another result");
+      if (*found != 7) throw error("another result");
     });
   };
   std::string const other = "another process could not load 'x'";

@@ -47,7 +47,7 @@ struct contents {
       file.read(i, tensors.back());
     }
     for (char const* name : {"format", "library", "optimizer", "position", checkpoint_key})
-      if (std::string const* const text = file.metadata(name)) metadata[name] = *text;
+      if (kept_text const* const text = file.metadata(name)) metadata.set(name, *text);
   }
 };
 
@@ -77,7 +77,7 @@ void change(contents& of, decisions& input) {
   auto& places = of.places;
   std::size_t const i = input.below(places.size()), j = input.below(places.size());
   if (places.empty()) return;
-  std::vector<long>& shape = places[i].shape;
+  extents& shape = places[i].shape;
   switch (input.byte() % 9) {
     case 0:
       places.erase(places.begin() + std::ptrdiff_t(i));
@@ -86,14 +86,18 @@ void change(contents& of, decisions& input) {
     case 1:
       places.push_back(places[i]);
       of.tensors.push_back(of.tensors[i]);
-      places.back().name += input.text(2);
+      places.back().name = std::string(places[i].name) + std::string(input.text(2));
       return;
     case 2: std::swap(places[i].name, places[j].name); return;
     case 3: places[i].type = pp::files::stored_type(input.byte() % 15); return;
     case 4:
       if (!shape.empty()) shape[j % shape.size()] = input.byte();
       return;
-    case 5: input.byte() % 2 == 0 && !shape.empty() ? shape.pop_back() : shape.push_back(1); return;
+    case 5:
+      input.byte() % 2 == 0 && !shape.empty()
+          ? void(shape = extents(std::span<long const>(shape).first(shape.size() - 1)))
+          : shape.push_back(1);
+      return;
     case 6: {
       std::vector<std::byte>& tensor = of.tensors[i];
       std::size_t const at = input.below(tensor.size());
@@ -103,7 +107,7 @@ void change(contents& of, decisions& input) {
     }
     case 7: {
       auto const entry = std::next(of.metadata.begin(), long(j % of.metadata.size()));
-      entry->second = input.text(input.below(20));
+      of.metadata.set(std::string(entry->first), input.text(input.below(20)));
       return;
     }
     default: std::swap(places[i], places[j]); std::swap(of.tensors[i], of.tensors[j]);
@@ -118,13 +122,15 @@ void write_changed(contents of, decisions input) {
   std::vector<std::size_t> order;  // of the file
   std::map<std::string, std::size_t> by_name;
   for (std::size_t i = 0; i < of.places.size(); ++i) by_name.emplace(of.places[i].name, i);
-  std::vector<safetensors_place> placed = of.places;
+  row_list<safetensors_place> placed;
+  placed.append(of.places.data(), of.places.size());
+  row_list<safetensors_place> given = placed;
   place_tensors(placed);
-  checkpoint_writer to("changed", of.places, of.metadata);
+  checkpoint_writer to("changed", std::move(given), of.metadata);
   for (safetensors_place const& p : placed) {
     std::vector<std::byte>& tensor = of.tensors[by_name.at(p.name)];
     tensor.resize(std::size_t(std::min<std::uint64_t>(p.end - p.begin, 1 << 20)));
-    to.write(tensor);
+    to.write_tensor(tensor);
   }
   to.commit();
 }
@@ -188,7 +194,7 @@ contents ordered(contents of) {
     all.places[next] = of.places[i];
     all.tensors[next++] = name == "run/loss_scale" ? std::vector<std::byte>(16) : of.tensors[i];
   }
-  all.metadata.emplace("position", "");
+  if (!all.metadata.contains("position")) all.metadata.set("position", "");
   return all;
 }
 

@@ -104,7 +104,8 @@ class record {
   /// Gives a trainer the parameters WHAT/..., all of them.
   template <class Trainer>
   void load(Trainer& trainer, std::string const& what = "weight") const {
-    read(pp::detail::named_parameters(trainer), what);
+    auto const parameters = pp::detail::named_parameters(trainer);
+    read(std::vector(parameters.begin(), parameters.end()), what);
     trainer.parameters_changed();
   }
   /// The tensors WHAT/..., in the order and layout of the trainer's parameters that have gradients.
@@ -115,8 +116,7 @@ class record {
     auto const parameters = pp::detail::named_parameters(trainer);
     std::vector<std::vector<typename Trainer::element>> all;
     for (auto const& v : views) all.emplace_back(v.gradients.size());
-    auto places = parameters;
-    places.clear();
+    std::vector<pp::detail::named_parameter<typename Trainer::element>> places;
     for (std::size_t i = 0; i < all.size(); ++i)
       if (!all[i].empty()) {
         places.push_back(parameters[i]);
@@ -137,7 +137,7 @@ class record {
   template <class Named>
   void read(Named parameters, std::string const& what) const {
     std::string const prefix = name_ + "/" + what + "/";
-    for (auto& p : parameters) p.name = prefix + p.name;
+    for (auto& p : parameters) p.name = prefix + std::string(p.name);
     pp::load_report const report = pp::load_weights(parameters, *file_, pp::load_policy::partial);
     for (std::string const& name : report.missing) FAIL_CHECK(name << ": not in the file");
     for (std::string const& name : report.unused)

@@ -38,10 +38,12 @@ void check(std::string const& name, name_map const& names = {}) {
 /// The names in a hub's file of M, of joined tensors the first.
 template <class M>
 std::set<std::string> names_there(name_map const& names) {
-  std::vector<std::string> here;
+  detail::row_list<detail::kept_text> here;
   for (auto const& p : detail::parameter_names<M>()) here.push_back(p.name);
-  auto const there = detail::first_names(detail::sources_there(here, names));
-  return {there.begin(), there.end()};
+  std::set<std::string> there;
+  for (std::string_view const name : detail::first_names(detail::sources_there(here, names)))
+    there.emplace(name);
+  return there;
 }
 
 }  // namespace

@@ -15,8 +15,8 @@
 
 #include "catch.hpp"
 
-#include <pipe/io/atomic_file.hpp>
 #include <pipe/base/utf8.hpp>
+#include <pipe/io/atomic_file.hpp>
 
 #include "folder.hpp"
 #include "system_calls.hpp"
@@ -80,40 +80,40 @@ TEST_CASE("what killed programs left is removed by the next one, and nothing els
   temporary_folder const folder;
   std::string const path = folder.file("a");
   pp::detail::temporary_names const mine(path);
+  std::string const own_host(mine.host());
   auto const name = [&](std::string const& host, std::string const& rest) {
     return "a.tmp-" + host + rest;
   };
   names const stay{"a.tmp",
                    "a.tmp-1-0",
-                   name(mine.host, ""),
-                   name(mine.host, "-1-"),
-                   name(mine.host, "-1-0.old"),
+                   name(own_host, ""),
+                   name(own_host, "-1-"),
+                   name(own_host, "-1-0.old"),
                    name("0123456G", "-1-0"),
-                   "b.tmp-" + mine.host + "-1-0",
-                   name(mine.host, "-7-0")};
+                   "b.tmp-" + own_host + "-1-0",
+                   name(own_host, "-7-0")};
   names all = stay;
   for (std::string const& n : stay) folder.write(n, "of somebody");
   // A lock is held by an open file: of this machine's, or of another's.
-  pp::detail::file_descriptor const held(folder.file(name(mine.host, "-7-0")), O_RDWR);
+  pp::detail::file_descriptor const held(folder.file(name(own_host, "-7-0")), O_RDWR);
   REQUIRE(pp::detail::lock_temporary(held));
-  folder.write(name(mine.host, "-1-0"), "of a program that is gone");
-  folder.write(name(mine.host, "-" + std::to_string(getpid()) + "-0"),
-               "of one that had our number");
+  folder.write(name(own_host, "-1-0"), "of a program that is gone");
+  folder.write(name(own_host, "-" + std::to_string(getpid()) + "-0"), "of one that had our number");
   replace(path, new_text);
   all.insert("a");
   CHECK(folder.names() == all);
 
   // Of other machines locks may not be seen: time decides.
-  std::string const other = mine.host == "01234567" ? "76543210" : "01234567";
+  std::string const other = own_host == "01234567" ? "76543210" : "01234567";
   folder.write(name(other, "-1-0"), "may be at work");
   folder.write(name(other, "-2-0"), "not for a day");
   std::filesystem::last_write_time(
       folder.file(name(other, "-2-0")),
       std::filesystem::file_time_type::clock::now() - std::chrono::hours(25));
-  std::filesystem::create_symlink("b", folder.file(name(mine.host, "-3-0")));
-  std::filesystem::create_directory(folder.file(name(mine.host, "-4-0")));
+  std::filesystem::create_symlink("b", folder.file(name(own_host, "-3-0")));
+  std::filesystem::create_directory(folder.file(name(own_host, "-4-0")));
   replace(path, new_text);
-  all.insert({name(other, "-1-0"), name(mine.host, "-3-0"), name(mine.host, "-4-0")});
+  all.insert({name(other, "-1-0"), name(own_host, "-3-0"), name(own_host, "-4-0")});
   CHECK(folder.names() == all);
 }
 
@@ -180,10 +180,10 @@ TEST_CASE("every name that a file may have can be written") {
     CHECK(content(path) == new_text);
     CHECK(folder.names() == names{name});
     pp::detail::temporary_names const temporary(path);
-    CHECK(temporary.path(999).size() - temporary.folder.size() <= 143);
-    CHECK(pp::detail::valid_utf8_bytes(temporary.stem) == temporary.stem.size());
-    CHECK(temporary.stem != pp::detail::temporary_names(folder.file("y" + name)).stem);
-    folder.write(temporary.path(0).substr(temporary.folder.size()), "of a program that is gone");
+    CHECK(temporary.path(999).size() - temporary.folder().size() <= 143);
+    CHECK(pp::detail::valid_utf8_bytes(temporary.stem()) == temporary.stem().size());
+    CHECK(temporary.stem() != pp::detail::temporary_names(folder.file("y" + name)).stem());
+    folder.write(temporary.path(0).substr(temporary.folder().size()), "of a program that is gone");
     replace(path, "again");
     CHECK(folder.names() == names{name});
     std::filesystem::remove(path);

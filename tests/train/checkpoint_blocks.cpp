@@ -45,7 +45,7 @@ void stores_all_in_order(int rows, int columns, bool transposed) {
   std::vector<T> read(values.size());
   detail::named_parameter<T> const to{"w", shape, transposed, rows, columns, read};
   REQUIRE(bytes.size() == sizeof(T) * values.size());
-  detail::copy_in(detail::stored_type_of<T>(), bytes.data(), to);
+  detail::copy_block_in(detail::stored_type_of<T>(), std::span<std::byte const>(bytes), 0, to);
   CHECK(read == values);
 }
 

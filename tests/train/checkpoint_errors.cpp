@@ -180,7 +180,7 @@ TEST_CASE("a checkpoint that does not fit says why", "[train]") {
     // A file with a wrong number, and with the checksums that belong to it.
     auto const with = [&](std::string const& tensor, std::size_t index, double number) {
       safetensors_file const from(std::as_bytes(std::span(i.bytes)), "bytes");
-      std::vector<detail::safetensors_place> places;
+      detail::row_list<detail::safetensors_place> places;
       for (auto const& t : from.tensors())
         if (t.name != "checksums") places.push_back({t.name, t.type, t.shape});
       detail::checkpoint_writer to(i.path, places, from.metadata());
@@ -188,7 +188,7 @@ TEST_CASE("a checkpoint that does not fit says why", "[train]") {
         if (t.name == "checksums") continue;
         std::vector<std::byte> bytes(t.bytes.begin(), t.bytes.end());
         if (t.name == tensor) std::memcpy(bytes.data() + 8 * index, &number, sizeof number);
-        to.write(bytes);
+        to.write_tensor(bytes);
       }
       to.commit();
       return sentence<data_error>([&] { tiny().load(i.path); });

@@ -64,10 +64,10 @@ struct divided {
   }
   static void write(std::string const& to, part const& tensors,
                     detail::safetensors_metadata const& metadata) {
-    std::vector<detail::safetensors_place> places;
+    detail::row_list<detail::safetensors_place> places;
     for (entry const& e : tensors) places.push_back({e.name, e.type, e.shape});
     detail::checkpoint_writer file(to, places, metadata);
-    for (entry const& e : tensors) file.write(e.bytes);
+    for (entry const& e : tensors) file.write_tensor(e.bytes);
     file.commit();
   }
   /// Writes the parts, and says why they cannot be loaded.
@@ -83,9 +83,11 @@ struct divided {
       if (e.name.starts_with("run/")) numbers.push_back(e);
     detail::checkpoint_head list{{}, whole.metadata()};
     detail::list_parts(list, parts_path, count, 7);
-    std::vector<std::byte> const sums = list.numbers[0].bytes();
-    numbers.insert(numbers.begin(),
-                   {detail::parts_name, files::stored_type::u64, {long(sums.size() / 8)}, sums});
+    detail::row_list<std::byte> const sums = list.numbers[0].bytes();
+    numbers.insert(numbers.begin(), {detail::parts_name,
+                                     files::stored_type::u64,
+                                     {long(sums.size() / 8)},
+                                     {sums.data(), sums.size()}});
     write(parts_path, numbers, list.metadata);
     return said();
   }

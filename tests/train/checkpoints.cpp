@@ -470,10 +470,11 @@ TEST_CASE("files that belong to no run are left alone") {
   fs::create_directory(run);
   name_set all = of_steps({2, 7});
   detail::temporary_names const mine(run + "/step-9.safetensors");
+  std::string const beginning = std::string(mine.stem()) + std::string(mine.host());
   for (char const* const name : {"step-9.safetensors.tmp-old", "step-9", "notes.tmp-1", "metrics"})
     folder.write("run/" + std::string(name), "x"), all.insert(name);
-  folder.write("run/" + mine.stem + mine.host + "-1-0", "of a program that is gone");
-  std::string const used = mine.stem + mine.host + "-1-1";
+  folder.write("run/" + beginning + "-1-0", "of a program that is gone");
+  std::string const used = beginning + "-1-1";
   detail::file_descriptor const held(folder.write("run/" + used, "of one that is at work"), O_RDWR);
   REQUIRE(detail::lock_temporary(held));
   all.insert(used);

@@ -26,6 +26,7 @@
 namespace {
 
 using strings = std::vector<std::string>;
+using texts = pp::detail::row_list<pp::detail::kept_text>;
 
 /// What copying sees of a trainer: two layers under some prefix, and perhaps averages.
 template <class T, bool Averages = false>
@@ -62,14 +63,13 @@ std::string said_of_copy(Trainer& to, auto& from, pp::load_policy policy,
 }  // namespace
 
 TEST_CASE("names are mapped by their longest prefix, or whole") {
-  strings const here{"body.0.weight", "body.1.weight", "head.weight", "headless"};
+  texts const here{"body.0.weight", "body.1.weight", "head.weight", "headless"};
   CHECK(pp::detail::names_there(here, {}) == here);
-  CHECK(
-      pp::detail::names_there(here, {{"", "model."}}) ==
-      strings{"model.body.0.weight", "model.body.1.weight", "model.head.weight", "model.headless"});
+  CHECK(pp::detail::names_there(here, {{"", "model."}}) ==
+        texts{"model.body.0.weight", "model.body.1.weight", "model.head.weight", "model.headless"});
   CHECK(pp::detail::names_there(
             here, {{"body.", ""}, {"body.1.", "last."}, {"head.weight", "lm_head.weight"}}) ==
-        strings{"0.weight", "last.weight", "lm_head.weight", "headless"});
+        texts{"0.weight", "last.weight", "lm_head.weight", "headless"});
 
   auto const said = [&](pp::name_map const& map) {
     return sentence<pp::data_error>([&] { pp::detail::names_there(here, map); });
@@ -132,7 +132,8 @@ TEST_CASE("a parameter is joined from tensors of a file") {
   CHECK(net.weight == std::vector<float>{1, 2, 3, 4, 5, 6});
   CHECK(net.bias == bias);
   two_layers<float> again{"fc."};
-  auto const parameters = pp::detail::named_parameters(again);
+  auto const of_again = pp::detail::named_parameters(again);
+  std::vector const parameters(of_again.begin(), of_again.end());
   pp::load_weights(parameters, pp::safetensors_file(path), pp::load_policy::strict, names);
   CHECK(again.weight == net.weight);
 

@@ -65,7 +65,7 @@ struct Of : Model<Input<3>, Linear<4>, Layers..., Linear<2>, MSE> {};
 template <class M>
 std::string names() {
   std::string all;
-  for (parameter_name const& p : parameter_names<M>()) all += p.name + " ";
+  for (parameter_name const& p : parameter_names<M>()) all += std::string(p.name) + " ";
   return all;
 }
 

@@ -166,7 +166,7 @@ TEST_CASE("optimizer state of other types and with settings is loaded", "[train]
   std::vector<float> const rate{0.1f};
   s.tensors.push_back(
       {"param_groups.a.weight.lr", files::stored_type::f32, {}, std::as_bytes(std::span(rate))});
-  s.metadata.clear();
+  s.metadata = {};
   CHECK(s.said() == "no error");
   CHECK(s.trainer.steps() == 7);
   save_optimizer_state(s.trainer, s.path);

@@ -21,7 +21,7 @@ namespace models::hub {
 template <class M>
 pp::load_report compare(pp::weight_files const& files, pp::name_map const& names) {
   std::vector<pp::detail::named_parameter<float>> parameters;
-  std::vector<std::string> here;
+  pp::detail::row_list<pp::detail::kept_text> here;
   for (int i = 0; i < M::graph.size.parameters; ++i) {
     auto const& p = M::graph.parameters[i];
     auto const& [name, transposed] = pp::detail::parameter_names<M>()[std::size_t(i)];
@@ -33,10 +33,10 @@ pp::load_report compare(pp::weight_files const& files, pp::name_map const& names
   pp::load_report found = pp::load_weights(parameters, files, pp::load_policy::partial, names);
   found.missing.clear();
   for (auto const& [there, transposed] : pp::detail::sources_there(here, names))
-    if (auto const at = std::ranges::find_if_not(
-            there, [&](std::string const& name) { return files.has(name); });
+    if (auto const at =
+            std::ranges::find_if_not(there, [&](std::string_view name) { return files.has(name); });
         at != there.end())
-      found.missing.push_back(*at);
+      found.missing.emplace_back(*at);
   return found;
 }
 

@@ -20,11 +20,8 @@ using text_parts = std::initializer_list<piece>;
 
 /// Appends the parts to a text.
 [[gnu::cold]] PIPE_ONE_COPY inline void append_text(std::string& to, text_parts parts) {
-  std::size_t end = to.size();
-  long size = 0;
-  for (piece const& p : parts) size += p.size();
-  to.resize(end + std::size_t(size));
-  for (piece const& p : parts) end += std::size_t(p.write(to.data() + end));
+  heap_array<char> const all = sentence(parts);
+  to.append(all.begin(), std::size_t(all.size()) - 1);
 }
 /// The parts joined: joined_text({"rank ", 3}) is "rank 3".
 [[gnu::cold]] PIPE_ONE_COPY inline std::string joined_text(text_parts parts) {

@@ -24,13 +24,17 @@ struct delete_it {
 template <class T, class End = delete_it>
 class owner {
  public:
+  static constexpr bool moves_by_bytes = true;  // see row_list
+
   owner() = default;
   owner(std::nullptr_t) {}
   explicit owner(T* made, End end = {}) : made_(made), end_(end) {}
-  owner(owner&& other) noexcept : made_(std::exchange(other.made_, nullptr)), end_(other.end_) {}
+  owner(owner&& other) noexcept : made_(other.made_), end_(other.end_) { other.made_ = nullptr; }
   owner& operator=(owner&& other) noexcept {
-    std::swap(made_, other.made_);
-    std::swap(end_, other.end_);
+    T* const made = made_;
+    End const end = end_;
+    made_ = other.made_, end_ = other.end_;
+    other.made_ = made, other.end_ = end;
     return *this;
   }
   ~owner() {

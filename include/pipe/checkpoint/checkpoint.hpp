@@ -13,17 +13,16 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
 #include <pipe/base/list.hpp>
+#include <pipe/base/owner.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/together.hpp>
 #include <pipe/checkpoint/checkpoint_match.hpp>
@@ -35,6 +34,7 @@
 #include <pipe/checkpoint/run_states.hpp>
 #include <pipe/checkpoint/state_blocks.hpp>
 #include <pipe/checkpoint/with_checkpoints.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/train/parts/accumulated_batches.hpp>
 #include <pipe/train/parts/trainer_processes.hpp>
 #include <pipe/weights/named_parameter.hpp>
@@ -51,7 +51,7 @@ struct checkpoint_of {
   using T = typename Trainer::element;
   using compiled = typename Trainer::compiled;
   using engine = typename Trainer::engine;
-  using states = std::vector<run_state<T>>;
+  using states = row_list<run_state<T>>;
 
   /// Saves a checkpoint. like: the file whose mode the new file takes if it replaces none
   [[gnu::cold]] static void save(Trainer& trainer, std::string const& path,
@@ -61,7 +61,8 @@ struct checkpoint_of {
     checkpoint_target const to{path, like};
     require_same_replicas(trainer);
     with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
-      if (part.count > 1) return save_parts(e, {to, part, head_of(trainer, position)}, all);
+      if constexpr (!is_one)
+        if (part.count > 1) return save_parts(e, {to, part, head_of(trainer, position)}, all);
       collect(e, all, named(all), path, [&](auto const& write) {
         tensor_file<T> file(to, head_of(trainer, position), named(all));
         write(file);
@@ -78,14 +79,15 @@ struct checkpoint_of {
     require_same_replicas(trainer);
     with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
       if (part.count == 1)
-        return collect(e, all, in_memory(all), "", [&](auto const& write) {
+        return collect(e, all, named(all, true), "", [&](auto const& write) {
           write(to.begin(head_of(trainer, position), named(all)));
         });
-      save_in_all(agreement_in(e), "", [&] {
-        saving = {{}, part, head_of(trainer, position)};
-        states const own = own_states(e, all);
-        write_own(own, to.begin(head_of_part(part), named(own)));
-      });
+      if constexpr (!is_one)
+        save_in_all(agreement_in(e), "", [&] {
+          saving = {{}, part, head_of(trainer, position)};
+          states const own = own_states(e, all);
+          write_own(own, to.begin(head_of_part(part), named(own)));
+        });
     });
     return saving;
   }
@@ -113,7 +115,7 @@ struct checkpoint_of {
     trainer.averages_.require_out(trainer.steps_ + 1);
     engine& e = *trainer.engine_.operator->();
     states all;
-    loaded_run read = load_together(
+    owner<loaded_run> const read = load_together(
         agreement_in(e), path,
         [&] {
           all = states_of(trainer);
@@ -123,16 +125,18 @@ struct checkpoint_of {
           for (loaded_state const& state : run.states) take(state, all[state.row].pieces, run);
         },
         [&] { e.spoil(trainer.steps_); });
-    set_numbers(trainer, read.numbers);
+    set_numbers(trainer, read->numbers);
     e.states_changed();
     if constexpr (compiled::is_free)
-      if (read.has_versions) e.versions_changed();
-    return {trainer.steps_, trainer.accumulated_.count(), std::move(read.position),
-            std::move(read.other_bits)};
+      if (read->has_versions) e.versions_changed();
+    return {trainer.steps_, trainer.accumulated_.count(), std::move(read->position),
+            std::move(read->other_bits)};
   }
 
  private:
   friend optimizer_states<Trainer>;
+  /// Whether one process has all ranks, so that no other process waits for it.
+  static constexpr bool is_one = engine_agreement<engine>::are_one;
   /// throws: as compare_replicas
   [[gnu::cold]] static void require_same_replicas(Trainer& trainer) {
     auto const access = trainer.engine_.enter();
@@ -143,13 +147,14 @@ struct checkpoint_of {
   struct loaded_state {
     std::size_t row = 0, tensor = 0;  // of the table, of the file
     named_parameter<T> of;            // as it is in the file
+    static constexpr bool moves_by_bytes = true;
   };
   struct loaded_run {
-    std::vector<run_numbers> numbers;
-    std::unique_ptr<open_checkpoint> file;
-    std::vector<loaded_state> states;
-    std::vector<std::byte> bytes;  // for the largest block
-    std::vector<T> block;
+    row_list<run_numbers> numbers;
+    owner<open_checkpoint> file;
+    row_list<loaded_state> states;
+    row_list<std::byte> bytes;  // for the largest block
+    row_list<T> block;
     data_position position;
     std::string other_bits;     // see resumed_run
     bool has_versions = false;  // older versions of the weights: see PipeDream
@@ -163,7 +168,10 @@ struct checkpoint_of {
     trainer.averages_.require_out(trainer.steps_ + 1);
     engine& e = *trainer.engine_.operator->();
     states const all = saved_states_of(trainer);
-    use(e, all, files == checkpoint_files::one ? part_number() : part_of(e, all));
+    part_number part;
+    if constexpr (!is_one)
+      if (files != checkpoint_files::one) part = part_of(e, all);
+    use(e, all, part);
   }
   /// Calls save(write) in the process that writes files; write(to) writes the states to a file or a
   /// copy, block by block in the order that `layouts` have, which all processes collect.
@@ -172,9 +180,8 @@ struct checkpoint_of {
   /// throws: in that process the exception of `save`, in the others file_error with the path
   template <class Save>
   [[gnu::cold]] static void collect(engine& e, states const& all,
-                                    std::vector<named_parameter<T>> const& layouts,
+                                    row_list<named_parameter<T>> const& layouts,
                                     std::string_view path, Save const& save) {
-    constexpr bool has_others = requires { e.broadcast(0, nullptr, 0L); };
     state_collector<T, engine> collector(e);
     save_in_all(agreement_in(e), path, [&] {
       for (named_parameter<T> const& of : layouts) collector.reserve(of);
@@ -189,17 +196,18 @@ struct checkpoint_of {
       if (engine::writes_files())
         save([&](auto& to) {
           for (run_state<T> const& s : all)
-            if (!has_others && s.pieces.size() == 1)
+            if (is_one && s.pieces.size() == 1)
               to.write(s.of, s.pieces[0].here), ++next;
             else
               to.write(s.of, read_next);
           to.commit();
         });
     };
+    if constexpr (is_one) return write();
     auto const read_rest = [&] {
       auto const nothing = [](std::span<T>) {};
       collector.blocks(nothing);  // of a state whose blocks could not be written
-      while (has_others && next < all.size()) read_next(nothing);
+      while (next < all.size()) read_next(nothing);
     };
     save_in_all(agreement_in(e), path, [&] { with_rest(write, read_rest); });
   }
@@ -227,13 +235,13 @@ struct checkpoint_of {
   enum of_run : std::size_t { steps, seed, accumulated, loss_scale };
 
   /// The numbers as they are now: steps, seed, accumulation, loss scale.
-  [[gnu::cold]] static std::vector<run_numbers> numbers_of(Trainer const& trainer) {
-    std::vector<run_numbers> all{
-        {"run/steps", stored_type::i64, {std::uint64_t(trainer.steps_)}},
-        {"run/seed", stored_type::u64, {trainer.settings_.seed}},
-        {"run/accumulated", stored_type::f64, {}},
-        {"run/loss_scale", stored_type::f64, {}},
-    };
+  [[gnu::cold]] static row_list<run_numbers> numbers_of(Trainer const& trainer) {
+    row_list<run_numbers> all;
+    all.push_back({"run/steps", stored_type::i64, {}})
+        .bits.push_back(std::uint64_t(trainer.steps_));
+    all.push_back({"run/seed", stored_type::u64, {}}).bits.push_back(trainer.settings_.seed);
+    all.push_back({"run/accumulated", stored_type::f64, {}});
+    all.push_back({"run/loss_scale", stored_type::f64, {}});
     auto sum = trainer.accumulated_;
     sum.for_all_numbers([&](auto n) { all[accumulated].push_back(double(n)); });
     list<double, 2> scaling{};
@@ -244,7 +252,7 @@ struct checkpoint_of {
   /// Sets the numbers from a file.
   ///
   /// needs: require_numbers() has not thrown
-  [[gnu::cold]] static void set_numbers(Trainer& trainer, std::vector<run_numbers> const& from) {
+  [[gnu::cold]] static void set_numbers(Trainer& trainer, row_list<run_numbers> const& from) {
     trainer.steps_ = long(from[steps].bits[0]);
     trainer.settings_.seed = from[seed].bits[0];
     std::size_t next = 0;
@@ -271,15 +279,11 @@ struct checkpoint_of {
         {},
         metadata_of({{"format", "pt"}, {"library", text_of_version()}, {part_key, part.text()}})};
   }
-  static std::vector<named_parameter<T>> named(states const& of) {
-    std::vector<named_parameter<T>> all;
-    for (run_state<T> const& s : of) all.push_back(s.of);
-    return all;
-  }
-  /// The states' names and shapes, with the layout of memory.
-  [[gnu::cold]] static std::vector<named_parameter<T>> in_memory(states const& of) {
-    std::vector<named_parameter<T>> all = named(of);
-    for (named_parameter<T>& s : all) s.transposed = false;
+  /// The states' names and shapes, with the layout of files, or of memory.
+  [[gnu::cold]] static row_list<named_parameter<T>> named(states const& of,
+                                                          bool is_in_memory = false) {
+    row_list<named_parameter<T>> all;
+    for (run_state<T> const& s : of) all.push_back(s.of).transposed &= !is_in_memory;
     return all;
   }
   /// Writes states of a single piece, which this process has, to a file or a copy.
@@ -292,7 +296,7 @@ struct checkpoint_of {
   [[gnu::cold]] static part_number part_of(engine& e, states const& all) {
     part_number part;
     if constexpr (requires { e.process(); }) {
-      std::vector<bool> has_states(std::size_t(e.processes()));
+      row_list<bool> has_states(std::size_t(e.processes()));
       for (run_state<T> const& s : all)
         for (state_piece<T> const& p : s.pieces) has_states[std::size_t(p.process)] = true;
       part.count = 0;
@@ -313,7 +317,7 @@ struct checkpoint_of {
     return own;
   }
   [[gnu::cold]] static void add_own(states& own, run_state<T> const& s, state_piece<T> const& p) {
-    if (s.pieces.size() == 1) return own.push_back(s);
+    if (s.pieces.size() == 1) return void(own.push_back(s));
     constexpr long most = 1L << 30;  // a shape's extents are of type int
     for (long at = 0; at < p.count; at += most) {
       long const begin = p.begin + at, count = std::min(p.count - at, most);
@@ -354,15 +358,16 @@ struct checkpoint_of {
   [[gnu::cold]] static loaded_run read_run(Trainer const& trainer, std::string const& path,
                                            states const& all, long step) {
     loaded_run run;
-    run.file = std::make_unique<open_checkpoint>(path);
+    run.file = owner<open_checkpoint>(new open_checkpoint(path));
     open_checkpoint const& file = *run.file;
-    if (std::string const* const text = file.metadata("position")) run.position.text = *text;
+    if (kept_text const* const text = file.metadata("position")) run.position.text = *text;
     std::string const here = arithmetic_of(*trainer.engine_.operator->());
-    if (std::string const* const there = file.metadata("arithmetic"); there && *there != here)
-      run.other_bits =
-          joined_text({quotation(path), " is of a run on ", *there, ", this one is on ", here,
-                       ": from here on its bits are not those of a run that was never "
-                       "stopped"});
+    if (kept_text const* const there = file.metadata("arithmetic");
+        there != nullptr && there->view() != here)
+      run.other_bits = joined_text({quotation(path), " is of a run on ", there->view(),
+                                    ", this one is on ", here,
+                                    ": from here on its bits are not those of a run that was never "
+                                    "stopped"});
     run.numbers = numbers_of(trainer);
     checkpoint_match match(file, text_of_optimizer(trainer.settings_.optimizer));
     for (run_numbers& n : run.numbers)
@@ -373,7 +378,7 @@ struct checkpoint_of {
     bool const has_accumulated = require_numbers(trainer, file, run.numbers);
     if (long const made = long(run.numbers[steps].bits[0]); step >= 0 && step != made)
       file.refuse({"it is of a run of ", made, " steps, and its name says ", step});
-    std::vector<long> tensors;
+    row_list<long> tensors;
     // A trainer without older versions of its weights ignores those of the file; where the file has
     // none, all versions are the newest.
     run.has_versions = match.ignore_all(run_state_table<compiled, engine>::older_kind);
@@ -393,14 +398,15 @@ struct checkpoint_of {
     run.block.resize(most);
     run.bytes.resize(most * sizeof(T));
     for (loaded_state const& state : run.states)
-      file.read(state.tensor, run.bytes, [](std::span<std::byte const>) {});
+      file.read(state.tensor, {run.bytes.data(), run.bytes.size()},
+                [](std::span<std::byte const>) {});
     return run;
   }
   /// Whether mini-batches were accumulated.
   ///
   /// throws: data_error for numbers that no run has, or if this trainer does not accumulate
   [[gnu::cold]] static bool require_numbers(Trainer const& trainer, open_checkpoint const& file,
-                                            std::vector<run_numbers> const& of) {
+                                            row_list<run_numbers> const& of) {
     auto const is_below = [](double n, double end) { return n >= 0 && n < end; };
     run_numbers const &sum = of[accumulated], &scaling = of[loss_scale];
     double const count = sum.real(0);
@@ -426,17 +432,16 @@ struct checkpoint_of {
   /// Copies a state from the file to the memory of this process.
   /// It allocates nothing: earlier states are overwritten by then, so a failure could not be
   /// undone.
-  [[gnu::cold]] static void take(loaded_state const& state,
-                                 std::vector<state_piece<T>> const& pieces, loaded_run& from) {
+  [[gnu::cold]] static void take(loaded_state const& state, row_list<state_piece<T>> const& pieces,
+                                 loaded_run& from) {
     long at = 0;
     std::size_t const most = most_of_block(state.of) * sizeof(T);
-    from.file->read(state.tensor, std::span(from.bytes).first(most),
-                    [&](std::span<std::byte const> bytes) {
-                      std::span<T> const numbers(from.block.data(), bytes.size() / sizeof(T));
-                      decode(stored_type_of<T>(), bytes.data(), numbers);
-                      put_block<T>(state.of, pieces, at, numbers);
-                      at += long(numbers.size());
-                    });
+    from.file->read(state.tensor, {from.bytes.data(), most}, [&](std::span<std::byte const> bytes) {
+      std::span<T> const numbers(from.block.data(), bytes.size() / sizeof(T));
+      decode(stored_type_of<T>(), bytes.data(), numbers);
+      put_block<T>(state.of, pieces, at, numbers);
+      at += long(numbers.size());
+    });
   }
 };
 

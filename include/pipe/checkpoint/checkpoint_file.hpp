@@ -13,14 +13,14 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/function_ref.hpp>
 #include <pipe/base/joined_text.hpp>
 #include <pipe/io/atomic_file.hpp>
 #include <pipe/io/crc32c.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/weights/safetensors_reader.hpp>
 #include <pipe/weights/safetensors_writer.hpp>
 
@@ -38,40 +38,41 @@ class checkpoint_writer {
   /// like:   the file whose mode the new file takes if it replaces none
   ///
   /// throws: as write_safetensors
-  [[gnu::cold]] checkpoint_writer(std::string const& path, std::vector<safetensors_place> places,
+  [[gnu::cold]] checkpoint_writer(std::string const& path, row_list<safetensors_place> places,
                                   safetensors_metadata metadata, std::string const& like = {})
       : file_(path, like) {
-    metadata[checkpoint_key] = joined_text({checkpoint_format});
+    metadata.set(checkpoint_key, joined_text({checkpoint_format}));
     places.push_back({checksums_name, stored_type::u8, {long(places.size()) + 1, 4}});
     place_tensors(places);
     std::string const preamble = safetensors_preamble(places, metadata);
-    write(std::as_bytes(std::span(preamble)));
+    write_tensor(std::as_bytes(std::span(preamble)));
   }
-  /// Writes the next tensor: blocks(append) calls append(bytes) for its bytes, block by block.
-  template <class Blocks>
-    requires(!std::is_convertible_v<Blocks, std::span<std::byte const>>)
-  [[gnu::cold]] void write(Blocks const& blocks) {
-    std::uint32_t sum = 0;
-    blocks([&](std::span<std::byte const> bytes) {
-      sum = crc32c(bytes, sum);
-      file_.write(bytes);
-    });
+  /// Writes a block of the next tensor.
+  [[gnu::cold]] void write(std::span<std::byte const> bytes) {
+    sum_ = crc32c(bytes, sum_);
+    file_.write(bytes);
+  }
+  /// All blocks of a tensor are written.
+  [[gnu::cold]] void end_tensor() {
     sums_.resize(sums_.size() + 4);
-    put_little_endian(sum, sums_.data() + sums_.size() - 4);
+    put_little_endian(sum_, sums_.data() + sums_.size() - 4);
+    sum_ = 0;
   }
   /// Writes the next tensor, in one block.
-  [[gnu::cold]] void write(std::span<std::byte const> bytes) {
-    write([&](auto const& append) { append(bytes); });
+  [[gnu::cold]] void write_tensor(std::span<std::byte const> bytes) {
+    write(bytes);
+    end_tensor();
   }
   /// needs: all tensors are written
   [[gnu::cold]] void commit() {
-    file_.write(sums_);
+    file_.write({sums_.data(), sums_.size()});
     file_.commit();
   }
 
  private:
   atomic_file file_;
-  std::vector<std::byte> sums_;
+  row_list<std::byte> sums_;
+  std::uint32_t sum_ = 0;  // of the blocks of the next tensor so far
 };
 
 /// An open checkpoint whose header is sound. Tensors are checked when they are read.
@@ -82,35 +83,30 @@ class checkpoint_writer {
 class checkpoint_reader {
  public:
   [[gnu::cold]] explicit checkpoint_reader(std::string const& path) : file_(path) {
-    std::string const* const format = metadata(checkpoint_key);
+    kept_text const* const format = metadata(checkpoint_key);
     if (format == nullptr)
       refuse({"it is no checkpoint, as its metadata has no \"", checkpoint_key, "\""});
-    std::vector<safetensors_place> const& all = file_.tensors();
+    row_list<safetensors_place> const& all = file_.tensors();
     std::string const known = joined_text({checkpoint_format});
-    if (*format != known)
+    if (format->view() != known)
       refuse({"it is a checkpoint of format ", quotation(*format),
               "; this version of the library reads format ", known});
-    std::vector<long> const shape{long(all.size()), 4};
-    if (all.empty() || all.back().name != checksums_name || all.back().type != stored_type::u8 ||
-        all.back().shape != shape)
+    extents const shape{long(all.size()), 4};
+    if (all.empty() || !(all.back().name == checksums_name) || all.back().type != stored_type::u8 ||
+        !(all.back().shape == shape))
       refuse({"it is damaged: it does not end with its checksums"});
     sums_.resize(4 * all.size());
-    file_.read(all.back().begin, sums_);
-    if (crc32c(file_.preamble()) != checksum(0))
+    file_.read(all.back().begin, {sums_.data(), sums_.size()});
+    row_list<std::byte> const preamble = file_.preamble();
+    if (crc32c({preamble.data(), preamble.size()}) != checksum(0))
       refuse({"it is damaged: its header is not the one that was written"});
-    for (std::size_t i = 0; i + 1 < all.size(); ++i) by_name_[all[i].name] = i;
   }
 
   /// The number of tensors; tensor i.
   std::size_t size() const { return file_.tensors().size() - 1; }
   safetensors_place const& operator[](std::size_t i) const { return file_.tensors()[i]; }
-  /// The number of the tensor of a name, or -1 if there is none.
-  long find(std::string_view name) const {
-    auto const at = by_name_.find(name);
-    return at == by_name_.end() ? -1 : long(at->second);
-  }
   /// An entry of the metadata, or null.
-  [[gnu::cold]] std::string const* metadata(std::string const& name) const {
+  [[gnu::cold]] kept_text const* metadata(std::string_view name) const {
     auto const at = file_.metadata().find(name);
     return at == file_.metadata().end() ? nullptr : &at->second;
   }
@@ -126,8 +122,8 @@ class checkpoint_reader {
   /// rest.
   ///
   /// throws: data_error, when all bytes were used, if they are not those that were written
-  template <class Use>
-  [[gnu::cold]] void read(std::size_t i, std::span<std::byte> room, Use const& use) const {
+  [[gnu::cold]] void read(std::size_t i, std::span<std::byte> room,
+                          function_ref<void(std::span<std::byte const>)> use) const {
     safetensors_place const& place = (*this)[i];
     std::uint32_t sum = 0;
     for (std::uint64_t at = place.begin, left; (left = place.end - at) > 0;) {
@@ -142,8 +138,8 @@ class checkpoint_reader {
   }
   std::string const& name() const { return file_.name(); }
   /// Size of the file, and a checksum of the whole file: the checksum of its checksums.
-  std::uint64_t bytes() const { return file_.preamble().size() + file_.data_bytes(); }
-  std::uint32_t checksum() const { return crc32c(sums_); }
+  std::uint64_t bytes() const { return file_.bytes(); }
+  std::uint32_t checksum() const { return crc32c({sums_.data(), sums_.size()}); }
   /// Throws data_error with the name of the file.
   [[noreturn, gnu::cold]] void refuse(text_parts why) const {
     throw_joined<data_error>({"cannot load ", quotation(name()), ": "}, why);
@@ -161,8 +157,7 @@ class checkpoint_reader {
   }
 
   safetensors_reader file_;
-  std::vector<std::byte> sums_;
-  name_index by_name_;
+  row_list<std::byte> sums_;
 };
 
 }  // namespace pp::detail

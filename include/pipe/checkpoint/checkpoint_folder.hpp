@@ -98,7 +98,7 @@ class checkpoint_folder {
           end != name.npos && (name.starts_with("step-") || name.starts_with("latest.tmp-")))
         names.insert(name.substr(0, end));
       std::error_code error;
-      if (std::string const whole = whole_of_part(name);
+      if (std::string const whole(whole_of_part(name));
           step_of(whole) >= 0 && !std::filesystem::exists(file(whole), error) && !error)
         ::unlink(file(name).c_str());
     }

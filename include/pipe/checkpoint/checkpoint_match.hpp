@@ -7,15 +7,14 @@
 #include <charconv>
 #include <cstddef>
 #include <string>
-#include <vector>
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/checkpoint/open_checkpoint.hpp>
-#include <pipe/weights/safetensors_header.hpp>
 #include <pipe/weights/misfit.hpp>
+#include <pipe/weights/safetensors_header.hpp>
 
 namespace pp::detail {
 
@@ -45,18 +44,19 @@ class checkpoint_match {
   /// throws: data_error if the checkpoint is of another optimizer
   [[gnu::cold]] checkpoint_match(open_checkpoint const& file, std::string const& optimizer)
       : file_(file), known_(file.size()) {
-    std::string const* const theirs = file.metadata("optimizer");
-    if (theirs == nullptr || *theirs != optimizer)
+    kept_text const* const theirs = file.metadata("optimizer");
+    if (theirs == nullptr || theirs->view() != optimizer)
       file.refuse({"it is a run of ",
-                   theirs == nullptr ? std::string_view("no optimizer") : *theirs,
+                   theirs == nullptr ? std::string_view("no optimizer") : theirs->view(),
                    ", this trainer has ", optimizer});
   }
   /// The number of the tensor with the expected name, type and shape, or -1 if there is none.
-  long find(safetensors_place const& expected) {
+  [[gnu::cold]] long find(safetensors_place const& expected) {
     long const at = file_.find(expected.name);
     auto const misses = [&](text_parts why) {
-      problems_.push_back(joined_text({"tensor ", quotation(expected.name), ": "}));
-      append_text(problems_.back(), why);
+      std::string text = joined_text({"tensor ", quotation(expected.name), ": "});
+      append_text(text, why);
+      problems_.push_back(text);
       return -1L;
     };
     if (at < 0) return misses({"not in the file"});
@@ -65,8 +65,7 @@ class checkpoint_match {
     long numbers = 1;
     for (long const extent : expected.shape) numbers *= extent;
     std::string const why = misfit_of_shape(
-        file_.is_divided(std::size_t(at)) ? std::vector<long>{numbers} : expected.shape,
-        found.shape);
+        file_.is_divided(std::size_t(at)) ? extents{numbers} : expected.shape, found.shape);
     if (!why.empty()) return misses({why});
     if (found.type != expected.type)
       return misses({"expected ", text_of_type(expected), ", found ", text_of_type(found)});
@@ -97,8 +96,8 @@ class checkpoint_match {
 
  private:
   open_checkpoint const& file_;
-  std::vector<bool> known_;  // by tensor
-  std::vector<std::string> problems_;
+  row_list<bool> known_;  // by tensor
+  row_list<kept_text> problems_;
 };
 
 }  // namespace pp::detail

@@ -14,11 +14,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
-#include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
-#include <vector>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <pipe/base/hash.hpp>
@@ -26,6 +26,7 @@
 #include <pipe/checkpoint/checkpoint_file.hpp>
 #include <pipe/checkpoint/run_numbers.hpp>
 #include <pipe/io/folder_reader.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/io/temporary_file.hpp>
 
 namespace pp {
@@ -61,46 +62,33 @@ struct part_number {
   return of + ending;
 }
 /// The name of the checkpoint to which a part of this name belongs; "" for a name of no part.
-[[gnu::cold]] inline std::string whole_of_part(std::string const& name) {
-  auto const has_only = [](std::string const& text, char const* characters) {
+[[gnu::cold]] inline std::string_view whole_of_part(std::string_view name) {
+  auto const has_only = [](std::string_view text, std::string_view characters) {
     return !text.empty() && text.find_first_not_of(characters) == text.npos;
   };
   std::size_t const last = name.rfind('.'),
                     before = last == name.npos ? last : name.substr(0, last).rfind('.');
   if (before == name.npos) return "";
-  std::string const saving = name.substr(last + 1),
-                    number = name.substr(before + 1, last - before - 1);
+  std::string_view const saving = name.substr(last + 1),
+                         number = name.substr(before + 1, last - before - 1);
   std::size_t const of = number.find("-of-");
   bool const is_part = saving.size() == 8 && has_only(saving, "0123456789abcdef") &&
                        of != number.npos && has_only(number.substr(0, of), "0123456789") &&
                        has_only(number.substr(of + 4), "0123456789");
   return is_part ? name.substr(0, before) : "";
 }
-/// The name of a file without its folder.
-[[gnu::cold]] inline std::string name_in_folder(std::string const& path) {
-  return path.substr(temporary_names(path).folder.size());
-}
-/// The parts of a checkpoint, of all savings, that are in the checkpoint's folder.
-[[gnu::cold]] inline std::vector<std::string> parts_of(std::string const& path) {
-  std::vector<std::string> all;
-  std::string const folder = temporary_names(path).folder, name = name_in_folder(path);
-  folder_reader from(folder);
-  while (dirent const* const entry = from.next())
-    if (whole_of_part(entry->d_name) == name) all.push_back(folder + entry->d_name);
-  return all;
-}
-/// Removes the parts of a checkpoint, except those whose names are in `kept`. Parts that cannot be
-/// removed only take space.
-[[gnu::cold]] inline void remove_parts(std::string const& path,
-                                       safetensors_metadata const& kept = {}) noexcept try {
-  for (std::string const& part : parts_of(path)) {
+/// Removes the parts of a checkpoint, of all savings, that are in the checkpoint's folder, except
+/// those whose names are in `kept`. Parts that cannot be removed only take space.
+[[gnu::cold]] inline void remove_parts(std::string_view path,
+                                       safetensors_metadata const& kept = {}) noexcept {
+  folder_reader folder(folder_of(path));
+  while (dirent const* const entry = folder.next()) {
+    if (whole_of_part(entry->d_name) != name_in_folder(path)) continue;
     bool is_kept = false;
     for (auto const& [key, name] : kept)
-      is_kept = is_kept || (key.starts_with("part-") && name == name_in_folder(part));
-    if (!is_kept) ::unlink(part.c_str());
+      is_kept = is_kept || (key.starts_with("part-") && name == entry->d_name);
+    if (!is_kept) ::unlinkat(folder.number(), entry->d_name, 0);
   }
-} catch (std::exception const&) {
-  // Without memory the parts stay.
 }
 /// A number for the parts of a saving, by the time and the process.
 [[gnu::cold]] inline long new_saving() {
@@ -114,7 +102,7 @@ struct part_number {
 
 /// The contents of a checkpoint beside its states: numbers of the run, and metadata.
 struct checkpoint_head {
-  std::vector<run_numbers> numbers;
+  row_list<run_numbers> numbers;
   safetensors_metadata metadata;
 };
 /// A file to be written, and the file whose mode the new file takes if it replaces none.
@@ -131,8 +119,9 @@ struct checkpoint_target {
   for (int i = 1; i <= count; ++i) {
     std::string const name = name_of_part(path, {i, count}, saving);
     checkpoint_reader const part(name);
-    parts.bits.insert(parts.bits.end(), {part.bytes(), part.checksum()});
-    head.metadata[joined_text({"part-", i})] = name_in_folder(name);
+    parts.bits.push_back(part.bytes());
+    parts.bits.push_back(part.checksum());
+    head.metadata.set(joined_text({"part-", i}), name_in_folder(name));
   }
   head.numbers.push_back(std::move(parts));
 }

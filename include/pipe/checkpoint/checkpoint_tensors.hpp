@@ -12,7 +12,6 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,32 +22,26 @@
 #include <pipe/checkpoint/checkpoint_file.hpp>
 #include <pipe/checkpoint/checkpoint_parts.hpp>
 #include <pipe/checkpoint/run_numbers.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/train/parts/trainer_processes.hpp>
+#include <pipe/weights/file_blocks.hpp>
 #include <pipe/weights/named_parameter.hpp>
 
 namespace pp::detail {
 
-/// Converts numbers to their bytes in a file, in place.
-template <class T>
-std::span<std::byte const> as_stored(std::span<T> numbers) {
-  using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-  for (T& number : numbers)
-    put_little_endian(std::bit_cast<bits>(number), reinterpret_cast<std::byte*>(&number));
-  return std::as_bytes(numbers);
-}
 /// Converts a state to its bytes in a file, bit for bit, and passes them to append(bytes) in blocks
 /// that stay in the cache until they are written.
 ///
 /// shape: values[rows, columns], in the order of memory; bytes: in the order of the file
 /// cost:  a copy, bound by bytes
-template <class T, class Append>
-void store(named_parameter<T> const& of, T const* values, Append const& append) {
+template <class T>
+void store(named_parameter<T> const& of, T const* values, use_of_bytes append) {
   constexpr long numbers = (256L << 10) / long(sizeof(T)), cache_line = 64 / sizeof(T);
   // Lines of the file; a state that the file has in the order of memory is cut anywhere.
   long const rows = of.rows, columns = of.columns, length = of.transposed ? rows : 1,
              lines = of.transposed ? columns : rows * columns;
   long const most = std::max(numbers / std::max(length, 1L) / cache_line, 1L) * cache_line;
-  std::vector<T> block(std::size_t(std::min(most, lines) * length));
+  row_list<T> block(std::size_t(std::min(most, lines) * length));
   for (long first = 0; first < lines; first += most) {
     long const count = std::min(most, lines - first);
     if (of.transposed && of.window() > 1)
@@ -66,9 +59,9 @@ void store(named_parameter<T> const& of, T const* values, Append const& append) 
 
 /// The tensors of a file: numbers of the run, then states.
 template <class T>
-[[gnu::cold]] std::vector<safetensors_place> places_of(
-    checkpoint_head const& head, std::vector<named_parameter<T>> const& states) {
-  std::vector<safetensors_place> places;
+[[gnu::cold]] row_list<safetensors_place> places_of(checkpoint_head const& head,
+                                                    row_list<named_parameter<T>> const& states) {
+  row_list<safetensors_place> places;
   for (run_numbers const& n : head.numbers) places.push_back(n.place());
   for (named_parameter<T> const& s : states)
     places.push_back({s.name, stored_type_of<T>(), s.shape});
@@ -80,22 +73,25 @@ template <class T>
 class tensor_file {
  public:
   [[gnu::cold]] tensor_file(checkpoint_target const& to, checkpoint_head const& head,
-                            std::vector<named_parameter<T>> const& states)
+                            row_list<named_parameter<T>> const& states)
       : path_(to.path), parts_(head.metadata),
         to_(to.path, places_of(head, states), head.metadata, to.like) {
-    for (run_numbers const& n : head.numbers) to_.write(n.bytes());
+    for (run_numbers const& n : head.numbers) {
+      row_list<std::byte> const bytes = n.bytes();
+      to_.write_tensor({bytes.data(), bytes.size()});
+    }
   }
   [[gnu::cold]] void write(named_parameter<T> const& of, T const* values) {
-    to_.write([&](auto const& append) { store(of, values, append); });
+    store(of, values, [this](std::span<std::byte const> bytes) { to_.write(bytes); });
+    to_.end_tensor();
   }
   /// Writes a state that comes in blocks: blocks(append) calls append(numbers), in the order of the
   /// file.
   template <class Blocks>
     requires(!std::is_convertible_v<Blocks, T const*>)
   [[gnu::cold]] void write(named_parameter<T> const&, Blocks const& blocks) {
-    to_.write([&](auto const& append) {
-      blocks([&](std::span<T> numbers) { append(as_stored(numbers)); });
-    });
+    blocks([this](std::span<T> numbers) { to_.write(as_stored(numbers)); });
+    to_.end_tensor();
   }
   /// Replaces the file of that name, and the parts that belonged to the old file.
   [[gnu::cold]] void commit() {
@@ -118,22 +114,20 @@ class tensor_copy {
   ///
   /// throws: std::bad_alloc
   void reserve(std::size_t bytes) { values_.reserve(bytes / sizeof(T)); }
-  [[gnu::cold]] tensor_copy& begin(checkpoint_head head, std::vector<named_parameter<T>> states) {
+  [[gnu::cold]] tensor_copy& begin(checkpoint_head head, row_list<named_parameter<T>> states) {
     head_ = std::move(head);
     states_ = std::move(states);
     values_.clear();
     return *this;
   }
   [[gnu::cold]] void write(named_parameter<T> const& of, T const* values) {
-    values_.insert(values_.end(), values, values + of.rows * std::ptrdiff_t(of.columns));
+    values_.append(values, std::size_t(of.rows) * std::size_t(of.columns));
   }
   /// Copies a state that comes in blocks: blocks(append) calls append(numbers).
   template <class Blocks>
     requires(!std::is_convertible_v<Blocks, T const*>)
   [[gnu::cold]] void write(named_parameter<T> const&, Blocks const& blocks) {
-    blocks([&](std::span<T> numbers) {
-      values_.insert(values_.end(), numbers.begin(), numbers.end());
-    });
+    blocks([&](std::span<T> numbers) { values_.append(numbers.data(), numbers.size()); });
   }
   void commit() {}
   /// Writes the file.
@@ -151,8 +145,8 @@ class tensor_copy {
 
  private:
   checkpoint_head head_;
-  std::vector<named_parameter<T>> states_;
-  std::vector<T> values_;  // of all states
+  row_list<named_parameter<T>> states_;
+  row_list<T> values_;  // of all states
 };
 
 /// One process's record of a checkpoint in parts that is being saved.
@@ -183,8 +177,8 @@ struct part_saving {
     std::string const mine = target().path;
     try {
       checkpoint_reader const first(to.path);
-      std::string const* const listed = first.metadata(joined_text({"part-", part.number}));
-      if (listed != nullptr && *listed == name_in_folder(mine)) return;
+      kept_text const* const listed = first.metadata(joined_text({"part-", part.number}));
+      if (listed != nullptr && listed->view() == name_in_folder(mine)) return;
     } catch (error const&) {
       // There is no such part.
     }
@@ -199,8 +193,10 @@ struct failed_elsewhere : file_error {
 /// path.
 ///
 /// throws: the exception of `work` here; failed_elsewhere if it has thrown in another process
-template <class Processes, class Work>
-[[gnu::cold]] void save_in_all(Processes const& all, std::string_view path, Work const& work) {
+template <class Processes>
+[[gnu::cold]] void save_in_all(Processes const& all, std::string_view path,
+                               function_ref<void()> work) {
+  if constexpr (are_one<Processes>) return work();
   bool const is_copy = path.empty();
   together<failed_elsewhere>(all,
                              is_copy ? "another process could not save a copy in memory"

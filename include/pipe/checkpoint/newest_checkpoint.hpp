@@ -33,8 +33,8 @@ inline found_checkpoint newest_checkpoint(std::string const& folder, long last =
   for (long const step : from.steps()) try {
       if (step > last) continue;
       detail::open_checkpoint const file(from.file_of(step));
-      std::string const* const position = file.metadata("position");
-      return {file.name(), step, position == nullptr ? "" : *position};
+      detail::kept_text const* const position = file.metadata("position");
+      return {file.name(), step, position == nullptr ? "" : std::string(*position)};
     } catch (detail::no_memory_for_file const&) {
       throw;
     } catch (error const&) {

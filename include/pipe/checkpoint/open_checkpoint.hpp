@@ -4,22 +4,22 @@
 // tensors. A tensor that processes divide has pieces in several parts.
 #pragma once
 
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
-#include <vector>
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
-#include <pipe/base/sorted.hpp>
+#include <pipe/base/owner.hpp>
 #include <pipe/checkpoint/checkpoint_file.hpp>
 #include <pipe/checkpoint/checkpoint_parts.hpp>
+#include <pipe/io/kept_text.hpp>
+#include <pipe/io/row_list.hpp>
+#include <pipe/io/sorted.hpp>
 #include <pipe/io/temporary_file.hpp>
 #include <pipe/weights/safetensors_reader.hpp>
 
@@ -36,8 +36,8 @@ class open_checkpoint {
   [[gnu::cold]] explicit open_checkpoint(std::string const& path) {
     add_file(path);
     checkpoint_reader const& first = *files_[0];
-    if (std::string const* const part = first.metadata(part_key))
-      first.refuse({"it is part ", *part, " of a checkpoint, whose first file is '",
+    if (kept_text const* const part = first.metadata(part_key))
+      first.refuse({"it is part ", part->view(), " of a checkpoint, whose first file is '",
                     whole_of_part(path), "'"});
     for (std::size_t i = 0; i < first.size(); ++i)
       if (first[i].name == parts_name)
@@ -46,6 +46,8 @@ class open_checkpoint {
         add(first[i].name, {0, i, 0}, false);
     for (std::size_t f = 1; f < files_.size(); ++f)
       for (std::size_t i = 0; i < files_[f]->size(); ++i) add_of_part(f, i);
+    names_.sort();
+    for (std::size_t i = 0; i < listed_.size(); ++i) enter(i);
     for (tensor& t : tensors_)
       if (t.is_divided) join(t);
   }
@@ -58,17 +60,17 @@ class open_checkpoint {
   bool is_divided(std::size_t i) const { return tensors_[i].is_divided; }
   /// The number of the tensor of a name, or -1 if there is none.
   long find(std::string_view name) const {
-    auto const at = by_name_.find(name);
-    return at == by_name_.end() ? -1 : long(at->second);
+    long const listed = names_.find(name);
+    return listed < 0 ? -1 : listed_[std::size_t(listed)].tensor;
   }
-  std::string const* metadata(std::string const& name) const { return files_[0]->metadata(name); }
+  kept_text const* metadata(std::string_view name) const { return files_[0]->metadata(name); }
   std::string const& name() const { return files_[0]->name(); }
   [[noreturn]] void refuse(text_parts why) const { files_[0]->refuse(why); }
 
   /// The bytes of a tensor.
   ///
   /// throws: data_error if the bytes are not those that were written; file_error without memory
-  std::unique_ptr<std::byte[]> bytes_of(std::size_t i) const {
+  [[gnu::cold]] auto bytes_of(std::size_t i) const {
     tensor const& t = tensors_[i];
     auto bytes = memory_for(t.bytes, "one of its tensors", name());
     std::size_t done = 0;
@@ -81,8 +83,8 @@ class open_checkpoint {
   }
 
   /// Reads a tensor block by block: see checkpoint_reader::read.
-  template <class Use>
-  [[gnu::cold]] void read(std::size_t i, std::span<std::byte> room, Use const& use) const {
+  [[gnu::cold]] void read(std::size_t i, std::span<std::byte> room,
+                          function_ref<void(std::span<std::byte const>)> use) const {
     for (tensor_piece const& p : tensors_[i].pieces) files_[p.file]->read(p.tensor, room, use);
   }
 
@@ -92,15 +94,23 @@ class open_checkpoint {
     std::size_t file = 0, tensor = 0;
     long begin = 0;
   };
+  /// A tensor of a file with the name of a state, and the number of the state.
+  struct listed_piece {
+    tensor_piece at;
+    bool is_piece = false;
+    long tensor = -1;
+  };
   struct tensor {
+    static constexpr bool moves_by_bytes = true;
+
     safetensors_place place;
-    std::vector<tensor_piece> pieces;
+    row_list<tensor_piece> pieces;
     bool is_divided = false;
     std::uint64_t bytes = 0;
   };
 
   [[gnu::cold]] void add_file(std::string const& path) {
-    files_.push_back(std::make_unique<checkpoint_reader>(path));
+    files_.push_back(owner<checkpoint_reader>(new checkpoint_reader(path)));
   }
   [[gnu::cold]] std::size_t bytes_in(tensor_piece const& p) const {
     safetensors_place const& place = (*files_[p.file])[p.tensor];
@@ -109,15 +119,15 @@ class open_checkpoint {
   /// Opens the parts that tensor i of the first file lists.
   [[gnu::cold]] void open_parts(std::size_t i) {
     checkpoint_reader const& first = *files_[0];
-    std::vector<std::byte> list(bytes_in({0, i, 0}));
-    first.read(i, list);
+    row_list<std::byte> list(bytes_in({0, i, 0}));
+    first.read(i, {list.data(), list.size()});
     std::size_t const count = list.size() / 16;
     for (std::size_t part = 1; part <= count; ++part) {
       std::string const which = joined_text({"its part ", part, " of ", count});
-      std::string const* const file = first.metadata(joined_text({"part-", part}));
+      kept_text const* const file = first.metadata(joined_text({"part-", part}));
       if (file == nullptr) refuse({which, " has no name"});
       try {
-        add_file(temporary_names(name()).folder + name_in_folder(*file));
+        add_file(joined_text({folder_of(name()), name_in_folder(*file)}));
       } catch (no_memory_for_file const&) {
         throw;
       } catch (file_error const& e) {
@@ -135,29 +145,43 @@ class open_checkpoint {
   }
   /// Adds a tensor of a part: a state, or a piece of a state.
   [[gnu::cold]] void add_of_part(std::size_t file, std::size_t i) {
-    std::string const& full = (*files_[file])[i].name;
+    std::string_view const full = (*files_[file])[i].name;
     std::string_view name = full;
     tensor_piece p{file, i, 0};
     bool const is_piece = name.starts_with(piece_prefix);
     if (is_piece) {
       name.remove_prefix(sizeof piece_prefix - 1);
-      auto const [end, error] = std::from_chars(name.data(), name.data() + name.size(), p.begin);
-      std::size_t const digits = std::size_t(end - name.data());
-      if (error != std::errc() || p.begin < 0 || digits >= name.size() || *end != '/')
+      constexpr long most = std::numeric_limits<long>::max();
+      std::size_t digits = 0;
+      bool is_number = false;
+      for (; digits < name.size() && name[digits] >= '0' && name[digits] <= '9'; ++digits) {
+        long const next = name[digits] - '0';
+        is_number = (digits == 0 || is_number) && p.begin <= (most - next) / 10;
+        p.begin = is_number ? 10 * p.begin + next : 0;
+      }
+      if (!is_number || digits >= name.size() || name[digits] != '/')
         files_[file]->refuse({"tensor ", quotation(full), ": no piece has such a name"});
       name.remove_prefix(digits + 1);
     }
     add(name, p, is_piece);
   }
   [[gnu::cold]] void add(std::string_view name, tensor_piece const& p, bool is_piece) {
-    auto const [at, is_new] = by_name_.emplace(name, tensors_.size());
+    names_.add(name);
+    listed_.push_back({p, is_piece, -1});
+  }
+  /// Enters a listed tensor in the table, or a piece in its tensor.
+  [[gnu::cold]] void enter(std::size_t i) {
+    auto& [p, is_piece, number] = listed_[i];
+    number = listed_[std::size_t(names_.find(names_[i]))].tensor;
+    bool const is_new = number < 0;
     if (is_new) {
+      number = long(tensors_.size());
       safetensors_place const& place = (*files_[p.file])[p.tensor];
-      tensors_.push_back({{std::string(name), place.type, place.shape}, {}, is_piece});
+      tensors_.push_back({{names_[i], place.type, place.shape}, {}, is_piece});
     }
-    tensor& t = tensors_[at->second];
+    tensor& t = tensors_[std::size_t(number)];
     if (!is_new && !(is_piece && t.is_divided))
-      refuse({"tensor ", quotation(at->first), " is in two of its files"});
+      refuse({"tensor ", quotation(names_[i]), " is in two of its files"});
     t.pieces.push_back(p);
     t.bytes += bytes_in(p);
   }
@@ -165,7 +189,7 @@ class open_checkpoint {
   ///
   /// throws: data_error unless they follow each other
   [[gnu::cold]] void join(tensor& t) const {
-    std::vector<tensor_piece> in_order;
+    row_list<tensor_piece> in_order;
     for (std::size_t const i : sorted(t.pieces.size(), [&](std::size_t a, std::size_t b) {
            return t.pieces[a].begin < t.pieces[b].begin;
          }))
@@ -181,9 +205,10 @@ class open_checkpoint {
     t.place.shape = {end};
   }
 
-  std::vector<std::unique_ptr<checkpoint_reader>> files_;  // the first, then the parts
-  std::vector<tensor> tensors_;
-  name_index by_name_;  // names in files_
+  row_list<owner<checkpoint_reader>> files_;  // the first, then the parts
+  row_list<tensor> tensors_;
+  name_index names_;  // of listed_, in files_
+  row_list<listed_piece> listed_;
 };
 
 }  // namespace pp::detail

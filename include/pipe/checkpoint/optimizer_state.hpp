@@ -68,7 +68,7 @@ constexpr auto diagnose_state_names() {
 template <class Trainer>
 class optimizer_states {
   using T = typename Trainer::element;
-  using parameter_list = std::vector<named_parameter<T>>;
+  using parameter_list = row_list<named_parameter<T>>;
   /// A row of the table of states, and its tensor in a file.
   struct state {
     run_state<T> row;
@@ -99,10 +99,11 @@ class optimizer_states {
     save_in_all(processes_, path, [&] {
       for (state const& s : states_) collector.reserve(s.in_file);
     });
-    save_together(
-        processes_, tensors, path, stored_type_of<T>(),
-        {{"format", "pt"}, {optimizer_key, text_of_optimizer(trainer_.settings_.optimizer)}},
-        [&](std::size_t i, auto const& use) {
+    save_together<T>(
+        processes_, tensors, path, stored_type_of<T>(), &copy_own_out<T>,
+        metadata_of(
+            {{"format", "pt"}, {optimizer_key, text_of_optimizer(trainer_.settings_.optimizer)}}),
+        [&](std::size_t i, use_of_parameter<T> use) {
           named_parameter<T> part{tensors[i].name, {}, false, 1, 1, {}};
           if (i >= states_.size()) {
             part.values = std::span(&numbers[i - states_.size()], 1);
@@ -125,7 +126,7 @@ class optimizer_states {
   /// given: the number of steps, for a file that does not have the number.
   void load(std::string const& path, std::optional<long> given) {
     std::optional<safetensors_reader> opened;
-    std::vector<safetensors_place> arrays;
+    row_list<safetensors_place> arrays;
     std::vector<T> block;
     long steps = 0;
     load_together(
@@ -146,12 +147,12 @@ class optimizer_states {
           }
           block.resize(most);
           arrays = arrays_in(file);
-          return check_tensors(to, arrays, file, source(file), load_policy::strict, {},
-                               reading::twice);
+          return check_tensors<T>(to, arrays, file, source(file), load_policy::strict, {},
+                                  reading::twice);
         },
         [&](auto& checked) {
           checked.write([&](std::size_t i, stored_type type, named_parameter<T> const& of,
-                            auto const& blocks) {
+                            read_blocks blocks) {
             long at = 0;
             blocks([&](std::span<std::byte const> bytes) {
               std::span<T> const part(block.data(), bytes.size() / std::size_t(size_of(type)));
@@ -171,19 +172,20 @@ class optimizer_states {
 
   optimizer_states(Trainer& trainer, parameter_list const& all, name_map const& map)
       : trainer_(trainer), processes_(trainer.processes()) {
-    std::vector<std::string> here;
-    std::map<std::string_view, std::size_t> number_of;
+    row_list<kept_text> here;
+    name_index number_of;
     for (named_parameter<T> const& p : all) {
-      number_of.emplace(p.name, here.size());
+      number_of.add(p.name);
       here.push_back(p.name);
     }
-    std::vector<std::string> const there = names_there(here, map);
+    number_of.sort();
+    row_list<kept_text> const there = names_there(here, map);
     using table = run_state_table<typename Trainer::compiled, typename Trainer::engine>;
     for (run_state<T>& row : table::of(processes_.parameters)) {
       auto const [array, name] = array_and_parameter(row.of.name);
       if (array.empty()) continue;
-      std::size_t const i = number_of.at(name);
-      std::string const beginning = "state." + there[i] + ".";
+      std::size_t const i = std::size_t(number_of.find(name));
+      std::string const beginning = joined_text({"state.", there[i], "."});
       for_all_numbers(0, [&](std::string_view which, double) {
         numbers_.emplace(beginning + std::string(which), which);
       });
@@ -192,7 +194,7 @@ class optimizer_states {
         continue;
       }
       named_parameter<T> in_file = as_in_pytorch(row.of, array, all[i].transposed);
-      in_file.name = beginning + in_file.name;
+      in_file.name = joined_text({beginning, in_file.name});
       states_.push_back({std::move(row), std::move(in_file)});
     }
   }
@@ -221,7 +223,10 @@ class optimizer_states {
     of.elsewhere = true;
     if (is_of_rows || is_of_columns) {
       of.name = is_of_rows == transposed ? "col_var" : "row_var";
-      of.shape.insert(is_of_rows == transposed ? of.shape.begin() : of.shape.end(), 1);
+      if (is_of_rows == transposed)
+        of.shape.push_front(1);
+      else
+        of.shape.push_back(1);
     }
     return of;
   }
@@ -237,8 +242,9 @@ class optimizer_states {
   void require_optimizer(safetensors_reader const& file) const {
     std::string const ours = text_of_optimizer(trainer_.settings_.optimizer);
     auto const theirs = file.metadata().find(optimizer_key);
-    if (theirs != file.metadata().end() && theirs->second != ours)
-      refuse(file, "it has the state of " + theirs->second + ", this trainer has " + ours);
+    if (theirs != file.metadata().end() && theirs->second.view() != ours)
+      refuse(file,
+             "it has the state of " + std::string(theirs->second) + ", this trainer has " + ours);
   }
   /// Calls use(name, value) for the numbers that PyTorch keeps beside arrays, after `steps` steps.
   template <class Use>
@@ -256,12 +262,12 @@ class optimizer_states {
     return found;
   }
   /// The tensors that are neither settings, nor such numbers, nor unused.
-  std::vector<safetensors_place> arrays_in(safetensors_reader const& file) const {
-    std::vector<safetensors_place> all = file.tensors();
-    std::erase_if(all, [&](safetensors_place const& t) {
-      return t.name.starts_with("param_groups.") || numbers_.contains(t.name) ||
-             unused_.contains(t.name);
-    });
+  row_list<safetensors_place> arrays_in(safetensors_reader const& file) const {
+    row_list<safetensors_place> all;
+    for (safetensors_place const& t : file.tensors())
+      if (!t.name.starts_with("param_groups.") && !numbers_.contains(t.name) &&
+          !unused_.contains(t.name))
+        all.push_back(t);
     return all;
   }
   /// The number of steps of all parameters.

@@ -7,22 +7,24 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
+#include <pipe/io/row_list.hpp>
 #include <pipe/weights/safetensors_header.hpp>
 
 namespace pp::detail {
 
 /// Numbers of a run that every process has, as a tensor of 64 bits for each number.
 struct run_numbers {
+  static constexpr bool moves_by_bytes = true;
+
   char const* name;
   stored_type type;
-  std::vector<std::uint64_t> bits;
+  row_list<std::uint64_t> bits;
 
   /// The tensor's entry in a header, and its bytes.
   safetensors_place place() const { return {name, type, {long(bits.size())}}; }
-  [[gnu::cold]] std::vector<std::byte> bytes() const {
-    std::vector<std::byte> to(8 * bits.size());
+  [[gnu::cold]] row_list<std::byte> bytes() const {
+    row_list<std::byte> to(8 * bits.size());
     for (std::size_t i = 0; i < bits.size(); ++i) put_little_endian(bits[i], to.data() + 8 * i);
     return to;
   }

@@ -16,10 +16,11 @@
 #include <cstddef>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <pipe/graph/model_tables.hpp>
 #include <pipe/graph/position_tables.hpp>
+#include <pipe/io/kept_text.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/optim/named_states.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/description.hpp>
@@ -36,15 +37,19 @@ namespace pp::detail {
 /// A row of the table. The pieces cover the state.
 template <class T>
 struct run_state {
+  static constexpr bool moves_by_bytes = true;
+
   named_parameter<T> of;  ///< name, shape and layout; no values
   bool is_accumulated = false, is_older = false;
-  std::vector<state_piece<T>> pieces;
+  row_list<state_piece<T>> pieces;
 };
 
 /// An array of optimizer state in the memory of an update: of a whole tensor, or of a range of
 /// elements. `begin` counts from the start of the update's state.
 struct placed_state {
-  std::string name;
+  static constexpr bool moves_by_bytes = true;
+
+  kept_text name;
   custom::state_extent extent = custom::state_extent::elements;
   long begin = 0, count = 0;
 };
@@ -55,14 +60,14 @@ struct placed_state {
 /// law: an optimizer by tensor that has no list of states and is no two_pass_optimizer has one
 ///      array of all its numbers
 template <class O>
-[[gnu::cold]] std::vector<placed_state> placed_states(bool whole, custom::tensor_shape const& of) {
-  std::vector<placed_state> placed;
+[[gnu::cold]] row_list<placed_state> placed_states(bool whole, custom::tensor_shape const& of) {
+  row_list<placed_state> placed;
   long end = 0;
-  auto const add = [&](std::string name, custom::state_extent extent) {
+  auto const add = [&](std::string_view name, custom::state_extent extent) {
     long const count = extent == custom::state_extent::elements ? of.elements()
                        : extent == custom::state_extent::rows   ? of.rows
                                                                 : of.columns;
-    placed.push_back({std::move(name), extent, end, count});
+    placed.push_back({name, extent, end, count});
     end += whole && extent == custom::state_extent::elements ? moment_stride(count) : count;
   };
   if constexpr (requires { O::states_of(of.kind); }) {
@@ -90,7 +95,7 @@ class run_state_table {
 
  public:
   /// All states, in the order of files.
-  [[gnu::cold]] static std::vector<run_state<T>> of(parameter_memory<Engine> const& parameters) {
+  [[gnu::cold]] static row_list<run_state<T>> of(parameter_memory<Engine> const& parameters) {
     run_state_table table(parameters);
     table.for_each_place([&](chunk const& c, parameter_place const& p) {
       if (p.shared || is_table(record_of(p).initial.kind)) return;
@@ -134,17 +139,18 @@ class run_state_table {
   };
   /// A chunk and its updates, of this process and of others.
   struct chunk {
+    static constexpr bool moves_by_bytes = true;
+
     chunk_description const& of;
     char* memory = nullptr;  ///< null if this process does not have it
     int process = 0;         ///< the process of the first replica
-    std::vector<owned> updates{};
+    row_list<owned> updates{};
   };
 
   [[gnu::cold]] explicit run_state_table(parameter_memory<Engine> const& parameters)
       : parameters_(parameters) {
     for (int c = 0; c < parameters.count; ++c) {
-      chunks_.push_back({parameters.chunks[c]});
-      chunk& mine = chunks_.back();
+      chunk& mine = chunks_.push_back({parameters.chunks[c]});
       if (Engine::is_local(c)) mine.memory = parameters.engine->memory(c);
       if constexpr (requires { parameters.engine->process_of(c); })
         mine.process = parameters.engine->process_of(c);
@@ -193,7 +199,7 @@ class run_state_table {
     return number;
   }
   /// The name and layout of a state of this kind with the shape of a parameter.
-  static named_parameter<T> named(std::string_view kind, parameter_place const& p) {
+  [[gnu::cold]] static named_parameter<T> named(std::string_view kind, parameter_place const& p) {
     int const index = p.shared ? record_of(p).tied_to : p.index;
     parameter_name const& file = parameter_names<M>()[std::size_t(index)];
     std::string name = joined_text({kind, file.name});
@@ -210,7 +216,7 @@ class run_state_table {
   /// Adds a parameter that replicas divide, with the parts of all replicas.
   [[gnu::cold]] void add_divided(chunk const& c, parameter_place const& p) {
     rows_.push_back({named("", p), false, false, {}});
-    std::vector<state_piece<T>>& pieces = rows_.back().pieces;
+    row_list<state_piece<T>>& pieces = rows_.back().pieces;
     process_place const place = P::transport::place(P::ranks);
     int const processes = parameters_.engine->processes() / place.replicas;
     long const end = p.offset + p.elements() * width;
@@ -236,7 +242,7 @@ class run_state_table {
   [[gnu::cold]] void add_optimizer(chunk const& c, parameter_place const& p) {
     bool const whole = updates_whole<O>(record_of(p).kind);
     custom::tensor_shape const shape{record_of(p).kind, p.rows, p.columns};
-    std::vector<placed_state> const arrays = placed_states<O>(whole, shape);
+    row_list<placed_state> const arrays = placed_states<O>(whole, shape);
     std::size_t const first = rows_.size();
     for (placed_state const& a : arrays) {
       named_parameter<T> of = named(joined_text({"optimizer/", a.name, "/"}), p);
@@ -261,8 +267,8 @@ class run_state_table {
   }
 
   parameter_memory<Engine> const& parameters_;
-  std::vector<chunk> chunks_;
-  std::vector<run_state<T>> rows_;
+  row_list<chunk> chunks_;
+  row_list<run_state<T>> rows_;
 };
 
 }  // namespace pp::detail

@@ -6,9 +6,10 @@
 
 #include <cstddef>
 #include <span>
-#include <vector>
 
+#include <pipe/base/function_ref.hpp>
 #include <pipe/checkpoint/run_states.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/weights/file_blocks.hpp>
 #include <pipe/weights/named_parameter.hpp>
 
@@ -27,12 +28,11 @@ class state_collector {
     if (block_.size() < count) block_.resize(count), packed_.resize(count);
   }
   /// Begins a state, of the layout `of`, for which there is memory.
-  void begin(named_parameter<T> const& of, std::vector<state_piece<T>> const& pieces) noexcept {
+  void begin(named_parameter<T> const& of, row_list<state_piece<T>> const& pieces) noexcept {
     of_ = &of, pieces_ = &pieces, at_ = 0;
   }
   /// append(numbers) for each block that is left of it, unless it has thrown.
-  template <class Append>
-  void blocks(Append const& append) {
+  [[gnu::cold]] void blocks(function_ref<void(std::span<T>)> append) {
     for (long const size = of_ != nullptr ? size_of(*of_) : 0; at_ < size;) {
       long const begin = at_, count = std::min(block_of(*of_), size - at_);
       at_ += count;
@@ -41,14 +41,21 @@ class state_collector {
   }
 
  private:
-  /// The numbers [begin, begin + count) of the state, in the order of its file. A piece of another
-  /// process is sent to all, so that process 0 has the whole block then.
+  /// The numbers [begin, begin + count) of the state, in the order of its file.
+  std::span<T> collect(long begin, long count) {
+    if constexpr (requires { engine_.broadcast(0, nullptr, 0L); })
+      collect_from_all(begin, count);
+    else
+      for (state_piece<T> const& p : *pieces_)
+        if (p.here != nullptr) get_block<T>(*of_, p, begin, {block_.data(), std::size_t(count)});
+    return {block_.data(), std::size_t(count)};
+  }
+  /// A piece of another process is sent to all, so that process 0 has the whole block then.
   ///
   /// law: all processes make the same calls of the transport, whatever pieces they have
-  std::span<T> collect(long begin, long count) {
+  void collect_from_all(long begin, long count) {
     bool const is_one = pieces_->size() == 1;
-    if constexpr (requires { engine_.least(0L); })
-      if ((sent_ += count * long(sizeof(T))) > most_ahead) engine_.least(0), sent_ = 0;
+    if ((sent_ += count * long(sizeof(T))) > most_ahead) engine_.least(0), sent_ = 0;
     for (state_piece<T> const& p : *pieces_) {
       T* const numbers = is_one ? block_.data() : packed_.data();
       long n = 0;
@@ -57,15 +64,13 @@ class state_collector {
         if (p.here != nullptr) numbers[to] = p.here[i - p.begin];
         ++n;
       });
-      if constexpr (requires { engine_.broadcast(0, nullptr, 0L); })
-        if (n > 0 && p.process != 0)
-          engine_.broadcast(p.process, reinterpret_cast<char*>(numbers), n * long(sizeof(T)));
+      if (n > 0 && p.process != 0)
+        engine_.broadcast(p.process, reinterpret_cast<char*>(numbers), n * long(sizeof(T)));
       T const* from = numbers;
       if (!is_one)
         for_each_common(*of_, begin, count, p,
                         [&](long k, long) { block_[std::size_t(k)] = *from++; });
     }
-    return {block_.data(), std::size_t(count)};
   }
 
   /// Bytes that a process may send before the others have received what came before.
@@ -73,9 +78,9 @@ class state_collector {
 
   Engine& engine_;
   named_parameter<T> const* of_ = nullptr;
-  std::vector<state_piece<T>> const* pieces_ = nullptr;
+  row_list<state_piece<T>> const* pieces_ = nullptr;
   long at_ = 0, sent_ = 0;
-  std::vector<T> block_, packed_;
+  row_list<T> block_, packed_;
 };
 
 }  // namespace pp::detail

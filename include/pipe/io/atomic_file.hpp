@@ -86,7 +86,7 @@ class atomic_file {
   /// law: the bytes are on disk before the rename, the name after it
   /// throws: file_error; if only the sync of the folder fails, `path` has the new contents already
   [[gnu::cold]] void commit() {
-    std::string folder = detail::temporary_names(path_).folder;
+    std::string folder(detail::folder_of(path_));
     if (folder.empty())
       folder.push_back('.');  // now: after the rename nothing may fail for want of memory
     if (!file_.sync() || !file_.flush()) fail("write");

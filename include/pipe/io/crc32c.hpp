@@ -11,25 +11,28 @@
 
 namespace pp::detail {
 
-/// Remainders after zero bytes: of[i][b] is the remainder that b becomes after `zeros` + i zero
-/// bytes. As remainders add up bit by bit, Rows tables advance Rows different bytes at once.
+/// Writes remainders after zero bytes to of[rows][256]: of[i][b] is the remainder that b becomes
+/// after `zeros` + i zero bytes.
+[[gnu::cold]] inline void fill_crc32c(std::uint32_t (*of)[256], int rows, int zeros) {
+  std::uint32_t one[256]{};
+  for (std::uint32_t b = 0; b < 256; ++b) {
+    one[b] = b;
+    for (int bit = 0; bit < 8; ++bit) one[b] = one[b] >> 1 ^ (one[b] & 1 ? 0x82F63B78 : 0);
+  }
+  for (std::uint32_t b = 0; b < 256; ++b) {
+    std::uint32_t remainder = b;
+    for (int n = 1; n < zeros + rows; ++n) {
+      remainder = remainder >> 8 ^ one[remainder & 0xFF];
+      if (n >= zeros) of[n - zeros][b] = remainder;
+    }
+  }
+}
+/// A table of such remainders. As remainders add up bit by bit, Rows tables advance Rows different
+/// bytes at once.
 template <int Rows>
 struct crc32c_tables {
   std::uint32_t of[Rows][256]{};
-  [[gnu::cold]] explicit crc32c_tables(int zeros) {
-    std::uint32_t one[256]{};
-    for (std::uint32_t b = 0; b < 256; ++b) {
-      one[b] = b;
-      for (int bit = 0; bit < 8; ++bit) one[b] = one[b] >> 1 ^ (one[b] & 1 ? 0x82F63B78 : 0);
-    }
-    for (std::uint32_t b = 0; b < 256; ++b) {
-      std::uint32_t remainder = b;
-      for (int n = 1; n < zeros + Rows; ++n) {
-        remainder = remainder >> 8 ^ one[remainder & 0xFF];
-        if (n >= zeros) of[n - zeros][b] = remainder;
-      }
-    }
-  }
+  explicit crc32c_tables(int zeros) { fill_crc32c(of, Rows, zeros); }
   /// All four bytes of a remainder: after zeros + last zero bytes.
   std::uint32_t advanced(std::uint32_t remainder, int last) const {
     return of[last][remainder & 0xFF] ^ of[last - 1][remainder >> 8 & 0xFF] ^

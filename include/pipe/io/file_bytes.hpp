@@ -41,7 +41,8 @@ namespace pp::detail {
     throw_error<no_memory_for_file>(
         {"cannot read '", path, "': no memory for its ", there.st_size, " bytes"});
   }
-  std::int64_t const found = file.read(0, std::as_writable_bytes(std::span(bytes)));
+  std::int64_t const found =
+      file.read(0, {reinterpret_cast<std::byte*>(bytes.data()), bytes.size()});
   if (found < 0) throw_file_error("read", path);
   if (found != std::int64_t(bytes.size()))
     throw_error<data_error>({"'", path, "' has become shorter while it was read"});

@@ -22,8 +22,14 @@ namespace pp::detail {
 class folder_reader {
  public:
   /// Opens a folder; "" is the current one.
-  [[gnu::cold]] explicit folder_reader(std::string const& path) {
-    do folder_ = ::opendir(path.empty() ? "." : path.c_str());
+  [[gnu::cold]] explicit folder_reader(std::string_view path) {
+    char name[4096] = ".";  // the system takes no longer ones
+    if (path.size() >= sizeof name) {
+      error_ = ENAMETOOLONG;
+      return;
+    }
+    if (!path.empty()) name[path.copy(name, path.size())] = 0;
+    do folder_ = ::opendir(name);
     while (folder_ == nullptr && errno == EINTR);
     if (folder_ == nullptr) error_ = errno;
   }
@@ -36,7 +42,7 @@ class folder_reader {
   /// Its descriptor, for openat() and others. needs: an open folder
   int number() const { return ::dirfd(folder_); }
   /// The next entry but "." and "..", until the next call; nullptr at the end, and after a failure.
-  dirent const* next() {
+  [[gnu::cold]] dirent const* next() {
     while (folder_ != nullptr) {
       errno = 0;
       dirent const* const entry = ::readdir(folder_);

@@ -14,8 +14,10 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
+#include <pipe/base/function_ref.hpp>
 #include <pipe/base/joined_text.hpp>
 #include <pipe/base/utf8.hpp>
+#include <pipe/io/kept_text.hpp>
 
 namespace pp::detail {
 
@@ -31,21 +33,20 @@ class json_reader {
   /// number of a byte in messages, if the text is a part of the file.
   ///
   /// needs: the characters of `text` outlive the reader
-  [[gnu::cold]] json_reader(std::string_view text, std::string about, char const* part = "")
-      : context(std::move(about)), text_(text), part_(part) {
+  [[gnu::cold]] json_reader(std::string_view text, std::string_view about, char const* part = "")
+      : context(about), text_(text), part_(part) {
     at_ = valid_utf8_bytes(text);
     if (at_ != text.size()) refuse({"UTF-8"});
     at_ = text.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
   }
 
   /// The beginning of every message: the file, and the part of it that is being read.
-  std::string context;
+  kept_text context;
 
   /// Reads an object. one(name) is called before each value and must read it.
   /// `what`: what was expected, for the message. Repeated names are not refused here: one() is
   /// called for each of them.
-  template <class One>
-  [[gnu::cold]] void object(char const* what, One one) {
+  [[gnu::cold]] void object(char const* what, function_ref<void(std::string const&)> one) {
     if (!accept('{')) refuse({what});
     if (accept('}')) return;
     do {
@@ -57,8 +58,7 @@ class json_reader {
   }
 
   /// Reads an array. one() is called before each value and must read it.
-  template <class One>
-  [[gnu::cold]] void array(char const* what, One one) {
+  [[gnu::cold]] void array(char const* what, function_ref<void()> one) {
     if (!accept('[')) refuse({what});
     if (accept(']')) return;
     do one();

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@
 #include <pipe/base/joined_text.hpp>
 #include <pipe/io/file_descriptor.hpp>
 #include <pipe/io/folder_reader.hpp>
+#include <pipe/io/kept_text.hpp>
 
 namespace pp::detail {
 
@@ -37,43 +39,54 @@ constexpr std::uint64_t hash_of(std::string_view text) {
   return hash.value;
 }
 
-/// The folder of a file ("" or with a slash at the end), and the parts of the names of its
-/// temporary files.
-/// stem: the name, cut if it is long, with ".tmp-"; host: 8 hexadecimal digits; process: its number
-/// in decimal.
-struct temporary_names {
-  std::string folder, stem, host, process;
-
-  /// The names for the final file `path`, from this machine and this process.
-  [[gnu::cold]] explicit temporary_names(std::string const& path) {
-    std::size_t const slash = path.rfind('/');
-    folder = slash == path.npos ? "" : path.substr(0, slash + 1);
-    stem = joined_text({short_name(path.substr(folder.size())), ".tmp-"});
-    char name[256] = "";
-    if (::gethostname(name, sizeof name - 1) != 0) name[0] = 0;
-    host = digits(hash_of(name)).substr(8);
-    process = joined_text({::getpid()});
+/// The folder of a file: "", or with a slash at the end.
+[[gnu::cold]] inline std::string_view folder_of(std::string_view path) {
+  return path.substr(0, path.rfind('/') + 1);
+}
+/// The name of a file without its folder.
+[[gnu::cold]] inline std::string_view name_in_folder(std::string_view path) {
+  return path.substr(folder_of(path).size());
+}
+/// 16 hexadecimal digits.
+struct hexadecimal {
+  char digits[17];
+  explicit hexadecimal(std::uint64_t hash) {
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
   }
+};
+
+/// The names of the temporary files for a final file, from this machine and this process.
+class temporary_names {
+ public:
+  [[gnu::cold]] explicit temporary_names(std::string_view path)
+      : folder_size_(folder_of(path).size()) {
+    // File systems allow 255 bytes, some only 143. The cut is between UTF-8 characters, and a hash
+    // keeps long names distinct.
+    std::string_view const name = path.substr(folder_size_);
+    std::size_t end = name.size();
+    if (end > 90)
+      for (end = 70; end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80;) --end;
+    bool const is_cut = end < name.size();
+    start_ = joined_text({path.substr(0, folder_size_ + end), is_cut ? "~" : "",
+                          is_cut ? hexadecimal(hash_of(name)).digits : "", ".tmp-"});
+    char host[256] = "";
+    if (::gethostname(host, sizeof host - 1) != 0) host[0] = 0;
+    std::memcpy(host_, hexadecimal(hash_of(host)).digits + 8, sizeof host_);
+  }
+  std::string_view folder() const { return start_.view().substr(0, folder_size_); }
+  /// The name, cut if it is long, with ".tmp-".
+  std::string_view stem() const { return start_.view().substr(folder_size_); }
+  /// 8 hexadecimal digits.
+  std::string_view host() const { return {host_, sizeof host_}; }
   /// The path of one temporary file: a process may have several for one final file.
   [[gnu::cold]] std::string path(int number) const {
-    return joined_text({folder, stem, host, "-", process, "-", number});
+    return joined_text({start_.view(), host(), "-", ::getpid(), "-", number});
   }
 
  private:
-  /// A hash as 16 hexadecimal digits.
-  [[gnu::cold]] static std::string digits(std::uint64_t hash) {
-    char text[17];
-    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
-    return text;
-  }
-  /// Shortens a name, as file systems allow 255 bytes, some only 143. The cut is between UTF-8
-  /// characters, and a hash keeps long names distinct.
-  [[gnu::cold]] static std::string short_name(std::string const& name) {
-    if (name.size() <= 90) return name;
-    std::size_t end = 70;
-    while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;
-    return joined_text({name.substr(0, end), "~", digits(hash_of(name))});
-  }
+  kept_text start_;  // folder and stem
+  std::size_t folder_size_;
+  char host_[8];
 };
 
 /// Locks an open file. False if another program, or another object of this one, holds the lock, or
@@ -90,8 +103,8 @@ struct temporary_names {
 /// files only take space.
 [[gnu::cold]] inline void remove_stale_files(temporary_names const& names) noexcept {
   auto const is_ours = [&](std::string_view name) {  // HOST-PROCESS-NUMBER after the stem
-    if (!name.starts_with(names.stem)) return false;
-    name.remove_prefix(names.stem.size());
+    if (!name.starts_with(names.stem())) return false;
+    name.remove_prefix(names.stem().size());
     if (name.size() < 12 || name.substr(0, 8).find_first_not_of("0123456789abcdef") != name.npos)
       return false;
     std::size_t const dash = name.find('-', 9);
@@ -99,7 +112,7 @@ struct temporary_names {
            name.substr(9, dash - 9).find_first_not_of("0123456789") == name.npos &&
            name.substr(dash + 1).find_first_not_of("0123456789") == name.npos;
   };
-  folder_reader folder(names.folder);
+  folder_reader folder(names.folder());
   while (dirent const* const entry = folder.next()) {
     if (!is_ours(entry->d_name)) continue;
     // A symbolic link is not followed, and opening a pipe of such a name does not block.
@@ -118,7 +131,7 @@ struct temporary_names {
         ::fstatat(folder.number(), entry->d_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
         open.st_dev == named.st_dev && open.st_ino == named.st_ino) {
       bool const is_from_here =
-          std::string_view(entry->d_name).substr(names.stem.size(), 8) == names.host;
+          std::string_view(entry->d_name).substr(names.stem().size(), 8) == names.host();
       constexpr std::time_t day = 24 * 60 * 60;
       if (is_from_here || std::time(nullptr) - open.st_mtime > day)
         ::unlinkat(folder.number(), entry->d_name, 0);

@@ -60,15 +60,15 @@ load_report copy_weights(From& from, To& to, load_policy policy = load_policy::s
   using target_parameter = typename decltype(target)::value_type;
 
   detail::weights_source const what{"to copy", "the source"};
-  detail::weight_pairs found =
-      detail::pair_weights(target, source, policy, names, what,
-                           [&](detail::weight_sources const& pair, target_parameter const& t) {
-                             source_parameter const& s = source[pair.tensors[0]];
-                             detail::require_law(s);
-                             return pair.tensors.size() > 1 ? "only tensors of a file are joined"
-                                    : pair.transposed ? "only tensors of a file are transposed"
-                                                      : detail::misfit_of_shape(t.shape, s.shape);
-                           });
+  detail::weight_pairs found = detail::pair_weights<typename target_parameter::value_type>(
+      target, source, policy, detail::source_names(names), what,
+      [&](detail::weight_sources const& pair, target_parameter const& t) {
+        source_parameter const& s = source[pair.tensors[0]];
+        detail::require_law(s);
+        return pair.tensors.size() > 1 ? "only tensors of a file are joined"
+               : pair.transposed       ? "only tensors of a file are transposed"
+                                       : detail::misfit_of_shape(t.shape, s.shape);
+      });
   auto const values = detail::list_of(from);
   auto const views = detail::list_of(to);
   auto averages = values;
@@ -76,13 +76,13 @@ load_report copy_weights(From& from, To& to, load_policy policy = load_policy::s
   if constexpr (copies_averages) averages = from.averaged();
 
   // All numbers are checked, each in the process that has it, before the first is written.
-  std::vector<std::string> problems;
-  using number = typename decltype(target_parameter::values)::value_type;
-  auto const check = [&](std::string const& name, auto const& numbers) {
+  detail::row_list<detail::kept_text> problems;
+  using number = typename target_parameter::value_type;
+  auto const check = [&](std::string_view name, auto const& numbers) {
     for (std::size_t i = 0; i < numbers.size(); ++i)
       if (libm::isfinite(numbers[i]) && !libm::isfinite(number(numbers[i])))
-        return problems.push_back("parameter " + detail::in_quotes(name) + ": number " +
-                                  std::to_string(i) + " is too large");
+        return void(problems.push_back(detail::joined_text(
+            {"parameter ", detail::quotation(name), ": number ", i, " is too large"})));
   };
   for (detail::weight_sources const& pair : found.pairs) {
     std::size_t const s = pair.tensors[0];
@@ -95,7 +95,7 @@ load_report copy_weights(From& from, To& to, load_policy policy = load_policy::s
                                  [&] { detail::require_fit(what, problems); });
   });
 
-  std::vector<typename decltype(source_parameter::values)::value_type> room;
+  std::vector<typename source_parameter::value_type> room;
   for (detail::weight_sources const& pair : found.pairs) {  // all numbers are checked from here on
     std::size_t const t = pair.parameter, s = pair.tensors[0];
     source[s].values = detail::values_in_all(from, values[s], room);

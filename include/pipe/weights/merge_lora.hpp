@@ -102,17 +102,18 @@ void save_lora(Trainer& trainer, std::string const& path,
   for (std::size_t i = 0; i < all.size(); ++i)
     if (detail::is_lora(all[i].name)) {
       at.push_back(i);
-      chosen.push_back(all[i]);
-      chosen.back().name = prefix + all[i].name;
+      chosen.push_back(all[i]).name = detail::joined_text({prefix, all[i].name});
     }
   auto const processes = trainer.processes();
   std::vector<element> room;
-  detail::save_together(processes, chosen, path, detail::stored_type_of<element>(),
-                        {{"format", "pt"}}, [&](std::size_t i, auto const& use) {
-                          auto p = chosen[i];
-                          p.values = processes.values_of(views[at[i]], room);
-                          use(p);
-                        });
+  detail::save_together<element>(processes, chosen, path, detail::stored_type_of<element>(),
+                                 &detail::copy_own_out<element>,
+                                 detail::metadata_of({{"format", "pt"}}),
+                                 [&](std::size_t i, detail::use_of_parameter<element> use) {
+                                   auto p = chosen[i];
+                                   p.values = processes.values_of(views[at[i]], room);
+                                   use(p);
+                                 });
 }
 
 /// Copies the parameters of an adapted model to a plain model, whose weights become w + alpha /
@@ -128,7 +129,8 @@ void save_lora(Trainer& trainer, std::string const& path,
 template <detail::has_named_parameters From, detail::has_named_parameters To>
 void merge_lora(From& from, To& to) {
   name_map names;  // from names of `to` to names of `from`
-  std::vector<std::string> problems, plain;
+  std::vector<std::string> plain;
+  detail::row_list<detail::kept_text> problems;
   for (auto const& p : detail::list_of(from))
     if (!detail::is_lora(p.name)) {
       plain.push_back(detail::plain_name(p.name));

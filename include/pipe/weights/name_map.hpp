@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +12,9 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
 #include <pipe/base/utf8.hpp>
+#include <pipe/io/kept_text.hpp>
+#include <pipe/io/row_list.hpp>
+#include <pipe/io/sorted.hpp>
 
 namespace pp::detail {
 
@@ -36,7 +38,9 @@ struct renamed {
 
 /// The names of a parameter in the source: several if tensors are joined.
 struct tensors_there {
-  std::vector<std::string> names;
+  static constexpr bool moves_by_bytes = true;
+
+  row_list<kept_text> names;
   bool transposed = false;
 };
 
@@ -67,14 +71,28 @@ inline bool is_name_prefix(std::string_view name) { return name.empty() || name.
   return false;
 }
 
+/// Throws data_error for two names with the same source name.
+[[gnu::cold]] inline void require_distinct(row_list<tensors_there> const& all,
+                                           row_list<kept_text> const& here) {
+  name_index taken;
+  row_list<std::size_t> taken_by;  // the number in `here`
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (kept_text const& there : all[i].names) taken.add(there), taken_by.push_back(i);
+  taken.sort();
+  for (std::size_t i = 0; i < taken.size(); ++i)
+    if (taken.repeats(i))
+      refuse_map({"parameters ", quotation(here[taken_by[std::size_t(taken.find(taken[i]))]]),
+                  " and ", quotation(here[taken_by[i]]), " would both be ", quotation(taken[i])});
+}
+
 /// The source names of all names: the longest entry that matches replaces a name's beginning; names
 /// without a match are unchanged.
 ///
 /// throws: data_error for an entry of a prefix and a whole name, further tensors of a prefix or of
 ///         a transposed matrix, a `here` where tensors are passed over, an entry that matches no
 ///         name, two entries for one name or prefix, and two names with the same source name
-[[gnu::cold]] inline std::vector<tensors_there> sources_there(std::vector<std::string> const& here,
-                                                              name_map const& map) {
+[[gnu::cold]] inline row_list<tensors_there> sources_there(row_list<kept_text> const& here,
+                                                           name_map const& map) {
   auto const text = [](renamed const& r) {
     return joined_text({quotation(r.here), " -> ", quotation(r.there)});
   };
@@ -94,10 +112,9 @@ inline bool is_name_prefix(std::string_view name) { return name.empty() || name.
     for (renamed const& other : map) entries += !other.passed_over && other.here == r.here;
     if (entries > 1) refuse_map({"there are two entries for ", quotation(r.here)});
   }
-  std::vector<bool> applies(map.size());
-  std::vector<tensors_there> all;
-  std::map<std::string, std::string> taken;  // by name in the source: the name in the model
-  for (std::string const& name : here) {
+  row_list<bool> applies(map.size());
+  row_list<tensors_there> all;
+  for (std::string_view const name : here) {
     std::size_t best = map.size();
     for (std::size_t i = 0; i < map.size(); ++i) {
       if (map[i].passed_over) continue;
@@ -107,31 +124,59 @@ inline bool is_name_prefix(std::string_view name) { return name.empty() || name.
       applies[i] = true;
       if (best == map.size() || map[i].here.size() > map[best].here.size()) best = i;
     }
-    auto& [names, transposed] = all.emplace_back();
+    auto& [names, transposed] = all.push_back({});
     if (best == map.size()) {
-      names = {name};
-    } else {
-      names = map[best].further;
-      names.insert(names.begin(), map[best].there + name.substr(map[best].here.size()));
-      transposed = map[best].transposed;
+      names.push_back(name);
+      continue;
     }
-    for (std::string const& there : names) {
-      auto const [before, is_first] = taken.emplace(there, name);
-      if (!is_first)
-        refuse_map({"parameters ", quotation(before->second), " and ", quotation(name),
-                    " would both be ", quotation(there)});
-    }
+    names.push_back(joined_text({map[best].there, name.substr(map[best].here.size())}));
+    for (std::string const& further : map[best].further) names.push_back(further);
+    transposed = map[best].transposed;
   }
+  require_distinct(all, here);
   for (std::size_t i = 0; i < map.size(); ++i)
     if (!applies[i] && !map[i].passed_over)
       refuse_map({text(map[i]), " applies to no parameter of the model"});
   return all;
 }
 
+/// The names of parameters in a source: their own, or those of a map, which programs without a map
+/// do not compile. Outlived by the map.
+class source_names {
+ public:
+  /// Their own names.
+  source_names() = default;
+  [[gnu::cold]] explicit source_names(name_map const& map)
+      : map_(&map), there_(&mapped), passes_over_([](std::string_view name, name_map const& by) {
+          return is_passed_over(name, by);
+        }) {}
+  /// throws: as sources_there
+  row_list<tensors_there> of(row_list<kept_text> const& here) const { return there_(here, map_); }
+  bool passes_over(std::string_view name) const {
+    return map_ != nullptr && passes_over_(name, *map_);
+  }
+
+ private:
+  [[gnu::cold]] static row_list<tensors_there> unmapped(row_list<kept_text> const& here,
+                                                        name_map const*) {
+    row_list<tensors_there> all;
+    for (kept_text const& name : here) all.push_back({}).names.push_back(name);
+    require_distinct(all, here);
+    return all;
+  }
+  [[gnu::cold]] static row_list<tensors_there> mapped(row_list<kept_text> const& here,
+                                                      name_map const* map) {
+    return sources_there(here, *map);
+  }
+
+  name_map const* map_ = nullptr;
+  row_list<tensors_there> (*there_)(row_list<kept_text> const&, name_map const*) = &unmapped;
+  bool (*passes_over_)(std::string_view, name_map const&) = nullptr;
+};
+
 /// The only source name of each parameter. Throws data_error for joined tensors.
-[[gnu::cold]] inline std::vector<std::string> single_names(
-    std::vector<tensors_there> const& sources) {
-  std::vector<std::string> all;
+[[gnu::cold]] inline row_list<kept_text> single_names(row_list<tensors_there> const& sources) {
+  row_list<kept_text> all;
   for (auto const& [names, transposed] : sources) {
     if (names.size() > 1)
       refuse_map({quotation(names[0]), " and ", quotation(names[1]),
@@ -143,8 +188,8 @@ inline bool is_name_prefix(std::string_view name) { return name.empty() || name.
 
 /// The source names of all names where nothing is joined or transposed. Throws data_error for an
 /// entry that joins or transposes, too.
-[[gnu::cold]] inline std::vector<std::string> names_there(std::vector<std::string> const& here,
-                                                          name_map const& map) {
+[[gnu::cold]] inline row_list<kept_text> names_there(row_list<kept_text> const& here,
+                                                     name_map const& map) {
   auto const sources = sources_there(here, map);
   for (auto const& [names, transposed] : sources)
     if (transposed) refuse_map({quotation(names[0]), ": only weights in files are transposed"});

@@ -7,11 +7,16 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
 #include <pipe/base/libm.hpp>
+#include <pipe/base/together.hpp>
+#include <pipe/io/kept_text.hpp>
+#include <pipe/io/row_list.hpp>
+#include <pipe/weights/extents.hpp>
 #include <pipe/weights/safetensors_header.hpp>
 
 namespace pp::detail {
@@ -24,13 +29,17 @@ namespace pp::detail {
 /// law:   the product of `shape` is rows * columns == values.size()
 template <class T>
 struct named_parameter {
-  std::string name;
-  std::vector<long> shape;  ///< in the file
+  static constexpr bool moves_by_bytes = true;
+  using value_type = T;
+
+  kept_text name;
+  extents shape;  ///< in the file
   bool transposed = false;
   int rows = 0, columns = 0;
   std::span<T> values;
   bool elsewhere = false;  ///< in another process: there are no values here
   bool in_parts = false;   ///< replicas divide it: see list_of
+  int index = 0;           ///< number in the model's graph, of a trainer's parameter
 
   /// The positions of a transposed tensor's window: 1 for a matrix.
   std::size_t window() const {
@@ -51,6 +60,10 @@ struct named_parameter {
   }
 };
 
+/// The number type of a list of parameters.
+template <class List>
+using element_of = typename List::value_type::value_type;
+
 /// A Pipeline, or any other type with named parameters and file shapes.
 template <class Trainer>
 concept has_named_parameters = requires(Trainer& trainer) {
@@ -67,6 +80,7 @@ concept has_processes = requires(Trainer& trainer) { bool(trainer.processes().ag
 
 /// The only process of a program, with the functions of a trainer's several ones.
 struct only_process {
+  static constexpr bool are_one = true;
   bool agree(bool here) const { return here; }
   bool writes_files() const { return true; }
   /// The values of a parameter, which are all here.
@@ -87,6 +101,7 @@ template <class Trainer>
 /// base/together.hpp.
 template <class Trainer>
 struct agreement {
+  static constexpr bool are_one = detail::are_one<decltype(processes_of(std::declval<Trainer&>()))>;
   Trainer& trainer;
   bool agree(bool here) const { return processes_of(trainer).agree(here); }
 };
@@ -118,16 +133,21 @@ bool is_here(Trainer& trainer, View const& view) {
 /// A trainer's parameters, in the order of parameters(), with names and shapes in files.
 template <has_named_parameters Trainer>
 [[gnu::cold]] auto named_parameters(Trainer& trainer) {
-  auto const views = list_of(trainer);
-  using element = typename decltype(views.front().values)::element_type;
-  std::vector<named_parameter<element>> all;
-  for (auto const& p : views) {
-    bool const is_empty = has_processes<Trainer> && p.values.empty();
-    bool const in_parts = is_empty && is_here(trainer, p);
-    all.push_back({std::string(p.name), std::vector<long>(p.file_shape), bool(p.stored_transposed),
-                   p.rows, p.columns, p.values, is_empty && !in_parts, in_parts});
+  using element = typename decltype(trainer.parameters().front().values)::element_type;
+  if constexpr (requires { trainer.processes().template named<named_parameter<element>>(); }) {
+    return trainer.processes().template named<named_parameter<element>>();
+  } else {
+    auto const views = list_of(trainer);
+    row_list<named_parameter<element>> all;
+    for (auto const& p : views) {
+      bool const is_empty = has_processes<Trainer> && p.values.empty();
+      bool const in_parts = is_empty && is_here(trainer, p);
+      all.push_back({std::string_view(p.name), p.file_shape, bool(p.stored_transposed), p.rows,
+                     p.columns, p.values, is_empty && !in_parts, in_parts});
+      if constexpr (requires { p.index; }) all.back().index = p.index;
+    }
+    return all;
   }
-  return all;
 }
 /// The values of a listed parameter, in every process, all of which call this function. If replicas
 /// divide the parameter, the values stay until the next call; values of another process are
@@ -202,47 +222,6 @@ void for_all_numbers(named_parameter<T> const& p, One one) {
       for (std::size_t c = 0; c < columns; c += tile)
         for (std::size_t k = c; k < columns && k < c + tile; ++k)
           for (std::size_t i = r; i < rows && i < r + tile; ++i) one(k * rows + i, i * columns + k);
-}
-
-/// Copies a tensor of a real type and of the parameter's shape to the parameter's memory.
-template <class T>
-void copy_in(stored_type type, std::byte const* from, named_parameter<T> const& to) noexcept {
-  with_reader_of(type, [&, size = std::size_t(size_of(type))](auto number_at) {
-    for_all_numbers(
-        to, [&](std::size_t at, std::size_t i) { to.values[i] = T(number_at(from + at * size)); });
-  });
-}
-
-/// Converts a parameter to its bytes in a file, and calls append(bytes) for each block. Throws
-/// data_error for a number that the type cannot represent.
-template <class T, class Append>
-void copy_out(named_parameter<T> const& from, stored_type type, Append const& append) {
-  constexpr std::size_t most = 64 << 10;  // numbers of a block
-  std::size_t const size = std::size_t(size_of(type));
-  std::vector<T> run, stored;
-  std::vector<std::byte> bytes;
-  std::size_t begin = 0;
-  auto const end_block = [&] {
-    bytes.resize(run.size() * size), stored.resize(run.size());
-    encode(type, std::span<T const>(run), bytes.data());
-    // The bytes are read back, because a number that is too large becomes infinite only by rounding
-    // to the type.
-    decode(type, bytes.data(), std::span<T>(stored));
-    for (std::size_t i = 0; i < run.size(); ++i)
-      if (libm::isfinite(run[i]) && !libm::isfinite(stored[i]))
-        throw_error<data_error>({"parameter ", quotation(from.name), ": number ", begin + i, ", ",
-                                 std::to_string(run[i]), ", is too large for ", name_of(type)});
-    append(std::span<std::byte const>(bytes));
-    begin += run.size();
-    run.clear();
-  };
-  for_each_run(from, [&](std::size_t, std::size_t first, std::size_t stride, std::size_t length) {
-    for (std::size_t i = 0; i < length; ++i) {
-      run.push_back(from.values[first + i * stride]);
-      if (run.size() == most) end_block();
-    }
-  });
-  if (!run.empty()) end_block();
 }
 
 }  // namespace pp::detail

@@ -8,18 +8,21 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <pipe/base/joined_text.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/base/view.hpp>
+#include <pipe/io/kept_text.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/nn/model.hpp>
 
 namespace pp::detail {
 
 /// Name and layout of a parameter in weight files.
 struct parameter_name {
-  std::string name;
+  static constexpr bool moves_by_bytes = true;
+
+  kept_text name;
   bool transposed = false;  ///< the file holds [columns, rows]
 };
 
@@ -77,23 +80,24 @@ struct described_names<lowering<Items...>> {
 };
 
 /// The names of `parameters` parameters, by the events.
-[[gnu::cold]] inline std::vector<parameter_name> names_of(view<name_event> events, int parameters) {
+[[gnu::cold]] inline row_list<parameter_name> names_of(view<name_event> events, int parameters) {
   // Later places of shared parameters have no name.
-  std::vector<parameter_name> names{std::size_t(parameters)};
-  std::vector<std::string> way;  // the path to the layer
+  row_list<parameter_name> names{std::size_t(parameters)};
+  std::string path;                  // to the layer, with a dot at the end
+  row_list<std::size_t> path_sizes;  // of the paths to the layers around it
   for (name_event const& e : events) {
     std::string_view const text(e.text, e.characters);
     if (e.what == name_event::part) {
-      way.push_back(joined_text({e.number}));
+      path_sizes.push_back(path.size());
+      append_text(path, {e.number, "."});
     } else if (e.what == name_event::end_part) {
-      way.pop_back();
+      path.resize(path_sizes.back());
+      path_sizes.pop_back();
     } else if (e.what == name_event::name) {
-      way.back() = text;
+      path.resize(path_sizes.back());
+      append_text(path, {text, "."});
     } else {
-      parameter_name& named = names[std::size_t(e.number)];
-      for (std::string const& part : way) append_text(named.name, {part, "."});
-      named.name += text;
-      named.transposed = e.transposed;
+      names[std::size_t(e.number)] = {joined_text({path, text}), e.transposed};
     }
   }
   return names;
@@ -101,13 +105,13 @@ struct described_names<lowering<Items...>> {
 
 /// The names of M's parameters, in the order of its graph.
 template <class M>
-std::vector<parameter_name> const& parameter_names() {
-  static std::vector<parameter_name> const names = [] {
+row_list<parameter_name> const& parameter_names() {
+  static row_list<parameter_name> const names = [] {
     if constexpr (M::valid) {
       constexpr auto const& recorded = described_names<typename M::items>::all;
       return names_of({recorded.events.items, recorded.count}, M::items::measured.size.parameters);
     }
-    return std::vector<parameter_name>{};
+    return row_list<parameter_name>{};
   }();
   return names;
 }

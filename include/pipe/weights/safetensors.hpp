@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,8 +35,8 @@ class safetensors_file {
 
   /// The tensor with the name `tensor`, or nullptr.
   safetensors_entry const* find(std::string_view tensor) const {
-    auto const at = by_name_.find(tensor);
-    return at == by_name_.end() ? nullptr : &tensors_[at->second];
+    long const at = by_name_.find(tensor);
+    return at < 0 ? nullptr : &tensors_[std::size_t(at)];
   }
 
  private:
@@ -47,17 +46,18 @@ class safetensors_file {
     detail::safetensors_header header = from.take_header();
     metadata_ = std::move(header.metadata);
     tensors_.reserve(header.tensors.size());
-    for (detail::safetensors_place& p : header.tensors)
-      tensors_.push_back({std::move(p.name),
+    for (detail::safetensors_place const& p : header.tensors)
+      tensors_.push_back({p.name,
                           p.type,
-                          std::move(p.shape),
+                          {p.shape.begin(), p.shape.end()},
                           {data_.get() + p.begin, std::size_t(p.end - p.begin)},
-                          std::move(p.other_type)});
-    for (std::size_t i = 0; i < tensors_.size(); ++i) by_name_[tensors_[i].name] = i;
+                          p.other_type});
+    for (safetensors_entry const& t : tensors_) by_name_.add(t.name);
+    by_name_.sort();
   }
 
   std::string name_;
-  std::unique_ptr<std::byte[]> data_;
+  detail::owner<std::byte, detail::delete_memory> data_;
   std::vector<safetensors_entry> tensors_;
   detail::name_index by_name_;
   detail::safetensors_metadata metadata_;

@@ -8,71 +8,60 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
-#include <pipe/base/sorted.hpp>
-#include <pipe/io/json_reader.hpp>
-#include <pipe/weights/stored_type.hpp>
 #include <pipe/base/utf8.hpp>
+#include <pipe/io/json_reader.hpp>
+#include <pipe/io/kept_text.hpp>
+#include <pipe/io/row_list.hpp>
+#include <pipe/io/sorted.hpp>
+#include <pipe/weights/extents.hpp>
+#include <pipe/weights/stored_type.hpp>
+#include <pipe/weights/text_map.hpp>
 
 namespace pp::detail {
 
 /// A tensor's entry in the header: its bytes are [begin, end) of the data after the header.
 struct safetensors_place {
-  std::string name;
+  static constexpr bool moves_by_bytes = true;
+
+  kept_text name;
   stored_type type = stored_type::f32;
-  std::vector<long> shape;
+  extents shape;
   std::uint64_t begin = 0, end = 0;
-  std::string
+  kept_text
       other_type{};  ///< the name of an unknown type, of whose tensors only the place is known
 };
 
-/// User-defined texts, by name.
-using safetensors_metadata = std::map<std::string, std::string>;
-/// A name and its text.
-struct metadata_entry {
-  std::string_view name, text;
-};
-[[gnu::cold]] inline safetensors_metadata metadata_of(
-    std::initializer_list<metadata_entry> entries) {
-  safetensors_metadata all;
-  for (metadata_entry const& e : entries) all[std::string(e.name)] = e.text;
-  return all;
-}
-
-/// Numbers of tensors, by names that outlive the index. One type for all: a std::map of each other
-/// type would be compiled once more.
-using name_index = std::map<std::string_view, std::size_t>;
-
 /// A validated header.
 struct safetensors_header {
-  std::vector<safetensors_place> tensors;  ///< in the order of their bytes, then of the header
+  row_list<safetensors_place> tensors;  ///< in the order of their bytes, then of the header
   safetensors_metadata metadata;
 
   /// The maximum size of a header.
   static constexpr std::uint64_t most_bytes = 100'000'000;
   /// The maximum number of extents of a shape, for reading and for writing.
-  static constexpr std::size_t most_extents = 32;
+  static constexpr std::size_t most_extents = extents::most;
 };
 
 /// A shape as text: "[2, 3]".
-[[gnu::cold]] inline std::string text_of_shape(std::vector<long> const& shape) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) append_text(text, {i > 0 ? ", " : "", shape[i]});
-  text += ']';
+[[gnu::cold]] inline std::string text_of_shape(std::span<long const> shape) {
+  std::string text;
+  for (std::size_t i = 0; i < shape.size(); ++i) append_text(text, {i > 0 ? ", " : "[", shape[i]});
+  append_text(text, {shape.empty() ? "[]" : "]"});
   return text;
 }
 
 /// Computes the size of a tensor. Returns false if a product on the way exceeds 63 bits.
 ///
 /// needs: extents are not negative
-inline bool count_bytes(stored_type type, std::vector<long> const& shape, std::uint64_t& bytes) {
+[[gnu::cold]] inline bool count_bytes(stored_type type, std::span<long const> shape,
+                                      std::uint64_t& bytes) {
   bytes = std::uint64_t(size_of(type));
   for (long const extent : shape) {
     if (extent != 0 && bytes > std::uint64_t(INT64_MAX) / std::uint64_t(extent)) return false;
@@ -88,7 +77,7 @@ class safetensors_header_reader {
   ///
   /// throws: data_error at the first violation of the format
   [[gnu::cold]] safetensors_header_reader(std::string_view text, std::uint64_t data_bytes,
-                                          std::string const& file)
+                                          std::string_view file)
       : file_(joined_text({"'", file, "'"})), data_bytes_(data_bytes),
         json_(text, file_, " of the header") {
     // White space around the object is accepted and a byte-order mark is not, as in other readers.
@@ -119,10 +108,12 @@ class safetensors_header_reader {
   [[gnu::cold]] void read_metadata() {
     if (std::exchange(has_metadata_, true)) refuse({"__metadata__ occurs twice"});
     if (json_.word("null")) return;
+    row_list<text_map::entry> texts;
     json_.object("'{' before texts by name", [&](std::string const& name) {
-      if (!header.metadata.emplace(name, json_.string("a text in quotes")).second)
-        refuse({"__metadata__: the name ", quotation(name), " occurs twice"});
+      texts.push_back({name, json_.string("a text in quotes")});
     });
+    if (kept_text const* const twice = header.metadata.take(texts))
+      refuse({"__metadata__: the name ", quotation(*twice), " occurs twice"});
   }
 
   /// One tensor: dtype, shape and data_offsets, each exactly once; other fields are passed over. An
@@ -138,9 +129,8 @@ class safetensors_header_reader {
       if (field == "dtype") {
         once(has_type, field);
         std::string const type = json_.string("the name of a type in quotes");
-        auto const known = stored_type_named(type);
-        place.type = known.value_or(stored_type::other);
-        if (!known) place.other_type = type;
+        place.type = stored_type_named(type);
+        if (place.type == stored_type::other) place.other_type = type;
       } else if (field == "shape") {
         once(has_shape, field);
         json_.array("'[' before the extents of the shape", [&] {
@@ -194,19 +184,17 @@ class safetensors_header_reader {
 
   /// Checks that no two tensors have one name, which JSON allows.
   [[gnu::cold]] void check_names() const {
-    std::vector<safetensors_place> const& all = header.tensors;
-    std::vector<std::size_t> const order =
-        sorted(all.size(), [&](std::size_t i, std::size_t k) { return all[i].name < all[k].name; });
-    // Equal names are neighbours after sorting.
-    for (std::size_t i = 1; i < order.size(); ++i)
-      if (all[order[i - 1]].name == all[order[i]].name)
-        refuse(all[order[i]].name, {"occurs twice"});
+    name_index names;
+    for (safetensors_place const& p : header.tensors) names.add(p.name);
+    names.sort();
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (names.repeats(i)) refuse(names[i], {"occurs twice"});
   }
 
   /// Sorts tensors by the places of their bytes; empty tensors keep the header's order.
   [[gnu::cold]] void sort_by_place() {
-    std::vector<safetensors_place>& all = header.tensors;
-    std::vector<safetensors_place> in_order;
+    row_list<safetensors_place>& all = header.tensors;
+    row_list<safetensors_place> in_order;
     in_order.reserve(all.size());
     for (std::size_t const i : sorted(all.size(), [&](std::size_t a, std::size_t b) {
            return all[a].begin != all[b].begin ? all[a].begin < all[b].begin
@@ -235,7 +223,7 @@ class safetensors_header_reader {
       refuse({"the tensors end at byte ", end, " of the data, which has ", data_bytes_, " bytes"});
   }
 
-  std::string file_;
+  kept_text file_;
   std::uint64_t data_bytes_;
   detail::json_reader json_;
   bool has_metadata_ = false;
@@ -249,7 +237,7 @@ class safetensors_header_reader {
 /// throws: data_error if the header violates the format
 [[gnu::cold]] inline safetensors_header parse_safetensors_header(std::string_view text,
                                                                  std::uint64_t data_bytes,
-                                                                 std::string const& file) {
+                                                                 std::string_view file) {
   return std::move(safetensors_header_reader(text, data_bytes, file).header);
 }
 

@@ -13,32 +13,35 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <new>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
+#include <pipe/base/owner.hpp>
 #include <pipe/io/file_descriptor.hpp>
+#include <pipe/io/row_list.hpp>
 #include <pipe/weights/safetensors_header.hpp>
 
 namespace pp {
 
 namespace detail {
 
+/// Ends memory that is uninitialised.
+struct delete_memory {
+  void operator()(void* at) const { ::operator delete(at); }
+};
 /// Uninitialised memory for `count` bytes of a file. `of`: their description in messages.
 ///
 /// throws: file_error with the file and the size, if memory is exhausted
-[[gnu::cold]] inline std::unique_ptr<std::byte[]> memory_for(std::uint64_t count, char const* of,
-                                                             std::string const& file) {
+[[gnu::cold]] inline owner<std::byte, delete_memory> memory_for(std::uint64_t count, char const* of,
+                                                                std::string const& file) {
   bool const possible = count <= std::uint64_t(PTRDIFF_MAX);
-  std::unique_ptr<std::byte[]> memory(possible ? new (std::nothrow) std::byte[std::size_t(count)]
-                                               : nullptr);
-  if (memory) return memory;
+  if (void* const at = possible ? ::operator new(std::size_t(count), std::nothrow) : nullptr)
+    return owner<std::byte, delete_memory>(static_cast<std::byte*>(at));
   throw_error<no_memory_for_file>(
       {"cannot read '", file, "': no memory for the ", count, " bytes of ", of});
 }
@@ -70,16 +73,18 @@ class safetensors_reader {
 
   std::string const& name() const { return name_; }
   /// All tensors, in the order of their bytes.
-  std::vector<detail::safetensors_place> const& tensors() const { return header_.tensors; }
+  detail::row_list<detail::safetensors_place> const& tensors() const { return header_.tensors; }
   detail::safetensors_metadata const& metadata() const { return header_.metadata; }
   /// Moves the header out of the reader.
   detail::safetensors_header take_header() { return std::move(header_); }
   /// The bytes before the data: the header's length, and the header.
-  [[gnu::cold]] std::vector<std::byte> preamble() const {
-    std::vector<std::byte> bytes(static_cast<std::size_t>(data_begin_));
-    read_at(0, bytes);
+  [[gnu::cold]] detail::row_list<std::byte> preamble() const {
+    detail::row_list<std::byte> bytes(static_cast<std::size_t>(data_begin_));
+    read_at(0, {bytes.data(), bytes.size()});
     return bytes;
   }
+  /// Size of the file.
+  std::uint64_t bytes() const { return data_begin_ + data_bytes_; }
   /// Size of the data of all tensors.
   std::uint64_t data_bytes() const { return data_bytes_; }
 
@@ -104,7 +109,7 @@ class safetensors_reader {
   ///
   /// needs: [at, at + to.size()) is inside the memory, where bytes_ are read
   /// throws: file_error if reading fails, data_error if the file ends earlier
-  void read_at(std::uint64_t at, std::span<std::byte> to) const {
+  [[gnu::cold]] void read_at(std::uint64_t at, std::span<std::byte> to) const {
     if (!file_.is_open()) {
       std::memcpy(to.data(), bytes_.data() + at, to.size());
       return;
@@ -131,7 +136,7 @@ class safetensors_reader {
     if (header_bytes > rest)
       refuse(
           {"the header claims ", header_bytes, " bytes, but only ", rest, " are left in the file"});
-    std::unique_ptr<std::byte[]> const text = detail::memory_for(header_bytes, "its header", name_);
+    auto const text = detail::memory_for(header_bytes, "its header", name_);
     read_at(sizeof length, {text.get(), std::size_t(header_bytes)});
     data_begin_ = sizeof length + header_bytes;
     data_bytes_ = rest - header_bytes;

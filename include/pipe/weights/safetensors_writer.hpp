@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,7 +34,8 @@ namespace detail {
 /// A JSON string with quotes and escapes.
 [[gnu::cold]] inline std::string json_quoted(std::string_view text) {
   constexpr char digits[] = "0123456789abcdef";
-  std::string json = "\"";
+  std::string json;
+  json += '"';
   for (char const c : text) {
     if (c == '"' || c == '\\')
       (json += '\\') += c;
@@ -44,7 +44,8 @@ namespace detail {
     else
       json += c;
   }
-  return json + '"';
+  json += '"';
+  return json;
 }
 
 /// Orders tensors as in a file and sets their offsets: larger types first, otherwise in the given
@@ -53,21 +54,24 @@ namespace detail {
 ///
 /// throws: data_error for names that are not unique, not UTF-8 or reserved, and shapes whose size
 ///         overflows
-[[gnu::cold]] inline void place_tensors(std::vector<safetensors_place>& tensors) {
-  std::vector<safetensors_place> ordered;
+[[gnu::cold]] inline void place_tensors(row_list<safetensors_place>& tensors) {
+  row_list<safetensors_place> ordered;
   for (int const size : {8, 4, 2, 1})
     for (safetensors_place& p : tensors)
       if (size_of(p.type) == size) ordered.push_back(std::move(p));
   tensors = std::move(ordered);
   name_index names;
-  names["__metadata__"] = 0;
+  names.add("__metadata__");
+  for (safetensors_place const& p : tensors) names.add(p.name);
+  names.sort();
   std::uint64_t end = 0;
+  std::size_t number = 0;
   for (safetensors_place& p : tensors) {
     auto const refuse = [&](text_parts why) {
       throw_joined<data_error>({"tensor ", quotation(p.name), ": "}, why);
     };
     if (valid_utf8_bytes(p.name) != p.name.size()) refuse({"the name is not UTF-8"});
-    if (!names.emplace(p.name, 0).second)
+    if (names.repeats(++number))
       refuse({p.name == "__metadata__" ? "the format reserves this name"
                                        : "two tensors have this name"});
     if (p.type == stored_type::other) refuse({"expected a type of stored_type, got `other`"});
@@ -88,21 +92,22 @@ namespace detail {
 /// The bytes of a file before its data: the header's length and the header.
 ///
 /// law: their number is a multiple of 8; the header is padded with spaces
-[[gnu::cold]] inline std::string safetensors_preamble(std::vector<safetensors_place> const& tensors,
+[[gnu::cold]] inline std::string safetensors_preamble(row_list<safetensors_place> const& tensors,
                                                       safetensors_metadata const& metadata) {
-  std::string json = "{";
-  auto const member = [&](std::string const& name) {
+  std::string json;
+  append_text(json, {"        {"});  // the length comes first
+  auto const member = [&](std::string_view name) {
     if (json.back() != '{') json += ',';
-    json += json_quoted(name) + ':';
+    append_text(json, {json_quoted(name), ":"});
   };
   if (!metadata.empty()) {
-    json += "\"__metadata__\":{";
+    append_text(json, {"\"__metadata__\":{"});
     for (auto const& [name, text] : metadata) {
       if (valid_utf8_bytes(name) != name.size() || valid_utf8_bytes(text) != text.size())
         throw_error<data_error>(
             {"metadata ", quotation(name), ": expected UTF-8, got ", quotation(text)});
       member(name);
-      json += json_quoted(text);
+      append_text(json, {json_quoted(text)});
     }
     json += '}';
   }
@@ -110,19 +115,18 @@ namespace detail {
     member(p.name);
     append_text(json, {"{\"dtype\":\"", name_of(p.type), "\",\"shape\":["});
     for (std::size_t i = 0; i < p.shape.size(); ++i) {
-      if (i > 0) json += ',';
-      append_text(json, {p.shape[i]});
+      append_text(json, {i > 0 ? "," : "", p.shape[i]});
     }
     append_text(json, {"],\"data_offsets\":[", p.begin, ",", p.end, "]}"});
   }
   json += '}';
-  json.resize((json.size() + 7) / 8 * 8, ' ');
-  if (json.size() > safetensors_header::most_bytes)
-    throw_error<data_error>({"the header: expected at most ", safetensors_header::most_bytes,
-                             " bytes, got ", json.size()});
-  std::string length(8, ' ');
-  put_little_endian(std::uint64_t(json.size()), reinterpret_cast<std::byte*>(length.data()));
-  return length + json;
+  while (json.size() % 8 != 0) json += ' ';
+  std::uint64_t const size = json.size() - 8;
+  if (size > safetensors_header::most_bytes)
+    throw_error<data_error>(
+        {"the header: expected at most ", safetensors_header::most_bytes, " bytes, got ", size});
+  put_little_endian(size, reinterpret_cast<std::byte*>(json.data()));
+  return json;
 }
 
 }  // namespace detail
@@ -135,23 +139,25 @@ namespace detail {
 [[gnu::cold]] inline void write_safetensors(std::string const& path,
                                             std::vector<safetensors_entry> const& tensors,
                                             detail::safetensors_metadata const& metadata = {}) {
-  std::vector<detail::safetensors_place> places;
-  // Bytes by name, since place_tensors changes the order; place_tensors also refuses names that are
-  // not unique.
-  std::map<std::string_view, std::span<std::byte const>> bytes;
+  detail::row_list<detail::safetensors_place> places;
+  detail::name_index names;  // since place_tensors changes the order, and refuses equal names
   for (safetensors_entry const& t : tensors) {
     places.push_back({t.name, t.type, t.shape});
-    bytes[t.name] = t.bytes;
+    names.add(t.name);
   }
+  names.sort();
   detail::place_tensors(places);
+  auto const bytes_of = [&](detail::safetensors_place const& p) {
+    return tensors[std::size_t(names.find(p.name))].bytes;
+  };
   for (detail::safetensors_place const& p : places)
-    if (bytes[p.name].size() != p.end - p.begin)
+    if (bytes_of(p).size() != p.end - p.begin)
       detail::throw_error<data_error>(
           {"tensor ", detail::quotation(p.name), ": shape ", detail::text_of_shape(p.shape), " of ",
-           name_of(p.type), " needs ", p.end - p.begin, " bytes, got ", bytes[p.name].size()});
+           name_of(p.type), " needs ", p.end - p.begin, " bytes, got ", bytes_of(p).size()});
   files::atomic_file file(path);
   file.write(detail::safetensors_preamble(places, metadata));
-  for (detail::safetensors_place const& p : places) file.write(bytes[p.name]);
+  for (detail::safetensors_place const& p : places) file.write(bytes_of(p));
   file.commit();
 }
 

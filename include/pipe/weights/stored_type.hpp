@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -83,11 +82,11 @@ constexpr bool is_real(stored_type t) { return t <= stored_type::bf16; }
 
 namespace detail {
 
-/// The type with a name in files; none for an unknown name.
-constexpr std::optional<stored_type> stored_type_named(std::string_view name) {
+/// The type with a name in files; `other` for an unknown name.
+constexpr stored_type stored_type_named(std::string_view name) {
   for (int t = 0; t < stored_types; ++t)
     if (name == name_of(stored_type(t))) return stored_type(t);
-  return std::nullopt;
+  return stored_type::other;
 }
 
 /// The stored type that represents T exactly.

@@ -7,22 +7,24 @@
 #pragma once
 
 #include <cstddef>
-#include <initializer_list>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <sys/stat.h>
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
+#include <pipe/base/owner.hpp>
 #include <pipe/base/utf8.hpp>
 #include <pipe/io/file_bytes.hpp>
 #include <pipe/io/json_reader.hpp>
+#include <pipe/io/kept_text.hpp>
+#include <pipe/io/row_list.hpp>
+#include <pipe/io/sorted.hpp>
 #include <pipe/weights/safetensors_reader.hpp>
+#include <pipe/weights/text_map.hpp>
 
 namespace pp {
 
@@ -30,6 +32,8 @@ namespace detail {
 
 /// A tensor of one of several files.
 struct placed_tensor : safetensors_place {
+  static constexpr bool moves_by_bytes = true;
+
   std::size_t file = 0;
 };
 
@@ -57,16 +61,16 @@ class weight_files {
 
   std::string const& name() const { return name_; }
   /// All tensors, in the order of files, and of bytes within a file.
-  std::vector<detail::placed_tensor> const& tensors() const { return tensors_; }
+  detail::row_list<detail::placed_tensor> const& tensors() const { return tensors_; }
   /// Whether there is a tensor of a name.
-  bool has(std::string_view tensor) const { return file_of_.contains(tensor); }
+  bool has(std::string_view tensor) const { return names_.find(tensor) >= 0; }
   /// Fills `to` with bytes of one of the tensors, from number `from` on. needs: the tensor has that
   /// many numbers
   ///
   /// throws: file_error if reading fails, data_error if the file was shortened
   [[gnu::cold]] void read(detail::placed_tensor const& tensor, std::span<std::byte> to,
                           std::uint64_t from = 0) const {
-    files_[tensor.file].read(tensor.begin + from, to);
+    files_[tensor.file]->read(tensor.begin + from, to);
   }
 
  private:
@@ -88,7 +92,7 @@ class weight_files {
   [[gnu::cold]] void open_index(std::string const& index) {
     std::string const about = detail::joined_text({"'", index, "'"});
     std::string const text = detail::file_bytes(index);
-    std::map<std::string, std::string> files;  // by tensor
+    detail::row_list<detail::text_map::entry> entries;
     detail::json_reader r(text, about);
     r.object("an object", [&](std::string const& part) {
       if (part != "weight_map") return r.skip();
@@ -97,51 +101,60 @@ class weight_files {
         if (file.find('/') != file.npos)
           detail::throw_error<data_error>(
               {about, ": ", detail::quotation(file), " is not a file beside it"});
-        files[tensor] = file;
+        entries.push_back({tensor, file});
       });
     });
     r.end();
-    if (files.empty()) detail::throw_error<data_error>({about, " names no file"});
+    if (entries.empty()) detail::throw_error<data_error>({about, " names no file"});
     std::string const folder = index.substr(0, index.rfind('/') + 1);
-    std::vector<std::string> paths;  // each once, in order
-    for (auto& [tensor, file] : files) {
-      file = in(folder, file);
-      auto at = paths.begin();
-      while (at != paths.end() && *at < file) ++at;
-      if (at == paths.end() || *at != file) paths.insert(at, file);
-    }
-    open(paths, files);
-    for (auto const& [tensor, file] : files) {
-      if (!file_of_.contains(tensor))
+    for (auto& [tensor, file] : entries) file = in(folder, file);
+    // Of a tensor that is named twice, the last file counts, as where others read JSON.
+    for (std::size_t i = 0, k = entries.size(); i < k / 2; ++i)
+      std::swap(entries[i], entries[k - 1 - i]);
+    detail::text_map files;  // by tensor
+    files.take(entries);
+    detail::name_index paths;
+    for (auto const& [tensor, file] : files) paths.add(file);
+    paths.sort();
+    detail::row_list<detail::kept_text> once;
+    for (std::size_t const i : paths.order())
+      if (!paths.repeats(i)) once.push_back(paths[i]);
+    open(once, files);
+    for (auto const& [tensor, file] : files)
+      if (!has(tensor))
         detail::throw_error<data_error>(
             {about, ": tensor ", detail::quotation(tensor), " is not in '", file, "'"});
-    }
   }
 
   /// Opens files. index: by tensor the file that an index names, which decides where several files
   /// have a tensor of that name
-  [[gnu::cold]] void open(std::vector<std::string> const& paths,
-                          std::map<std::string, std::string> const& index = {}) {
-    files_.reserve(paths.size());
-    for (std::string const& path : paths) {
-      for (detail::safetensors_place const& place : files_.emplace_back(path).tensors()) {
-        std::size_t const file = files_.size() - 1;
-        if (auto const named = index.find(place.name);
-            named != index.end() && named->second != path)
-          continue;
-        auto const [before, is_first] = file_of_.emplace(place.name, file);
-        if (!is_first)
-          detail::throw_error<data_error>({"tensor ", detail::quotation(place.name), " is in '",
-                                           files_[before->second].name(), "' and in '", path, "'"});
-        tensors_.push_back({place, file});
+  [[gnu::cold]] void open(detail::row_list<detail::kept_text> const& paths,
+                          detail::text_map const& index = {}) {
+    for (std::string const path : paths) {
+      files_.push_back(detail::owner<safetensors_reader>(new safetensors_reader(path)));
+      for (detail::safetensors_place const& place : files_.back()->tensors()) {
+        auto const named = index.find(place.name);
+        if (named != index.end() && !(named->second == path)) continue;
+        tensors_.push_back({place, files_.size() - 1});
       }
     }
+    for (detail::placed_tensor const& t : tensors_) names_.add(t.name);
+    names_.sort();
+    for (std::size_t i = 0; i < tensors_.size(); ++i)
+      if (names_.repeats(i)) {
+        auto const file_of = [&](std::size_t tensor) -> std::string const& {
+          return files_[tensors_[tensor].file]->name();
+        };
+        detail::throw_error<data_error>({"tensor ", detail::quotation(names_[i]), " is in '",
+                                         file_of(std::size_t(names_.find(names_[i]))), "' and in '",
+                                         file_of(i), "'"});
+      }
   }
 
   std::string name_;
-  std::vector<safetensors_reader> files_;
-  std::vector<detail::placed_tensor> tensors_;
-  detail::name_index file_of_;  // names in files_
+  detail::row_list<detail::owner<safetensors_reader>> files_;
+  detail::row_list<detail::placed_tensor> tensors_;
+  detail::name_index names_;  // of tensors_
 };
 
 }  // namespace pp

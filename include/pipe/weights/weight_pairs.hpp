@@ -14,12 +14,16 @@
 #include <utility>
 #include <vector>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
+#include <pipe/io/kept_text.hpp>
+#include <pipe/io/row_list.hpp>
+#include <pipe/io/sorted.hpp>
+#include <pipe/weights/extents.hpp>
 #include <pipe/weights/misfit.hpp>
 #include <pipe/weights/name_map.hpp>
 #include <pipe/weights/named_parameter.hpp>
-#include <pipe/weights/safetensors.hpp>
 
 namespace pp {
 
@@ -41,7 +45,7 @@ struct load_report {
 namespace pp::detail {
 
 /// Whether a tensor is PyTorch's count of the steps of a batch norm, which nothing here reads.
-[[gnu::cold]] inline bool is_batch_count(std::string const& name) {
+[[gnu::cold]] inline bool is_batch_count(std::string_view name) {
   return name.ends_with("num_batches_tracked");
 }
 
@@ -55,7 +59,7 @@ struct weights_source {
 
 /// Throws data_error if there are problems.
 [[gnu::cold]] inline void require_fit(weights_source const& from,
-                                      std::vector<std::string> const& problems) {
+                                      row_list<kept_text> const& problems) {
   if (problems.empty()) return;
   throw_error<data_error>({"the ", from.content, " ", from.where, " do not fit the ", from.target,
                            ": ", text_of_problems(problems)});
@@ -64,15 +68,17 @@ struct weights_source {
 /// A parameter and the tensors of which it is made, by index: one tensor, or several that follow
 /// each other.
 struct weight_sources {
-  std::size_t parameter;
-  std::vector<std::size_t> tensors;
+  static constexpr bool moves_by_bytes = true;
+
+  std::size_t parameter = 0;
+  row_list<std::size_t> tensors;
   bool transposed = false;  ///< the source stores the matrix transposed
 };
 /// A parameter with the layout that a map gives it in files. Vectors are not transposed.
 template <class T>
 [[gnu::cold]] named_parameter<T> as_there(named_parameter<T> p, bool transposed) {
   if (transposed && p.shape.size() == 2) {
-    std::swap(p.shape[0], p.shape[1]);
+    p.shape = {p.shape[1], p.shape[0]};
     p.transposed = !p.transposed;
   }
   return p;
@@ -81,9 +87,9 @@ template <class T>
 ///
 /// throws: data_error as sources_there, and for joined tensors
 template <class T>
-[[gnu::cold]] std::vector<named_parameter<T>> all_there(std::vector<named_parameter<T>> parameters,
-                                                        name_map const& map) {
-  std::vector<std::string> here;
+[[gnu::cold]] row_list<named_parameter<T>> all_there(row_list<named_parameter<T>> parameters,
+                                                     name_map const& map) {
+  row_list<kept_text> here;
   for (named_parameter<T> const& p : parameters) here.push_back(p.name);
   auto const sources = sources_there(here, map);
   auto const names = single_names(sources);
@@ -95,54 +101,61 @@ template <class T>
 }
 /// The matched parameters and tensors, and the report.
 struct weight_pairs {
-  std::vector<weight_sources> pairs;
+  row_list<weight_sources> pairs;
   load_report report;
 };
 
 /// Names of tensors for a message: "tensor 'a'", "tensors 'a', 'b'".
-[[gnu::cold]] inline std::string text_of_tensors(std::vector<std::string> const& names) {
-  return (names.size() == 1 ? "tensor " : "tensors ") + text_of_names(names);
+[[gnu::cold]] inline std::string text_of_tensors(row_list<kept_text> const& names) {
+  return joined_text({names.size() == 1 ? "tensor " : "tensors ", text_of_names(names)});
 }
 
 /// The first source name of each parameter.
-[[gnu::cold]] inline std::vector<std::string> first_names(std::vector<tensors_there> const& all) {
-  std::vector<std::string> names;
+[[gnu::cold]] inline row_list<kept_text> first_names(row_list<tensors_there> const& all) {
+  row_list<kept_text> names;
   for (tensors_there const& of : all) names.push_back(of.names.front());
   return names;
+}
+
+/// Adds a name to a list of the report.
+[[gnu::cold]] PIPE_ONE_COPY inline void add_name(std::vector<std::string>& to,
+                                                 std::string_view name) {
+  to.emplace_back(name);
 }
 
 /// Matches parameters and tensors by name. misfit(weight_sources, parameter with the source's
 /// layout) says why the two do not match, or is empty.
 ///
 /// throws: data_error with all mismatches, see load_weights
-template <class T, class Tensor, class Misfit>
-[[gnu::cold]] weight_pairs pair_weights(std::vector<named_parameter<T>> const& parameters,
-                                        std::vector<Tensor> const& tensors, load_policy policy,
-                                        name_map const& map, weights_source const& from,
+template <class T, class Tensors, class Misfit>
+[[gnu::cold]] weight_pairs pair_weights(std::span<named_parameter<T> const> parameters,
+                                        Tensors const& tensors, load_policy policy,
+                                        source_names const& map, weights_source const& from,
                                         Misfit misfit) {
   name_index by_name;
-  for (std::size_t i = 0; i < tensors.size(); ++i) by_name.emplace(tensors[i].name, i);
-  std::vector<std::string> names;
+  for (auto const& t : tensors) by_name.add(t.name);
+  by_name.sort();
+  row_list<kept_text> names;
   for (named_parameter<T> const& p : parameters) {
     require_law(p);
     names.push_back(p.name);
   }
-  std::vector<tensors_there> const there = sources_there(names, map);
+  row_list<tensors_there> const there = map.of(names);
   weight_pairs found;
-  std::vector<std::string> problems;
-  std::vector<bool> is_used(tensors.size());
+  row_list<kept_text> problems;
+  row_list<bool> is_used(tensors.size());
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     weight_sources pair{i, {}, there[i].transposed};
     std::string missing;
-    for (std::string const& name : there[i].names)
-      if (auto const at = by_name.find(name); at != by_name.end())
-        pair.tensors.push_back(at->second);
+    for (kept_text const& name : there[i].names)
+      if (long const at = by_name.find(name); at >= 0)
+        pair.tensors.push_back(std::size_t(at));
       else if (missing.empty())
         missing = name == names[i]
-                      ? in_quotes(name)
+                      ? joined_text({quotation(name)})
                       : joined_text({quotation(names[i]), " (", quotation(name), " there)"});
     if (!missing.empty()) {
-      found.report.missing.push_back(names[i]);
+      add_name(found.report.missing, names[i]);
       if (policy == load_policy::strict)
         problems.push_back(joined_text({from.item, " ", missing, ": not in ", from.what}));
       continue;
@@ -152,11 +165,11 @@ template <class T, class Tensor, class Misfit>
         !why.empty())
       problems.push_back(joined_text({text_of_tensors(there[i].names), ": ", why}));
     found.pairs.push_back(std::move(pair));
-    found.report.loaded.push_back(names[i]);
+    add_name(found.report.loaded, names[i]);
   }
   for (std::size_t i = 0; i < tensors.size(); ++i)
-    if (!is_used[i] && !is_passed_over(tensors[i].name, map)) {
-      found.report.unused.push_back(tensors[i].name);
+    if (!is_used[i] && !map.passes_over(tensors[i].name)) {
+      add_name(found.report.unused, tensors[i].name);
       if (policy == load_policy::strict && !is_batch_count(tensors[i].name))
         problems.push_back(
             joined_text({"tensor ", quotation(tensors[i].name), ": not in the ", from.target}));
@@ -170,14 +183,12 @@ template <class T, class Tensor, class Misfit>
 }
 
 /// The shape of tensors joined along their first extent; empty if other extents differ.
-template <class Tensor>
-[[gnu::cold]] std::vector<long> joined_shape(std::vector<Tensor> const& tensors,
-                                             std::vector<std::size_t> const& which) {
-  std::vector<long> shape = tensors[which[0]].shape;
+template <class Tensors>
+[[gnu::cold]] extents joined_shape(Tensors const& tensors, row_list<std::size_t> const& which) {
+  extents shape = tensors[which[0]].shape;
   for (std::size_t i = 1; i < which.size(); ++i) {
-    std::vector<long> const& next = tensors[which[i]].shape;
-    if (shape.empty() || next.empty() ||
-        !equal_extents(std::span(shape).subspan(1), std::span(next).subspan(1)))
+    std::span<long const> const next = tensors[which[i]].shape, first = shape;
+    if (first.empty() || next.empty() || !equal_extents(first.subspan(1), next.subspan(1)))
       return {};
     shape[0] += next[0];
   }
@@ -185,12 +196,12 @@ template <class Tensor>
 }
 
 /// The shapes of tensors as text: "[2, 4], [2, 4]".
-template <class Tensor>
-[[gnu::cold]] std::string text_of_shapes(std::vector<Tensor> const& tensors,
-                                         std::vector<std::size_t> const& which) {
+template <class Tensors>
+[[gnu::cold]] std::string text_of_shapes(Tensors const& tensors,
+                                         row_list<std::size_t> const& which) {
   std::string text;
   for (std::size_t const t : which)
-    text += (text.empty() ? "" : ", ") + text_of_shape(tensors[t].shape);
+    append_text(text, {text.empty() ? "" : ", ", text_of_shape(tensors[t].shape)});
   return text;
 }
 

@@ -10,18 +10,21 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/function_ref.hpp>
 #include <pipe/base/joined_text.hpp>
-#include <pipe/base/libm.hpp>
+#include <pipe/base/owner.hpp>
 #include <pipe/base/together.hpp>
 #include <pipe/io/atomic_file.hpp>
+#include <pipe/io/kept_text.hpp>
+#include <pipe/io/row_list.hpp>
+#include <pipe/weights/checked_load.hpp>
 #include <pipe/weights/file_blocks.hpp>
 #include <pipe/weights/name_map.hpp>
 #include <pipe/weights/named_parameter.hpp>
@@ -31,16 +34,27 @@
 
 namespace pp::detail {
 
-/// Saves parameters whose values come one parameter at a time: read(index, use) calls use(part) for
-/// each in turn, once, or for parts that follow each other in the file.
-template <class T, class Read>
-[[gnu::cold]] void write_weights(std::vector<named_parameter<T>> const& parameters,
-                                 std::string const& path, stored_type type,
-                                 safetensors_metadata const& metadata, Read const& read) {
+/// Takes a parameter, or a part that follows the part before it in the file.
+template <class T>
+using use_of_parameter = function_ref<void(named_parameter<T> const&)>;
+/// Calls use(part) for parameter `index`, once, or for parts that follow each other in the file.
+template <class T>
+using read_parameter = function_ref<void(std::size_t index, use_of_parameter<T> use)>;
+
+/// Passes a part of a parameter to append(bytes), as `type`: copy_out, or copy_own_out, which is
+/// all that programs compile that save in their own type.
+template <class T>
+using copy_part = void (*)(named_parameter<T> const&, stored_type, use_of_bytes append);
+
+/// Saves parameters whose values come one parameter at a time, in their order.
+template <class T>
+[[gnu::cold]] void write_weights(std::span<named_parameter<T> const> parameters,
+                                 std::string const& path, stored_type type, copy_part<T> copy,
+                                 safetensors_metadata const& metadata, read_parameter<T> read) {
   if (!is_real(type))
     throw_error<data_error>(
         {"save_weights: type: expected F64, F32, F16 or BF16, got ", name_of(type)});
-  std::vector<safetensors_place> places;
+  row_list<safetensors_place> places;
   for (named_parameter<T> const& p : parameters) {
     require_law(p);
     places.push_back({p.name, type, p.shape});
@@ -51,7 +65,7 @@ template <class T, class Read>
   // All tensors have one type, so they are in the order of their places.
   for (std::size_t i = 0; i < parameters.size(); ++i)
     read(i, [&](named_parameter<T> const& part) {
-      copy_out(part, type, [&](std::span<std::byte const> bytes) { file.write(bytes); });
+      copy(part, type, [&](std::span<std::byte const> bytes) { file.write(bytes); });
     });
   file.commit();
 }
@@ -71,162 +85,10 @@ template <class T>
     std::vector<detail::named_parameter<T>> const& parameters, std::string const& path,
     files::stored_type type = detail::stored_type_of<T>(),
     detail::safetensors_metadata const& metadata = detail::metadata_of({{"format", "pt"}})) {
-  detail::write_weights(parameters, path, type, metadata,
-                        [&](std::size_t i, auto const& use) { use(parameters[i]); });
+  detail::write_weights<T>(
+      parameters, path, type, &detail::copy_out<T>, metadata,
+      [&](std::size_t i, detail::use_of_parameter<T> use) { use(parameters[i]); });
 }
-
-namespace detail {
-
-/// Writes a tensor of a file, which comes in blocks, to a parameter that is in memory.
-struct copied_in {
-  template <class T, class Blocks>
-  [[gnu::cold]] void operator()(std::size_t, stored_type type, named_parameter<T> const& to,
-                                Blocks const& blocks) const {
-    long at = 0;
-    blocks([&](std::span<std::byte const> bytes) {
-      copy_block_in(type, bytes, at, to);
-      at += long(bytes.size()) / size_of(type);
-    });
-  }
-};
-
-/// A load of parameters that has been checked, and has written nothing. Blocks: blocks(i, pair,
-/// use) calls use(bytes) for the blocks of a pair's tensors, which follow each other and consist of
-/// whole lines (see block_of).
-template <class T, class Blocks>
-struct checked_load {
-  weight_pairs found;                  ///< of the parameters of this process
-  std::vector<named_parameter<T>> to;  ///< by pair: the parameter, as it is in the file
-  std::vector<stored_type> types;      ///< by pair: of its tensors
-  Blocks blocks;
-
-  /// Writes the parameters: write(number, type, parameter, blocks(use)). Nothing is allocated here,
-  /// and nothing but a reading of blocks can fail.
-  template <class Write = copied_in>
-  [[gnu::cold]] load_report write(Write const& write_one = {}) {
-    for (std::size_t i = 0; i < to.size(); ++i)
-      write_one(found.pairs[i].parameter, types[i], to[i],
-                [&](auto const& use) { blocks(i, found.pairs[i], use); });
-    return std::move(found.report);
-  }
-};
-
-/// Checks a load of matched parameters. `fetch`: given the pairs, and the parameters as they are in
-/// the file, returns the Blocks of checked_load. reads_first: all blocks are read here, and again
-/// by write().
-template <class T, class Tensor, class Fetch>
-[[gnu::cold]] auto check_pairs(std::vector<named_parameter<T>> const& parameters,
-                               std::vector<Tensor> const& tensors, weights_source const& from,
-                               load_policy policy, name_map const& map, Fetch fetch,
-                               bool reads_first = false) {
-  weight_pairs found = pair_weights(
-      parameters, tensors, policy, map, from,
-      [&](weight_sources const& pair, named_parameter<T> const& p) {
-        std::vector<std::size_t> const& which = pair.tensors;
-        if (!misfit_of_shape(p.shape, joined_shape(tensors, which)).empty())
-          return joined_text({"expected shape ", text_of_shape(p.shape), ", found ",
-                              text_of_shapes(tensors, which)});
-        Tensor const& t = tensors[which[0]];
-        for (std::size_t const other : which)
-          if (tensors[other].type != t.type)
-            return joined_text({"expected one type, found ", text_of_type(t), " and ",
-                                text_of_type(tensors[other])});
-        return is_real(t.type)
-                   ? std::string()
-                   : joined_text({"expected F64, F32, F16 or BF16, found ", text_of_type(t)});
-      });
-  std::erase_if(found.pairs,
-                [&](weight_sources const& pair) { return parameters[pair.parameter].elsewhere; });
-  std::vector<named_parameter<T>> to;
-  std::vector<stored_type> types;
-  for (weight_sources const& pair : found.pairs) {
-    to.push_back(as_there(parameters[pair.parameter], pair.transposed));
-    types.push_back(tensors[pair.tensors[0]].type);
-  }
-  auto blocks = fetch(found.pairs, to);
-  std::vector<std::string> problems;
-  for (std::size_t i = 0; i < found.pairs.size(); ++i) {
-    Tensor const& t = tensors[found.pairs[i].tensors[0]];
-    bool const may_be_too_large = t.type == stored_type::f64;  // the only type with larger numbers
-    if (!may_be_too_large && !reads_first) continue;
-    long before = 0, first = -1;
-    blocks(i, found.pairs[i], [&](std::span<std::byte const> bytes) {
-      long const at = may_be_too_large && first < 0 ? first_too_large<T>(t.type, bytes) : -1;
-      if (at >= 0) first = before + at;
-      before += long(bytes.size()) / size_of(t.type);
-    });
-    if (first >= 0)
-      problems.push_back(joined_text({"tensor ", quotation(t.name), ": number ", first,
-                                      " is too large for ", name_of(stored_type_of<T>())}));
-  }
-  require_fit(from, problems);
-  return checked_load<T, decltype(blocks)>{std::move(found), std::move(to), std::move(types),
-                                           std::move(blocks)};
-}
-
-/// When the tensors of a file are read.
-enum class reading : unsigned char {
-  before,    ///< all of them before the first parameter is written
-  in_place,  ///< each when its parameter is written, block by block
-  twice      ///< in place, after all could be read before the first is written
-};
-
-/// Checks a load of parameters from some tensors of an open file, or of several, which outlive the
-/// result.
-template <class T, class Tensor, class File>
-[[gnu::cold]] auto check_tensors(std::vector<named_parameter<T>> const& parameters,
-                                 std::vector<Tensor> const& tensors, File const& file,
-                                 weights_source const& from, load_policy policy,
-                                 name_map const& map, reading when = reading::before) {
-  return check_pairs(
-      parameters, tensors, from, policy, map,
-      [&](std::vector<weight_sources> const& pairs, std::vector<named_parameter<T>> const& to) {
-        std::vector<std::uint64_t> begins, blocks;
-        std::uint64_t all = 0;
-        for (std::size_t i = 0; i < pairs.size(); ++i) {
-          std::uint64_t size = 0;
-          for (std::size_t const t : pairs[i].tensors) size += tensors[t].end - tensors[t].begin;
-          std::uint64_t const number = std::uint64_t(size_of(tensors[pairs[i].tensors[0]].type));
-          begins.push_back(when == reading::before ? all : 0);
-          blocks.push_back(when == reading::before
-                               ? size
-                               : std::min(size, std::uint64_t(block_of(to[i])) * number));
-          all = when == reading::before ? all + size : std::max(all, blocks.back());
-        }
-        auto data = memory_for(all, "the tensors that are loaded", file.name());
-        auto read = [&tensors, &file, begins, blocks, at = data.get()](
-                        std::size_t i, weight_sources const& pair, auto const& use) {
-          std::span<std::byte> const room(at + begins[i], std::size_t(blocks[i]));
-          std::size_t filled = 0;
-          for (std::size_t const t : pair.tensors)
-            for (std::uint64_t next = tensors[t].begin, left; (left = tensors[t].end - next) > 0;) {
-              std::size_t const bytes =
-                  std::size_t(std::min<std::uint64_t>(left, room.size() - filled));
-              file.read(tensors[t], room.subspan(filled, bytes), next - tensors[t].begin);
-              filled += bytes, next += bytes;
-              if (filled < room.size()) continue;
-              use(std::span<std::byte const>(room));
-              filled = 0;
-            }
-          if (filled > 0) use(std::span<std::byte const>(room.first(filled)));
-        };
-        if (when == reading::before)
-          for (std::size_t i = 0; i < pairs.size(); ++i)
-            read(i, pairs[i], [](std::span<std::byte const>) {});
-        return [read, begins, blocks, when, data = std::move(data)](
-                   std::size_t i, weight_sources const& pair, auto const& use) {
-          if (when != reading::before) return read(i, pair, use);
-          use(std::span<std::byte const>(data.get() + begins[i], std::size_t(blocks[i])));
-        };
-      },
-      when == reading::twice);
-}
-/// A file, for messages.
-[[gnu::cold]] inline weights_source source_of(std::string const& file) {
-  return {joined_text({"in '", file, "'"}), "the file"};
-}
-
-}  // namespace detail
 
 /// Loads parameters from a file, or from a folder or an index of several (see weight_files),
 /// converting to their type. `names` maps parameter names to names in the file: a parameter may be
@@ -243,8 +105,9 @@ template <class T>
                                        weight_files const& files,
                                        load_policy policy = load_policy::strict,
                                        name_map const& names = {}) {
-  return detail::check_tensors(parameters, files.tensors(), files, detail::source_of(files.name()),
-                               policy, names)
+  return detail::check_tensors<T>(parameters, files.tensors(), files,
+                                  detail::source_of(files.name()), policy,
+                                  detail::source_names(names))
       .write();
 }
 template <class T>
@@ -252,21 +115,10 @@ template <class T>
                                        safetensors_file const& file,
                                        load_policy policy = load_policy::strict,
                                        name_map const& names = {}) {
-  return detail::check_pairs(
-             parameters, file.tensors(), detail::source_of(file.name()), policy, names,
-             [&](auto const& pairs, auto const&) {
-               std::vector<std::vector<std::byte>> joined(pairs.size());  // empty for one tensor
-               for (std::size_t i = 0; i < pairs.size(); ++i)
-                 if (pairs[i].tensors.size() > 1)
-                   for (std::size_t const t : pairs[i].tensors)
-                     joined[i].insert(joined[i].end(), file.tensors()[t].bytes.begin(),
-                                      file.tensors()[t].bytes.end());
-               return [&file, joined = std::move(joined)](
-                          std::size_t i, detail::weight_sources const& pair, auto const& use) {
-                 use(joined[i].empty() ? file.tensors()[pair.tensors[0]].bytes
-                                       : std::span<std::byte const>(joined[i]));
-               };
-             })
+  return detail::check_pairs<T>(
+             parameters, file.tensors(), detail::source_of(file.name()), policy,
+             detail::source_names(names),
+             [&](auto const& pairs, auto const&) { return detail::joined_bytes(file, pairs); })
       .write();
 }
 template <class T>
@@ -296,23 +148,25 @@ template <has_named_parameters Trainer>
   return all;
 }
 
-/// Saves parameters of a trainer whose processes all call it: that of rank 0 writes the file.
-/// read(index, use): as for write_weights; all processes read each parameter in turn, to its end
-/// also if `use` throws.
+/// Saves parameters of a trainer whose processes all call it: that of rank 0 writes the file. All
+/// processes read each parameter in turn, to its end also if `use` throws.
 ///
 /// throws: as write_weights, in that process; in the others file_error
-template <class Processes, class T, class Read>
+template <class T, class Processes>
 [[gnu::cold]] void save_together(Processes const& processes,
-                                 std::vector<named_parameter<T>> const& parameters,
-                                 std::string const& path, stored_type type,
-                                 safetensors_metadata const& metadata, Read const& read) {
+                                 std::span<named_parameter<T> const> parameters,
+                                 std::string const& path, stored_type type, copy_part<T> copy,
+                                 safetensors_metadata const& metadata, read_parameter<T> read) {
+  if constexpr (are_one<Processes>)
+    return write_weights<T>(parameters, path, type, copy, metadata, read);
   std::size_t next = 0;
   auto const write = [&] {
     if (processes.writes_files())
-      write_weights(parameters, path, type, metadata, [&](std::size_t i, auto const& use) {
-        next = i + 1;
-        read(i, use);
-      });
+      write_weights<T>(parameters, path, type, copy, metadata,
+                       [&](std::size_t i, use_of_parameter<T> use) {
+                         next = i + 1;
+                         read(i, use);
+                       });
   };
   auto const read_rest = [&] {
     while (next < parameters.size()) read(next++, [](named_parameter<T> const&) {});
@@ -320,57 +174,68 @@ template <class Processes, class T, class Read>
   together<file_error>(processes, "the process of rank 0 could not save", path,
                        [&] { with_rest(write, read_rest); });
 }
-/// Saves a trainer's parameters.
-template <has_named_parameters Trainer>
-[[gnu::cold]] void save_trainer(Trainer& trainer, std::string const& path, stored_type type,
-                                safetensors_metadata const& metadata, name_map const& names = {}) {
-  auto const parameters = all_there(named_parameters(trainer), names);
-  auto const views = list_of(trainer);
+/// Saves a trainer's parameters, which have the names and shapes that they have in the file.
+template <has_named_parameters Trainer, class T>
+[[gnu::cold]] void save_trainer(Trainer& trainer, row_list<named_parameter<T>> const& parameters,
+                                std::string const& path, stored_type type, copy_part<T> copy,
+                                safetensors_metadata const& metadata) {
   auto const processes = processes_of(trainer);
-  std::vector<typename decltype(parameters.front().values)::value_type> room;
-  save_together(processes, parameters, path, type, metadata, [&](std::size_t i, auto const& use) {
-    auto p = parameters[i];
-    p.values = processes.values_of(views[i], room);
-    use(p);
-  });
+  std::vector<T> room;
+  save_together<T>(processes, parameters, path, type, copy, metadata,
+                   [&](std::size_t i, use_of_parameter<T> use) {
+                     named_parameter<T> p = parameters[i];
+                     p.values = processes.values_of(p, room);
+                     use(p);
+                   });
 }
 
-/// Loads a trainer's parameters from open() -> weight_files. `path`: for messages.
-template <has_named_parameters Trainer, class Open>
+/// Loads a trainer's parameters from files that are open, or from those of a path.
+template <has_named_parameters Trainer>
 [[gnu::cold]] load_report load_trainer(Trainer& trainer, std::string const& path,
-                                       load_policy policy, name_map const& names,
-                                       Open const& open) {
+                                       load_policy policy, source_names const& names,
+                                       weight_files const* files = nullptr) {
+  owner<weight_files> opened;
   auto const parameters = named_parameters(trainer);
-  auto const views = list_of(trainer);
-  auto const averages = averages_of(trainer);
+  using T = element_of<std::remove_cvref_t<decltype(parameters)>>;
   constexpr reading when = is_read_in_place<Trainer>   ? reading::in_place
                            : lists_parameters<Trainer> ? reading::twice
                                                        : reading::before;
   load_report report;
+  [[maybe_unused]] auto const averages = [&] {
+    if constexpr (keeps_averages<Trainer>)
+      return averages_of(trainer);
+    else
+      return 0;
+  }();
   load_together(
       agreement_of(trainer), path,
       [&] {
-        weight_files const& files = open();
-        return check_tensors(parameters, files.tensors(), files, source_of(files.name()), policy,
-                             names, when);
+        if (files == nullptr) {
+          opened = owner<weight_files>(new weight_files(path));
+          files = opened.get();
+        }
+        return check_tensors<T>(parameters, files->tensors(), *files, source_of(files->name()),
+                                policy, names, when);
       },
       [&](auto& checked) {
-        report = checked.write([&](std::size_t i, stored_type type, auto& to, auto const& blocks) {
-          set_values(trainer, views[i], [&](auto const& values) {
-            to.values = values;
-            copied_in()(i, type, to, blocks);
-          });
-        });
+        report = checked.write(
+            [&](std::size_t i, stored_type type, named_parameter<T>& to, read_blocks blocks) {
+              set_values(trainer, parameters[i], [&](auto const& values) {
+                to.values = values;
+                copied_in<T>(i, type, to, blocks);
+              });
+            });
       },
       [&] {
         if constexpr (lists_parameters<Trainer>)
           trainer.processes().parameters.engine->spoil(trainer.steps());
       });
-  for (std::size_t i = 0, next = 0; i < averages.size() && next < report.loaded.size(); ++i)
-    if (parameters[i].name == report.loaded[next]) {
-      std::copy(parameters[i].values.begin(), parameters[i].values.end(), averages[i].begin());
-      ++next;
-    }
+  if constexpr (keeps_averages<Trainer>)
+    for (std::size_t i = 0, next = 0; i < averages.size() && next < report.loaded.size(); ++i)
+      if (parameters[i].name == report.loaded[next]) {
+        std::copy(parameters[i].values.begin(), parameters[i].values.end(), averages[i].begin());
+        ++next;
+      }
   trainer.parameters_changed();
   return report;
 }
@@ -383,17 +248,28 @@ template <has_named_parameters Trainer, class Open>
 ///
 /// throws: in all processes, if it does in one; data_error for a map that joins tensors
 template <detail::has_named_parameters Trainer>
-[[gnu::cold]] void save_weights(Trainer& trainer, std::string const& path,
-                                name_map const& names = {}) {
-  using element = typename decltype(trainer.parameters().front().values)::value_type;
-  detail::save_trainer(trainer, path, detail::stored_type_of<element>(),
-                       detail::metadata_of({{"format", "pt"}}), names);
+[[gnu::cold]] void save_weights(Trainer& trainer, std::string const& path) {
+  auto const parameters = detail::named_parameters(trainer);
+  using T = detail::element_of<std::remove_cvref_t<decltype(parameters)>>;
+  detail::save_trainer<Trainer, T>(trainer, parameters, path, detail::stored_type_of<T>(),
+                                   &detail::copy_own_out<T>,
+                                   detail::metadata_of({{"format", "pt"}}));
+}
+template <detail::has_named_parameters Trainer>
+[[gnu::cold]] void save_weights(Trainer& trainer, std::string const& path, name_map const& names) {
+  auto const parameters = detail::all_there(detail::named_parameters(trainer), names);
+  using T = detail::element_of<std::remove_cvref_t<decltype(parameters)>>;
+  detail::save_trainer<Trainer, T>(trainer, parameters, path, detail::stored_type_of<T>(),
+                                   &detail::copy_own_out<T>,
+                                   detail::metadata_of({{"format", "pt"}}));
 }
 template <detail::has_named_parameters Trainer>
 [[gnu::cold]] void save_weights(
     Trainer& trainer, std::string const& path, files::stored_type type,
     detail::safetensors_metadata const& metadata = detail::metadata_of({{"format", "pt"}})) {
-  detail::save_trainer(trainer, path, type, metadata);
+  auto const parameters = detail::named_parameters(trainer);
+  using T = detail::element_of<std::remove_cvref_t<decltype(parameters)>>;
+  detail::save_trainer<Trainer, T>(trainer, parameters, path, type, &detail::copy_out<T>, metadata);
 }
 /// Loads a trainer's parameters. Files have no averages (see Averaging): these are set to the
 /// loaded parameters. Accumulated gradients are discarded. If its ranks are in several processes,
@@ -407,18 +283,19 @@ template <detail::has_named_parameters Trainer>
 ///         are read once, and may be written in part if that fails
 template <detail::has_named_parameters Trainer>
 [[gnu::cold]] load_report load_weights(Trainer& trainer, std::string const& path,
-                                       load_policy policy = load_policy::strict,
-                                       name_map const& names = {}) {
-  std::optional<weight_files> files;
-  return detail::load_trainer(trainer, path, policy, names,
-                              [&]() -> weight_files const& { return files.emplace(path); });
+                                       load_policy policy = load_policy::strict) {
+  return detail::load_trainer(trainer, path, policy, {});
+}
+template <detail::has_named_parameters Trainer>
+[[gnu::cold]] load_report load_weights(Trainer& trainer, std::string const& path,
+                                       load_policy policy, name_map const& names) {
+  return detail::load_trainer(trainer, path, policy, detail::source_names(names));
 }
 template <detail::has_named_parameters Trainer>
 [[gnu::cold]] load_report load_weights(Trainer& trainer, weight_files const& files,
                                        load_policy policy = load_policy::strict,
                                        name_map const& names = {}) {
-  return detail::load_trainer(trainer, files.name(), policy, names,
-                              [&]() -> weight_files const& { return files; });
+  return detail::load_trainer(trainer, files.name(), policy, detail::source_names(names), &files);
 }
 
 }  // namespace pp

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <pipe/io/row_list.hpp>
 #include <pipe/runtime/exclusive.hpp>
 #include <pipe/train/parts/parameter_memory.hpp>
 #include <pipe/train/parts/view_parameters.hpp>
@@ -26,6 +27,7 @@ long least(Engine& engine, long here) {
 /// The agreement of an engine's processes: see base/together.hpp.
 template <class Engine>
 struct engine_agreement {
+  static constexpr bool are_one = !requires(Engine& e) { e.least(0L); };
   Engine& engine;
   bool agree(bool here) const { return least(engine, here ? 1 : 0) == 1; }
 };
@@ -52,10 +54,9 @@ bool has_all_ranks(parameter_memory<Engine> const& parameters) {
 /// process does not have are received: where replicas divide the parameter, into memory that keeps
 /// them until the next call, otherwise into `room`.
 template <class T, class Engine>
-std::span<T> fetch_values(parameter_memory<Engine> const& parameters, parameter_view<T> const& view,
-                          [[maybe_unused]] std::vector<T>& room) {
-  std::span<T> values = view.values;
-  parameters.at(view.index, [&](int c, parameter_place const& p) {
+std::span<T> fetch_values(parameter_memory<Engine> const& parameters, int index,
+                          std::span<T> values, [[maybe_unused]] std::vector<T>& room) {
+  parameters.at(index, [&](int c, parameter_place const& p) {
     std::size_t const n = std::size_t(p.elements());
     if (parameters.has_parts(c, p) && Engine::is_local(c))
       values = {reinterpret_cast<T*>(parameters.whole(c, p)), n};
@@ -76,6 +77,7 @@ std::span<T> fetch_values(parameter_memory<Engine> const& parameters, parameter_
 template <class M, class T, class Parameters>
 struct trainer_processes {
   using engine = typename Parameters::engine_type;
+  static constexpr bool are_one = engine_agreement<engine>::are_one;
   typename exclusive<engine>::access access;
   Parameters parameters;
 
@@ -89,9 +91,34 @@ struct trainer_processes {
     parameters.at(index, [&](int c, parameter_place const&) { is_here = engine::is_local(c); });
     return is_here;
   }
-  /// The values of a parameter: see fetch_values.
-  std::span<T> values_of(parameter_view<T> const& view, std::vector<T>& room) const {
-    return fetch_values(parameters, view, room);
+  /// The same as a list of Named, a named_parameter.
+  template <class Named>
+  [[gnu::cold]] row_list<Named> named() const {
+    row_list<Named> all;
+    parameters.for_each_anywhere(
+        [&](char* memory, chunk_description const& chunk, parameter_place const& p) {
+          parameter const& of = model_tables<M>::parameters[p.index];
+          if (is_table(of.initial.kind)) return;
+          bool const in_parts = parameters.has_parts(int(&chunk - parameters.chunks), p),
+                     is_whole = memory != nullptr && !in_parts;
+          parameter_name const& file = parameter_names<M>()[std::size_t(p.index)];
+          T* const values = is_whole ? reinterpret_cast<T*>(memory + chunk.values_of(p)) : nullptr;
+          all.push_back({file.name,
+                         file_shape(of, file.transposed),
+                         file.transposed,
+                         of.rows(),
+                         of.columns(),
+                         {values, is_whole ? std::size_t(p.elements()) : 0},
+                         memory == nullptr,
+                         memory != nullptr && in_parts,
+                         p.index});
+        });
+    return all;
+  }
+  /// The values of a listed parameter: see fetch_values.
+  template <class Listed>
+  std::span<T> values_of(Listed const& listed, std::vector<T>& room) const {
+    return fetch_values(parameters, listed.index, std::span<T>(listed.values), room);
   }
   /// Sets the values of a parameter that this process has: fill(span) writes all of them.
   template <class Fill>

@@ -9,6 +9,7 @@
 #include <pipe/graph/model_tables.hpp>
 #include <pipe/graph/position_tables.hpp>
 #include <pipe/train/parts/parameter_memory.hpp>
+#include <pipe/weights/extents.hpp>
 #include <pipe/weights/names.hpp>
 #include <pipe/weights/parameter_view.hpp>
 
@@ -17,14 +18,13 @@ namespace pp::detail {
 /// Shape of a parameter in weight files: a vector has one extent, a transposed matrix is [columns,
 /// rows]. A transposed tensor of more extents is the weight of a convolution, in memory [window,
 /// channels, filters], in files [filters, channels, window].
-template <class = void>
-[[gnu::cold]] std::vector<long> file_shape(parameter const& p, bool transposed) {
+[[gnu::cold]] inline extents file_shape(parameter const& p, bool transposed) {
   if (p.kind == custom::tensor_kind::vector && p.form.rank <= 2) return {p.elements()};
   int const* const extent = p.form.extent;
   int const window = transposed ? p.form.rank - 2 : p.form.rank;  // the number of its extents
-  std::vector<long> shape;
-  if (transposed) shape = {extent[window + 1], extent[window]};
-  shape.insert(shape.end(), extent, extent + window);
+  extents shape;
+  if (transposed) shape.push_back(extent[window + 1]), shape.push_back(extent[window]);
+  for (int i = 0; i < window; ++i) shape.push_back(extent[i]);
   return shape;
 }
 
@@ -34,7 +34,8 @@ parameter_view<T> view_of_parameter(int index, std::span<T> values,
                                     std::span<T const> gradients = {}) {
   parameter const& of = model_tables<M>::parameters[index];
   parameter_name const& file = parameter_names<M>()[std::size_t(index)];
-  return {index,           of.unit,   file.name,    file_shape(of, file.transposed),
+  extents const shape = file_shape(of, file.transposed);
+  return {index,           of.unit,   file.name,    {shape.begin(), shape.end()},
           file.transposed, of.rows(), of.columns(), values,
           gradients};
 }
