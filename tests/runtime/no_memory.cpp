@@ -31,8 +31,8 @@
 #include <pipe/weights/copy_weights.hpp>
 #include <pipe/weights/weights.hpp>
 
+#include "laws/data.hpp"
 #include "runtime/allocation.hpp"
-#include "runtime/trainers.hpp"
 #include "train/folder.hpp"
 
 #if PIPE_TESTS_COUNT_ALLOCATIONS
