@@ -35,10 +35,8 @@ bool same(stage_plan const& a, stage_plan const& b) {
          a.boundary_bytes == b.boundary_bytes && a.bytes == b.bytes;
 }
 
-template <class M, class... Options>
-void plans_are_the_same() {
-  auto const& made = Planned<M, Options...>::plan();
-  auto const& compiled = compiled_pipeline<M, option_set<Options...>>::plan();
+template <class Plan>
+void are_the_same(Plan const& made, Plan const& compiled) {
   REQUIRE(made.stage_count == compiled.stage_count);
   for (int s = 0; s < made.stage_count; ++s) CHECK(same(made.stages[s], compiled.stages[s]));
   for (int r = 0; r < made.rank_count; ++r) {
@@ -62,6 +60,11 @@ void plans_are_the_same() {
   CHECK(made.period == compiled.period);
   CHECK(made.bubble_steady == compiled.bubble_steady);
   CHECK(made.bytes == compiled.bytes);
+}
+template <class M, class... Options>
+void plans_are_the_same() {
+  are_the_same(Planned<M, Options...>::plan(),
+               compiled_pipeline<M, option_set<Options...>>::plan());
 }
 
 /// The largest Transformer of GPipe's table 1.
