@@ -7,6 +7,9 @@ option(PIPE_JOIN_TESTS "Compile some sources of tests together, which takes abou
 # Seconds that the sources of a group take together, each compiled by itself: so few that no core compiles the last group while others have none left.
 set(seconds_of_group 60)
 
+# Headers of trainers that several sources use. These sources are one group, in which the trainers are compiled once.
+set(headers_of_trainers runtime/trainers[.]hpp|mpi/resumed[.]hpp)
+
 if(PIPE_JOIN_TESTS)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)
   execute_process(COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/joined.py alone ${sources} OUTPUT_VARIABLE stands_alone
@@ -44,13 +47,26 @@ function(pipe_join list program)
     return()
   endif()
   math(EXPR groups "${all_seconds} / ${seconds_of_group} + 1")
+  math(EXPR last "${groups} - 1")
+  set(others)
+  foreach(source IN LISTS joined)
+    file(STRINGS ${source} shares REGEX "^#include \"(${headers_of_trainers})\"" LIMIT_COUNT 1)
+    if(shares)
+      list(APPEND group_0 ${source})
+    else()
+      list(APPEND others ${source})
+    endif()
+  endforeach()
+  set(first 0)
+  if(group_0 AND groups GREATER 1)
+    set(first 1)
+  endif()
   set(number 0)
-  foreach(source IN LISTS joined)  # in turn, so that the groups take about the same time
-    math(EXPR group "${number} % ${groups}")
+  foreach(source IN LISTS others)  # in turn, so that the groups take about the same time
+    math(EXPR group "${first} + ${number} % (${groups} - ${first})")
     list(APPEND group_${group} ${source})
     math(EXPR number "${number} + 1")
   endforeach()
-  math(EXPR last "${groups} - 1")
   foreach(group RANGE ${last})
     if(group_${group})
       set(file ${CMAKE_CURRENT_BINARY_DIR}/joined/${program}.${group}.cpp)

@@ -86,9 +86,10 @@ struct running {
 TEST_CASE("convolutions and batch norms in replicas have the bits of one process") {
   processes::trains_alike<One, Of<GradientAccumulationBySpeed<8, 8>, Between, ZeRO<1>>>(
       Between::process() + 1);
-  processes::trains_alike<One, Of<GradientAccumulation<8>, Between, Stages<2>, ZeroBubbleH1,
-                                  RecomputeAll, HostThreads<2>>>();
-  processes::trains_alike<One, Of<GradientAccumulation<8>, Between, Stages<4>, Interleaved<2>>>();
+  processes::trains_alike<
+      One, Of<GradientAccumulation<8>, Between, Stages<2>, ZeroBubbleH1, HostThreads<2>>>();
+  processes::trains_alike<
+      One, Of<GradientAccumulation<8>, Between, Stages<4>, Interleaved<2>, RecomputeAll>>();
   processes::trains_alike<Divided<>, Divided<Between, Stages<2>, ZeRO<3>>>();
 }
 TEST_CASE("running statistics keep up where steps of replicas overlap") {

@@ -14,9 +14,9 @@
 #include <pipe/checkpoint/checkpoints.hpp>
 #include <pipe/train/stop_request.hpp>
 
-#include "laws/everything.hpp"
 #include "mpi/resumed.hpp"
 #include "train/folder.hpp"
+#include "transport/models.hpp"
 
 using namespace pp;
 using processes::own, processes::step_alike;
@@ -27,8 +27,8 @@ template <class Optimizer, class... More>
 using Of = processes::Divided<Optimizer, More...>;
 /// Of one replica, with up to eight processes.
 template <class... More>
-using Long = Pipeline<laws::Everything, PortableHost, AdamW, Averaging<9, 10>, MicroBatches<2>,
-                      MicroBatchSize<2>, More...>;
+using Long = Pipeline<test_transports::Shared, PortableHost, AdamW, Averaging<9, 10>,
+                      MicroBatches<2>, MicroBatchSize<2>, More...>;
 
 /// What one process and all of them save is the same, in one file or in parts. Returns the path of
 /// the latter.

@@ -29,15 +29,12 @@ void is_alike() {
 
 TEST_CASE("replicas that divide gradients add up several micro-batches as one process does") {
   is_alike<ZeRO<2>>();
-  is_alike<ZeRO<2>, Stages<2>, OneFOneB>();
-  is_alike<ZeRO<2>, Stages<2>, ZeroBubbleH1, RecomputeAll>();
+  is_alike<ZeRO<2>, Stages<4>, ZeroBubbleV>();
 }
 TEST_CASE("replicas that divide parameters read them for several micro-batches") {
   is_alike<ZeRO<3>, Stages<2>, OneFOneB, HostThreads<2>>();
-  is_alike<ZeRO<3>, Stages<2>, GPipe, RecomputeAll>();
-  is_alike<ZeRO<3>, Stages<4>, Interleaved<2>>();
   is_alike<ZeRO<3>, Stages<2>, ZeroBubbleH1, RecomputeAll>();
-  is_alike<ZeRO<3>, Stages<4>, ZeroBubbleV>();
+  is_alike<ZeRO<3>, Stages<4>, Interleaved<2>>();
 }
 TEST_CASE("a program may see one parameter at a time") {
   Of<Between, ZeRO<3>> trainer({.seed = 3});
@@ -55,15 +52,14 @@ TEST_CASE("a program may see one parameter at a time") {
 }
 TEST_CASE("gradients of several micro-batches are whole, and may be accumulated") {
   if (Between::processes() > 1) return;  // each of which is an accumulation
-  using One = Pipeline<Mixed, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>>;
-  using Many =
-      Pipeline<Mixed, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>, Between, ZeRO<3>>;
+  using One = Pipeline<Mixed, PortableHost, AdamW, MicroBatches<4>>;
+  using Many = Pipeline<Mixed, PortableHost, AdamW, MicroBatches<4>, Between, ZeRO<3>>;
   One one({.seed = 3, .clip_norm = 0.1});
   Many many({.seed = 3, .clip_norm = 0.1});
   for (int step = 0; step < 2; ++step) {
     laws::sample_batch<One> const first{std::uint64_t(step)}, second{std::uint64_t(step) + 7};
-    one.accumulate(first.view(8)), many.accumulate(first.view<Many>(8));
-    auto const a = one.step(second.view(5)), b = many.step(second.view<Many>(5));
+    one.accumulate(first.view(4)), many.accumulate(first.view<Many>(4));
+    auto const a = one.step(second.view(3)), b = many.step(second.view<Many>(3));
     CHECK(laws::same_losses(a, b));
     CHECK(laws::same_bits(a.gradient_norm, b.gradient_norm));
     CHECK(processes::same_parameters(one, many));

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -46,7 +47,7 @@ namespace {
 struct Chain
     : Model<Input<4>, Linear<4>, Tanh, Linear<4>, Tanh, Linear<4>, Tanh, Linear<4>, Tanh, MSE> {};
 template <class Family>
-using FlowOf = Pipeline<Chain, PortableHost, SGD, Stages<8>, MicroBatches<2>, MicroBatchSize<1>,
+using FlowOf = Pipeline<Chain, PortableHost, SGD, Stages<4>, MicroBatches<2>, MicroBatchSize<1>,
                         Between, Family>;
 using Flow = FlowOf<PipeDream<>>;
 
@@ -206,8 +207,7 @@ void run_late(bool is_late) {
 }
 
 /// The last process does something in the third micro-batch of its second step.
-template <class Something>
-void in_the_last(Something something, std::chrono::milliseconds deadline = {}) {
+void in_the_last(std::function<void()> const& something, std::chrono::milliseconds deadline = {}) {
   Many many({.seed = 3, .runtime = {.waiting = {.deadline = deadline}}});
   laws::sample_batch<Many> const data(1);
   bool const is_last = Between::process() == Between::processes() - 1;
@@ -273,6 +273,17 @@ void give_other_labels() {
 
 struct Heads : Model<Input<3>, Linear<4>, Stash<"early">, Tanh, Linear<4>, Tanh, Linear<2>,
                      Losses<MSE, FurtherLoss<"worth", "early", Linear<2>, MSE>>> {};
+
+/// As many ranks, or accumulations, as the processes cannot share.
+struct Few : Model<Input<1>, Linear<1>, Linear<1>, Linear<1>, MSE> {};
+template <class... More>
+void is_refused() {
+  try {
+    Pipeline<Few, PortableHost, SGD, Between, More...> few;
+  } catch (error const& e) {
+    say(e.what());
+  }
+}
 
 /// Process 1 asks for another output than the others, of as many numbers.
 void ask_for_another_output() {
@@ -379,7 +390,7 @@ void run(char const* what) {
   if (is(what, "other_plan")) {
     try {
       if (Between::process() == 1)
-        Small<Shared, Between, Stages<8>, GPipe> other;
+        Flow other;
       else
         Many many;
     } catch (error const& e) {
@@ -387,16 +398,8 @@ void run(char const* what) {
     }
   }
   if (is(what, "too_many_processes")) {
-    try {
-      Small<Shared, Between, Stages<3>> few;
-    } catch (error const& e) {
-      say(e.what());
-    }
-    try {
-      Small<Shared, Between, GradientAccumulation<2>> few;
-    } catch (error const& e) {
-      say(e.what());
-    }
+    is_refused<Stages<3>>();
+    is_refused<GradientAccumulation<2>>();
   }
 }
 

@@ -60,8 +60,8 @@ if BY_SOCKETS:  # the start is another: see tests/tcp. Process 2 may be a call a
     PHASES = {phase: ANY for phase in PHASES}
 # What processes 2 and FINDER are besides, where they have not two of eight ranks each.
 REPLICAS = (r" \(rank 0 of replica 2\)", rf" \(rank 0 of replica {FINDER}\)")
-RANKS = {"starting": ("", ""), "exchanging": REPLICAS, "waving": REPLICAS,
-         "adding": (r" \(rank 2\)", rf" \(rank {FINDER}\)")}
+ONE_RANK = (r" \(rank 2\)", rf" \(rank {FINDER}\)")
+RANKS = {"starting": ("", ""), "exchanging": REPLICAS, "waving": REPLICAS, "adding": ONE_RANK, "flowing": ONE_RANK}
 WAYS = {
     "killed": "killed",
     "terminated": "killed",

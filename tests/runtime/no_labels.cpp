@@ -76,7 +76,7 @@ TEST_CASE("an accumulation without a label changes nothing", "[runtime]") {
   CHECK(trainer.step(data.view()).loss == Approx(loss));
 }
 TEST_CASE("a data set is evaluated by the labels that it has", "[runtime]") {
-  using Trainer = Of<>;
+  using Trainer = Of<Stages<2>>;
   Trainer trainer({.seed = 3});
   laws::sample_batch<Trainer> const some(1);
   auto const none = without_labels<Trainer>(2);

@@ -31,8 +31,8 @@
 #include <pipe/weights/copy_weights.hpp>
 #include <pipe/weights/weights.hpp>
 
+#include "laws/data.hpp"
 #include "runtime/allocation.hpp"
-#include "runtime/trainers.hpp"
 #include "train/folder.hpp"
 
 #if PIPE_TESTS_COUNT_ALLOCATIONS
@@ -55,8 +55,7 @@ using Overlapping = Pipeline<Deep, PortableHost, AdamW, MicroBatches<3>, MicroBa
 enum class outcome { threw, succeeded, had_enough };
 
 /// Calls with allocation `n` failing, those of other threads included.
-template <class Call>
-outcome starve(long n, Call const& call) {
+outcome starve(long n, std::function<void()> const& call) {
   bool threw = false, failed = false;
   std::string why;
   long const before = allocations();
@@ -86,8 +85,7 @@ outcome starve(long n, Call const& call) {
 
 /// Calls again and again, another allocation failing each time: then(outcome). Returns the number
 /// of allocations.
-template <class Call, class Then>
-long every_allocation(Call const& call, Then const& then) {
+long every_allocation(std::function<void()> const& call, std::function<void(outcome)> const& then) {
   for (long n = 0;; ++n) {
     INFO("allocation " << n);
     outcome const was = starve(n, call);
@@ -165,7 +163,8 @@ TEST_CASE("no allocation that fails in a trainer's calls changes it", "[runtime]
 TEST_CASE("no allocation that fails in saving harms a file", "[runtime]") {
   temporary_folder const folder;
   auto const t = trained<Trained>(2);
-  auto const saves = [&](std::string const& name, auto const& save) {
+  auto const saves = [&](std::string const& name,
+                         std::function<void(std::string const&)> const& save) {
     INFO(name);
     std::string const path = folder.write(name, "what was there");
     std::string const as_saved = [&] {

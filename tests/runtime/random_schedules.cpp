@@ -18,6 +18,8 @@
 
 #include "laws/bit_law.hpp"
 
+#ifdef PIPE_TESTS_LONG
+
 namespace random_schedules {
 
 using namespace pp;
@@ -181,3 +183,5 @@ TEST_CASE("schedules drawn by lot train like one stage, spoilt ones are refused"
 }
 
 }  // namespace random_schedules
+
+#endif

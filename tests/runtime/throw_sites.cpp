@@ -13,8 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "laws/data.hpp"
+#include "laws/eager.hpp"
 #include "runtime/allocation.hpp"
-#include "runtime/trainers.hpp"
 
 using namespace pp;
 using Catch::Contains;

@@ -27,8 +27,9 @@ struct PartlyFrozen
 using OneRank = pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatches<5>>;
 using SevenRanks =
     pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatches<5>, pp::Stages<7>>;
+/// These have four stages each, which they share.
 using LateWeights = pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatches<5>,
-                                 pp::Stages<3>, laws::LateWeights>;
+                                 pp::Stages<4>, laws::LateWeights>;
 using TwoChunks = pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatches<5>,
                                pp::Stages<4>, laws::ManyChunks<pp::schedules::placement::loop, 2>>;
 using DownAndUp = pp::Pipeline<Words, pp::PortableHost, pp::AdamW, pp::MicroBatches<5>,

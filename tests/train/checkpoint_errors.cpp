@@ -28,8 +28,7 @@ using namespace pp;
 namespace {
 
 struct Tiny : Model<Input<2>, Linear<1>, MSE> {};
-struct Wider : Model<Input<2>, Linear<3>, MSE> {};
-struct Deeper : Model<Input<2>, Linear<1>, Linear<1>, MSE> {};
+struct Deeper : Model<Input<2>, Linear<3>, Linear<1>, MSE> {};
 template <class M, class... More>
 using Of = Pipeline<M, PortableHost, More...>;
 using tiny = Of<Tiny, AdamW>;
@@ -141,27 +140,26 @@ TEST_CASE("a checkpoint that does not fit says why", "[train]") {
   SECTION("of another model") {
     i.other.step(i.batch(8).view());
     i.other.save(i.path);
-    CHECK(said_by<Of<Wider, AdamW>>(i.path) ==
+    CHECK(said_by<Of<Deeper, AdamW>>(i.path) ==
           i.refused("it does not fit this trainer: "
                     "tensor '0.weight': expected shape [3, 2], found [1, 2]; "
                     "tensor '0.bias': expected shape [3], found [1]; "
+                    "tensor '1.weight': not in the file; tensor '1.bias': not in the file; "
                     "tensor 'optimizer/exp_avg/0.weight': expected shape [3, 2], found [1, 2]; "
                     "tensor 'optimizer/exp_avg_sq/0.weight': expected shape [3, 2], found [1, 2]; "
                     "tensor 'optimizer/exp_avg/0.bias': expected shape [3], found [1]; "
-                    "tensor 'optimizer/exp_avg_sq/0.bias': expected shape [3], found [1]"));
-    CHECK(said_by<Of<Deeper, AdamW>>(i.path) ==
-          i.refused("it does not fit this trainer: tensor '1.weight': not in the file; "
-                    "tensor '1.bias': not in the file; "
-                    "tensor 'optimizer/exp_avg/1.weight': not in the file; "
-                    "tensor 'optimizer/exp_avg_sq/1.weight': not in the file; "
-                    "tensor 'optimizer/exp_avg/1.bias': not in the file; "
-                    "tensor 'optimizer/exp_avg_sq/1.bias': not in the file"));
+                    "tensor 'optimizer/exp_avg_sq/0.bias': expected shape [3], found [1]; "
+                    "and 4 more"));
     CHECK(said_by<Of<Tiny, AdamW, FP64>>(i.path).starts_with(
         i.refused("it does not fit this trainer: tensor '0.weight': expected F64, found F32; ")));
     Of<Deeper, AdamW>().save(i.path);
-    CHECK(i.said(content(i.path))
-              .starts_with(i.refused("it does not fit this trainer: tensor '1.weight': not of "
-                                     "this trainer; tensor '1.bias': not of this trainer; ")));
+    std::string const said = i.said(content(i.path));
+    INFO(said);
+    CHECK(
+        said.starts_with(i.refused("it does not fit this trainer: tensor '0.weight': expected "
+                                   "shape [1, 2], found [3, 2]; ")));
+    CHECK(said.find("tensor '1.weight': not of this trainer; tensor '1.bias': not of this "
+                    "trainer") != said.npos);
   }
   SECTION("without averages") {
     i.other.step(i.batch(8).view());

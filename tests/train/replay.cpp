@@ -119,7 +119,7 @@ TEST_CASE("a wrong bit is found at the first hash, or by the step after it") {
 
 TEST_CASE("the hash of parameters is that of their names and values") {
   Trainer a({.seed = 3}), b({.seed = 3}), c({.seed = 4});
-  Of<Stages<4>> d({.seed = 3});
+  Of<Stages<4>, ZeroBubbleH1, HostThreads<2>> d({.seed = 3});
   CHECK(parameter_hash(a) == parameter_hash(b));
   CHECK(parameter_hash(a) == parameter_hash(d));
   CHECK(parameter_hash(a) != parameter_hash(c));

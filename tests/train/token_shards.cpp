@@ -133,8 +133,7 @@ TEST_CASE("a random order has every number once, and its neighbours far apart") 
 namespace {
 
 constexpr int vocabulary = 20, context = 8;
-struct Net : Model<Tokens<vocabulary, context>, Embedding<6>, Attention<2>, Linear<vocabulary>,
-                   CrossEntropy> {};
+struct Net : Model<Tokens<vocabulary, context>, Embedding<6>, Linear<vocabulary>, CrossEntropy> {};
 using Trainer = Pipeline<Net, Stages<2>, MicroBatches<2>, MicroBatchSize<1>, AdamW>;
 
 }  // namespace

@@ -28,9 +28,7 @@ struct Ends : Model<Input<2, 3>, GELUTanh, Flatten, Linear<5>, Tanh, Linear<4>, 
 }  // namespace
 
 TEST_CASE("skips and shared weights travel as messages", "[laws]") {
-  using one = Small<Shared>;
-  laws::same_as_one_stage<one, Small<Shared, Messages, Stages<2>>>(5, 3, 1);
-  laws::same_as_one_stage<one, Four>(6, 3, 3);
+  laws::same_as_one_stage<Small<Shared>, Four>(6, 3, 3);
 }
 TEST_CASE("edges without gradients are edges", "[laws]") {
   laws::same_as_one_stage<Small<Ends>, Small<Ends, Messages, Stages<4>, ByCount>>(5, 3, 1);
@@ -39,9 +37,10 @@ TEST_CASE("edges without gradients are edges", "[laws]") {
 TEST_CASE("averages and accumulated gradients are those of one stage", "[laws]") {
   // The first stage is quick: in an evaluation it is ahead of the second by as many micro-batches
   // as there are slots.
-  using one = Pipeline<Shared, PortableHost, AdamW, MicroBatches<9>, Averaging<9, 10>>;
-  using two = Pipeline<Shared, PortableHost, AdamW, MicroBatches<9>, Averaging<9, 10>, Messages,
-                       Stages<2>, Cut<1>>;
+  using one =
+      Pipeline<Shared, PortableHost, AdamW, MicroBatches<9>, MicroBatchSize<2>, Averaging<9, 10>>;
+  using two = Pipeline<Shared, PortableHost, AdamW, MicroBatches<9>, MicroBatchSize<2>,
+                       Averaging<9, 10>, Messages, Stages<2>, Cut<1>>;
   static_assert(two::compiled::memory().chunks[1].rings.received.slots < 4);
   one a({.seed = 3, .clip_value = 0.01, .clip_norm = 0.02});
   two b({.seed = 3, .clip_value = 0.01, .clip_norm = 0.02});
@@ -49,8 +48,8 @@ TEST_CASE("averages and accumulated gradients are those of one stage", "[laws]")
     laws::sample_batch<one> const first(step), second(10 + step);
     CHECK(laws::same_bits(a.accumulate(first.view()).loss,
                           b.accumulate(first.template view<two>()).loss));
-    CHECK(laws::same_bits(a.step(second.view(5)).gradient_norm,
-                          b.step(second.template view<two>(5)).gradient_norm));
+    CHECK(laws::same_bits(a.step(second.view(11)).gradient_norm,
+                          b.step(second.template view<two>(11)).gradient_norm));
     a.swap_averages(), b.swap_averages();
     CHECK(laws::same_bits(a.evaluate(first.view()), b.evaluate(first.template view<two>())));
     CHECK(laws::same_numbers(laws::snapshot(a).values, laws::snapshot(b).values));
