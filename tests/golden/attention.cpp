@@ -29,9 +29,7 @@ struct Reads : Model<Tokens<13, 7>, Embedding<Width>, Linear<Width>, Stash<"memo
 
 }  // namespace
 
-TEST_CASE("Attention is torch.nn.MultiheadAttention", "[golden]") {
-  check<Attends<3>>("causal");
-}
+TEST_CASE("Attention is torch.nn.MultiheadAttention", "[golden]") { check<Attends<3>>("causal"); }
 TEST_CASE("grouped-query attention is PyTorch's", "[golden]") {
   check<Attends<6, KeyValueHeads<2>>>("grouped");
   check<Attends<3, KeyValueHeads<1>, NotCausal, NoBias>>("multi_query");

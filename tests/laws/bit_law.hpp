@@ -23,8 +23,7 @@ namespace laws {
 struct kept_result {
   double loss, gradient_norm;
   std::vector<double> losses;
-  explicit kept_result(pp::step_result const& r)
-      : loss(r.loss), gradient_norm(r.gradient_norm) {
+  explicit kept_result(pp::step_result const& r) : loss(r.loss), gradient_norm(r.gradient_norm) {
     for (double const l : std::span<double const>(r.losses)) losses.push_back(l);
   }
   bool operator==(kept_result const& other) const {
@@ -54,8 +53,8 @@ seen_numbers<typename Trainer::element> look_and_step(Trainer& trainer,
   std::vector<typename Trainer::element> outputs(
       std::size_t(samples * Trainer::outputs_per_sample));
   trainer.forward(batch, outputs);
-  return {std::move(alone),  std::move(gradients), std::move(step),
-          std::move(values), evaluated,            std::move(outputs)};
+  return {std::move(alone), std::move(gradients), std::move(step), std::move(values),
+          evaluated,        std::move(outputs)};
 }
 template <class T>
 void check_same(seen_numbers<T> const& a, seen_numbers<T> const& b, std::string const& where) {

@@ -25,9 +25,9 @@ inline double uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t in
 struct batch_contents {
   std::span<pp::detail::input_record const> inputs;
   long samples, labels_per_sample;
-  int classes;              // of labels that are ids; 0: labels are numbers
-  bool has_unit_targets;    // labels are in [0, 1]
-  bool pads;                // see sample_batch
+  int classes;            // of labels that are ids; 0: labels are numbers
+  bool has_unit_targets;  // labels are in [0, 1]
+  bool pads;              // see sample_batch
   long numbers_of(std::size_t input) const { return samples * inputs[input].form.elements(); }
 };
 
@@ -96,24 +96,25 @@ struct sample_batch : drawn_batch<typename Trainer::input_type, typename Trainer
   using model = typename Trainer::model;
   static constexpr auto const& records = pp::detail::model_tables<model>::inputs;
   static constexpr batch_contents contents{
-      {records.items, std::size_t(records.size())},
-      Trainer::samples,
-      Trainer::labels_per_sample,
+      {records.items, std::size_t(records.size())}, Trainer::samples, Trainer::labels_per_sample,
       model::labels_are_ids ? pp::detail::model_tables<model>::output.columns() : 0,
-      requires { model::loss::least_target; },  // all such ranges are [0, 1]
-      requires { model::pads; }};
+      requires {model::loss::least_target;
+},  // all such ranges are [0, 1]
+    requires { model::pads; }
+};  // namespace laws
 
-  explicit sample_batch(std::uint64_t seed)
-      : drawn_batch<typename Trainer::input_type, typename Trainer::label_type,
-                    typename Trainer::element>(seed, contents) {}
-  /// The first `samples` samples, as a batch of a trainer of the same model.
-  template <class Other = Trainer>
-  typename Other::batch view(long samples = Trainer::samples) const {
-    typename Other::batch b{};
-    this->show(b, contents, samples);
-    return b;
-  }
-};
+explicit sample_batch(std::uint64_t seed)
+    : drawn_batch<typename Trainer::input_type, typename Trainer::label_type,
+                  typename Trainer::element>(seed, contents) {}
+/// The first `samples` samples, as a batch of a trainer of the same model.
+template <class Other = Trainer>
+typename Other::batch view(long samples = Trainer::samples) const {
+  typename Other::batch b{};
+  this->show(b, contents, samples);
+  return b;
+}
+}
+;
 
 template <class T>
 void disturb_values(std::vector<pp::parameter_view<T>> const& parameters,
@@ -131,8 +132,8 @@ void disturb_values(std::vector<pp::parameter_view<T>> const& parameters,
 template <class Trainer>
 void disturb(Trainer& trainer, std::uint64_t seed, double amount) {
   constexpr auto const& of = pp::detail::model_tables<typename Trainer::model>::parameters;
-  disturb_values<typename Trainer::element>(
-      trainer.parameters(), {of.items, std::size_t(of.size())}, seed, amount);
+  disturb_values<typename Trainer::element>(trainer.parameters(),
+                                            {of.items, std::size_t(of.size())}, seed, amount);
   trainer.parameters_changed();
 }
 
@@ -140,8 +141,7 @@ template <class From, class To>
 void copy_values(std::vector<pp::parameter_view<From>> const& from,
                  std::vector<pp::parameter_view<To>> const& to) {
   for (std::size_t i = 0; i < from.size(); ++i)
-    for (std::size_t e = 0; e < from[i].values.size(); ++e)
-      to[i].values[e] = To(from[i].values[e]);
+    for (std::size_t e = 0; e < from[i].values.size(); ++e) to[i].values[e] = To(from[i].values[e]);
 }
 /// Gives `to` the parameters of `from`, whatever the number types.
 template <class From, class To>
