@@ -31,8 +31,6 @@ void check(char const* name) {
 TEST_CASE("CrossEntropy is PyTorch's", "[golden]") {
   check<CrossEntropy>("cross_entropy");
   check<CrossEntropy>("ignored");
-  check<With<CrossEntropy, LabelSmoothing<1, 10>>>("smoothing");
-  check<With<CrossEntropy, ZLoss<1, 100>>>("z_loss");
   check<With<CrossEntropy, ZLoss<1, 8>, LabelSmoothing<1, 4>>>("all_terms");
 }
 TEST_CASE("mini-batches of fewer samples are PyTorch's", "[golden]") {
@@ -44,10 +42,8 @@ TEST_CASE("losses of real numbers are PyTorch's", "[golden]") {
   check<MSE>("mse");
   check<BCE>("bce");
   check<Huber<>>("huber");
-  check<Huber<1, 2>>("huber_half");
   check<L1Loss>("l1");
   check<FocalLoss<>>("focal");
-  check<FocalLoss<3, 1, 2>>("focal_3");
   check<FocalLoss<0, 3, 4>>("focal_0");
 }
 TEST_CASE("losses by rows are PyTorch's", "[golden]") {
@@ -70,7 +66,6 @@ using Classes = ClassWeights<1, 5, 2, 0, 3, 1, 4, 2, 1, 6, 2>;
 }  // namespace
 
 TEST_CASE("weights and sums are PyTorch's", "[golden]") {
-  check<With<CrossEntropy, Classes>>("class_weights");
   check<With<CrossEntropy, Classes, LabelSmoothing<1, 4>>>("class_weights.smoothing");
   check<With<CrossEntropy, Classes, LabelSmoothing<1, 4>, Reduction<Sum>>>("class_weights.sum");
   check<With<CrossEntropy, Weights<"weight">>>("weights");

@@ -24,13 +24,13 @@ inline constexpr double tolerance = 1e-5;
 
 /// Holds numbers to PyTorch's. What is not a number is never near, and neither is anything to a
 /// tensor of zeros.
-template <class A, class B>
-void check_near(std::string const& what, A const& ours, B const& theirs, double most = tolerance) {
+inline void check_near(std::string const& what, std::vector<double> const& ours,
+                       std::vector<double> const& theirs, double most) {
   INFO(what);
   REQUIRE(ours.size() == theirs.size());
   double apart = 0, norm = 0, largest_apart = 0, largest = 0;
   for (std::size_t i = 0; i < theirs.size(); ++i) {
-    double const wanted = double(theirs[i]), difference = std::fabs(double(ours[i]) - wanted);
+    double const wanted = theirs[i], difference = std::fabs(ours[i] - wanted);
     apart += difference * difference;
     norm += wanted * wanted;
     if (!(difference <= largest_apart)) largest_apart = difference;
@@ -38,6 +38,11 @@ void check_near(std::string const& what, A const& ours, B const& theirs, double 
   }
   CHECK(std::sqrt(apart / norm) < most);
   CHECK(largest_apart / largest < most);
+}
+template <class A, class B>
+void check_near(std::string const& what, A const& ours, B const& theirs, double most = tolerance) {
+  check_near(what, std::vector<double>(ours.begin(), ours.end()),
+             std::vector<double>(theirs.begin(), theirs.end()), most);
 }
 
 inline pp::safetensors_file const& file(std::string const& name) {
@@ -112,18 +117,33 @@ class record {
   template <class Trainer>
   std::vector<std::vector<typename Trainer::element>> of_trained(Trainer& trainer,
                                                                  std::string const& what) const {
-    auto const views = trainer.parameters();
-    auto const parameters = pp::detail::named_parameters(trainer);
-    std::vector<std::vector<typename Trainer::element>> all;
+    return of_trained(trainer.parameters(), pp::detail::named_parameters(trainer), what);
+  }
+  template <class T>
+  std::vector<std::vector<T>> of_trained(
+      std::vector<pp::parameter_view<T>> const& views,
+      pp::detail::row_list<pp::detail::named_parameter<T>> const& named,
+      std::string const& what) const {
+    std::vector<std::vector<T>> all;
+    std::vector<pp::detail::named_parameter<T>> places;
     for (auto const& v : views) all.emplace_back(v.gradients.size());
-    std::vector<pp::detail::named_parameter<typename Trainer::element>> places;
     for (std::size_t i = 0; i < all.size(); ++i)
       if (!all[i].empty()) {
-        places.push_back(parameters[i]);
+        places.push_back(named[i]);
         places.back().values = all[i];
       }
     read(std::move(places), what);
     return all;
+  }
+  /// law: the file has CASE/WHAT/PARAMETER for each parameter, and for nothing else
+  template <class T>
+  void read(std::vector<pp::detail::named_parameter<T>> parameters, std::string const& what) const {
+    std::string const prefix = name_ + "/" + what + "/";
+    for (auto& p : parameters) p.name = prefix + std::string(p.name);
+    pp::load_report const report = pp::load_weights(parameters, *file_, pp::load_policy::partial);
+    for (std::string const& name : report.missing) FAIL_CHECK(name << ": not in the file");
+    for (std::string const& name : report.unused)
+      if (name.starts_with(prefix)) FAIL_CHECK(name << ": not in the model");
   }
 
  private:
@@ -133,100 +153,128 @@ class record {
     REQUIRE(tensor != nullptr);
     return *tensor;
   }
-  /// law: the file has CASE/WHAT/PARAMETER for each parameter, and for nothing else
-  template <class Named>
-  void read(Named parameters, std::string const& what) const {
-    std::string const prefix = name_ + "/" + what + "/";
-    for (auto& p : parameters) p.name = prefix + std::string(p.name);
-    pp::load_report const report = pp::load_weights(parameters, *file_, pp::load_policy::partial);
-    for (std::string const& name : report.missing) FAIL_CHECK(name << ": not in the file");
-    for (std::string const& name : report.unused)
-      if (name.starts_with(prefix)) FAIL_CHECK(name << ": not in the model");
-  }
 
   pp::safetensors_file const* file_;
   std::string name_;
 };
 
+/// An input, or the labels, of all mini-batches of a case.
+template <class T>
+struct stored_list {
+  std::vector<int> ids;
+  std::vector<T> numbers;
+  long per_sample;
+
+  stored_list(record const& of, std::string const& what, bool is_ids, long numbers_per_sample)
+      : per_sample(numbers_per_sample) {
+    if (is_ids)
+      ids = of.ids(what);
+    else
+      numbers = of.numbers<T>(what);
+  }
+  template <class Of>
+  std::span<Of const> part(std::size_t step, long samples) const {
+    std::size_t const n = std::size_t(samples * per_sample);
+    if constexpr (std::is_same_v<Of, int>)
+      return std::span(ids).subspan(step * n, n);
+    else
+      return std::span(numbers).subspan(step * n, n);
+  }
+};
+
 /// A case's mini-batches: one, which may have fewer samples than it could, or one for each step.
 template <class Trainer>
 class batches {
+  using model = typename Trainer::model;
+  using element = typename Trainer::element;
+  static constexpr auto const& inputs = pp::detail::model_tables<model>::inputs;
+
  public:
   explicit batches(record const& of)
-      : inputs_(of.tensor<typename Trainer::input_type>("input")),
-        labels_(of.tensor<typename Trainer::label_type>("label")),
-        samples_(
-            std::min(long(Trainer::samples), long(inputs_.size()) / Trainer::inputs_per_sample)) {
-    further<1>(of);
-  }
+      : inputs_(lists_of(of, std::make_integer_sequence<int, inputs.size()>{})),
+        labels_(of, "label", model::labels_are_ids, Trainer::labels_per_sample),
+        samples_(std::min(long(Trainer::samples),
+                          long(inputs_[0].ids.size() + inputs_[0].numbers.size()) /
+                              Trainer::inputs_per_sample)) {}
 
   long samples() const { return samples_; }
   typename Trainer::batch operator[](std::size_t step) const {
-    typename Trainer::batch b{part(inputs_, step, Trainer::inputs_per_sample),
-                              part(labels_, step, Trainer::labels_per_sample)};
-    for (int i = 1; i < graph.size.inputs; ++i)
-      if (graph.inputs[i].is_ids)
-        b.named_ids[i] = part(ids_[i], step, graph.inputs[i].form.elements());
+    typename Trainer::batch b{
+        inputs_[0].template part<typename Trainer::input_type>(step, samples_),
+        labels_.template part<typename Trainer::label_type>(step, samples_)};
+    for (int i = 1; i < inputs.size(); ++i)
+      if (inputs[i].is_ids)
+        b.named_ids[i] = inputs_[std::size_t(i)].template part<int>(step, samples_);
       else
-        b.named_numbers[i] = part(numbers_[i], step, graph.inputs[i].form.elements());
+        b.named_numbers[i] = inputs_[std::size_t(i)].template part<element>(step, samples_);
     return b;
   }
 
  private:
-  static constexpr auto const& graph = Trainer::model::graph;
-
-  template <int Index>
-  void further(record const& of) {
-    if constexpr (Index < graph.size.inputs) {
-      std::string const what =
-          "input." + std::string(pp::detail::input_name<typename Trainer::model, Index>());
-      if constexpr (graph.inputs[Index].is_ids)
-        ids_[Index] = of.ids(what);
-      else
-        numbers_[Index] = of.numbers<typename Trainer::element>(what);
-      further<Index + 1>(of);
-    }
-  }
-  template <class T>
-  std::span<T const> part(std::vector<T> const& all, std::size_t step, long per_sample) const {
-    std::size_t const n = std::size_t(samples_ * per_sample);
-    return std::span<T const>(all).subspan(step * n, n);
+  template <int... Is>
+  static std::vector<stored_list<element>> lists_of(record const& of,
+                                                    std::integer_sequence<int, Is...>) {
+    return {{of, Is == 0 ? "input" : "input." + std::string(pp::detail::input_name<model, Is>()),
+             inputs[Is].is_ids, inputs[Is].form.elements()}...};
   }
 
-  std::vector<typename Trainer::input_type> inputs_;
-  std::vector<typename Trainer::label_type> labels_;
+  std::vector<stored_list<element>> inputs_;
+  stored_list<element> labels_;
   long samples_;
-  std::vector<int> ids_[pp::detail::max_inputs];
-  std::vector<typename Trainer::element> numbers_[pp::detail::max_inputs];
 };
 
-/// Output, loss and every gradient of a case's mini-batch.
+/// Holds output, loss and every gradient of a case's mini-batch to PyTorch's.
+template <class T>
+void check_gradients(record const& theirs, std::vector<T> const& output, double loss,
+                     std::vector<pp::parameter_view<T>> const& parameters,
+                     pp::detail::row_list<pp::detail::named_parameter<T>> const& named,
+                     double most) {
+  check_near(theirs.name() + ": output", output, theirs.numbers<double>("output"), most);
+  check_near(theirs.name() + ": loss", std::vector{loss}, theirs.numbers<double>("loss"), most);
+  auto const gradients = theirs.of_trained(parameters, named, "gradient");
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (!gradients[i].empty())
+      check_near(theirs.name() + ": gradient of " + parameters[i].name, parameters[i].gradients,
+                 gradients[i], most);
+}
+template <class T>
+void check_buffers(record const& theirs, std::vector<pp::parameter_view<T>> const& parameters,
+                   double most) {
+  for (auto const& p : parameters)
+    if (std::string const what = "buffer/" + p.name; theirs.count(what) > 0)
+      check_near(theirs.name() + ": " + p.name, p.values, theirs.numbers<double>(what), most);
+}
+/// Whether steps write buffers of model M.
+template <class M>
+constexpr bool has_buffers() {
+  for (auto const& p : pp::detail::model_tables<M>::parameters)
+    if (p.is_buffer) return true;
+  return false;
+}
+
+/// Output, loss and every gradient of a case's mini-batch, and the buffers after a step.
 template <class Trainer>
 void check_model(std::string const& of, std::string const& name, double most = tolerance) {
+  using element = typename Trainer::element;
   record const theirs(of, name);
   batches<Trainer> const data(theirs);
   Trainer trainer;
-  theirs.load(trainer);
-  std::vector<typename Trainer::element> output(
-      std::size_t(data.samples() * Trainer::outputs_per_sample));
+  auto const named = pp::detail::named_parameters(trainer);
+  theirs.read(named, "weight");
+  trainer.parameters_changed();
+  std::vector<element> output(std::size_t(data.samples() * Trainer::outputs_per_sample));
   trainer.forward(data[0], output);
-  check_near(name + ": output", output, theirs.numbers<double>("output"), most);
-  std::vector const loss{trainer.gradients(data[0]).loss};
-  check_near(name + ": loss", loss, theirs.numbers<double>("loss"), most);
-  auto const gradients = theirs.of_trained(trainer, "gradient");
+  double const loss = trainer.gradients(data[0]).loss;
   auto const parameters = trainer.parameters();
-  for (std::size_t i = 0; i < parameters.size(); ++i)
-    if (!gradients[i].empty())
-      check_near(name + ": gradient of " + parameters[i].name, parameters[i].gradients,
-                 gradients[i], most);
+  check_gradients<element>(theirs, output, loss, parameters, named, most);
   if constexpr (Trainer::compiled::input_gradients)
     check_near(name + ": gradient of the input", trainer.input_gradients(data[0]),
                theirs.numbers<double>("input_gradient"), most);
-  if (theirs.count("buffer/") == 0) return;
-  trainer.step(data[0]);
-  for (auto const& p : parameters)
-    if (std::string const what = "buffer/" + p.name; theirs.count(what) > 0)
-      check_near(name + ": " + p.name, p.values, theirs.numbers<double>(what), most);
+  if constexpr (has_buffers<typename Trainer::model>()) {
+    if (theirs.count("buffer/") == 0) return;
+    trainer.step(data[0]);
+    check_buffers<element>(theirs, parameters, most);
+  }
 }
 
 /// The same of model M in two micro-batches of two samples each.

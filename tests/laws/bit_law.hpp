@@ -8,10 +8,82 @@
 #include "catch.hpp"
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "laws/data.hpp"
 
 namespace laws {
+
+/// A result, with the losses, which the trainer's next call replaces.
+struct kept_result {
+  double loss, gradient_norm;
+  std::vector<double> losses;
+  explicit kept_result(pp::step_result const& r) : loss(r.loss), gradient_norm(r.gradient_norm) {
+    for (double const l : std::span<double const>(r.losses)) losses.push_back(l);
+  }
+  bool operator==(kept_result const& other) const {
+    return same_bits(loss, other.loss) && same_bits(gradient_norm, other.gradient_norm) &&
+           same_numbers(losses, other.losses);
+  }
+};
+/// Everything that a user can see of a mini-batch, and of a step on it.
+template <class T>
+struct seen_numbers {
+  kept_result alone;
+  std::vector<T> gradients;
+  kept_result step;
+  std::vector<T> values;
+  double evaluated;
+  std::vector<T> outputs;
+};
+template <class Trainer>
+seen_numbers<typename Trainer::element> look_and_step(Trainer& trainer,
+                                                      typename Trainer::batch const& batch,
+                                                      long samples) {
+  kept_result alone(trainer.gradients(batch));
+  auto gradients = snapshot(trainer).gradients;
+  kept_result step(trainer.step(batch));
+  auto values = snapshot(trainer).values;
+  double const evaluated = trainer.evaluate(batch);
+  std::vector<typename Trainer::element> outputs(
+      std::size_t(samples * Trainer::outputs_per_sample));
+  trainer.forward(batch, outputs);
+  return {std::move(alone), std::move(gradients), std::move(step), std::move(values),
+          evaluated,        std::move(outputs)};
+}
+template <class T>
+void check_same(seen_numbers<T> const& a, seen_numbers<T> const& b, std::string const& where) {
+  INFO(where);
+  CHECK(a.alone == b.alone);
+  CHECK(same_numbers(a.gradients, b.gradients));
+  CHECK(std::isfinite(a.step.loss));
+  CHECK(same_bits(a.step.loss, a.alone.loss));
+  CHECK(a.step == b.step);
+  CHECK(same_numbers(a.values, b.values));
+  CHECK(same_bits(a.evaluated, b.evaluated));
+  CHECK(same_numbers(a.outputs, b.outputs));
+}
+/// The cut and schedule of a trainer, for messages.
+struct described_plan {
+  std::string schedule;
+  int stages, ranks, micro_batches;
+};
+template <class Trainer>
+described_plan described() {
+  auto const& plan = Trainer::plan();
+  return {std::string(plan.schedule), plan.stage_count, plan.rank_count, plan.micro_batches};
+}
+inline std::string words(described_plan const& plan, int step, long samples) {
+  return "step " + std::to_string(step) + " of " + plan.schedule + ", " +
+         std::to_string(plan.stages) + " stages on " + std::to_string(plan.ranks) + " ranks, " +
+         std::to_string(plan.micro_batches) + " micro-batches, " + std::to_string(samples) +
+         " samples";
+}
 
 /// `steps` steps of both trainers, each on a mini-batch of its own, which has `fewer` samples less
 /// than the one before; everything a user can see is compared after each.
@@ -20,27 +92,9 @@ void train_alike(One& one, Many& many, std::uint64_t seed, int steps, long fewer
   for (int step = 0; step < steps; ++step) {
     sample_batch<One> const data(seed + std::uint64_t(step));
     long const samples = One::samples - step * fewer;
-    auto const ours = data.view(samples);
-    auto const theirs = data.template view<Many>(samples);
-    INFO("step " << step << " of " << Many::plan().schedule << ", " << Many::plan().stage_count
-                 << " stages on " << Many::plan().rank_count << " ranks, "
-                 << Many::plan().micro_batches << " micro-batches, " << samples << " samples");
-    auto const a = one.gradients(ours), b = many.gradients(theirs);
-    CHECK(same_losses(a, b));
-    CHECK(same_bits(a.gradient_norm, b.gradient_norm));
-    CHECK(same_numbers(snapshot(one).gradients, snapshot(many).gradients));
-    auto const c = one.step(ours), d = many.step(theirs);
-    CHECK(std::isfinite(c.loss));
-    CHECK(same_bits(c.loss, a.loss));
-    CHECK(same_losses(c, d));
-    CHECK(same_bits(c.gradient_norm, d.gradient_norm));
-    CHECK(same_numbers(snapshot(one).values, snapshot(many).values));
-    CHECK(same_bits(one.evaluate(ours), many.evaluate(theirs)));
-    std::vector<typename One::element> x(std::size_t(samples * One::outputs_per_sample)),
-        y(x.size());
-    one.forward(ours, x);
-    many.forward(theirs, y);
-    CHECK(same_numbers(x, y));
+    check_same(look_and_step(one, data.view(samples), samples),
+               look_and_step(many, data.template view<Many>(samples), samples),
+               words(described<Many>(), step, samples));
   }
 }
 

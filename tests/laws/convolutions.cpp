@@ -26,7 +26,7 @@ struct Sequence : Model<Input<7, 3>, Conv1d<4, 3, Padding<1>, Stride<2>>, Tanh,
                         ConvTranspose1d<4, 4, Stride<3>, Groups<4>>, MeanPool, Linear<2>, MSE> {};
 
 template <class Backend, class... Options>
-using Trained = Pipeline<Images, Backend, MicroBatches<3>, MicroBatchSize<2>, Options...>;
+using Trained = Pipeline<Images, Backend, AdamW, MicroBatches<3>, MicroBatchSize<2>, Options...>;
 
 }  // namespace
 

@@ -98,6 +98,20 @@ inline constexpr int samples = 3;
 template <class In, class L>
 struct Of : Model<In, Linear<In::input.form.columns()>, L, Flatten, Linear<1>, MSE> {};
 
+/// Holds a result in one part to what is expected, and one in parts to its bits.
+void check_results(exact<float> const& out, exact<float> const& again, numbers const& expected) {
+  double apart = 0, size = 0;
+  bool same = true;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    double const d = double(out[int(i)]) - expected[i];
+    apart += d * d;
+    size += expected[i] * expected[i];
+    same = same && out[int(i)] == again[int(i)];
+  }
+  CHECK(same);
+  CHECK(std::sqrt(apart) <= 1e-6 * std::sqrt(size));
+}
+
 /// The first kernel of kind Kind of a compiled model, on operands of the test's: `left` and
 /// `right`. Its result in one part is near `expected`, and has the same bits in three.
 template <class Compiled, op_kind Kind, class Isa>
@@ -118,16 +132,7 @@ void check_kernel(Isa isa, void* left, void* right, numbers const& expected) {
   k.with.operand[to] = again.data();
   k.with.parts = 3;
   for (k.with.part = 0; k.with.part < 3; ++k.with.part) k.run(isa);
-  double apart = 0, size = 0;
-  bool same = true;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    double const d = double(out[int(i)]) - expected[i];
-    apart += d * d;
-    size += expected[i] * expected[i];
-    same = same && out[int(i)] == again[int(i)];
-  }
-  CHECK(same);
-  CHECK(std::sqrt(apart) <= 1e-6 * std::sqrt(size));
+  check_results(out, again, expected);
 }
 
 numbers doubles(exact<float> const& from, int n) {

@@ -11,7 +11,6 @@
 
 #include "catch.hpp"
 
-#include <pipe/train/check_gradients.hpp>
 #include <pipe/weights/merge_lora.hpp>
 
 #include "laws/data.hpp"
@@ -226,9 +225,4 @@ TEST_CASE("models that differ in more are not merged", "[nn]") {
   CHECK_THROWS_AS(merge_lora(from, to), data_error);
   for (std::size_t i = 0; i < 14; ++i)
     CHECK(laws::same_numbers(to.parameters()[i].values, same.parameters()[i].values));
-}
-
-TEST_CASE("gradients of low-rank terms agree with central differences", "[nn]") {
-  CHECK(check_gradients<LoRA<Seq<Linear<4>, GELUTanh, Attention<2>>, 2, Alpha<5>>, Input<3, 4>>()
-            .ok());
 }
