@@ -260,7 +260,7 @@ void check_model(std::string const& of, std::string const& name, double most = t
   batches<Trainer> const data(theirs);
   Trainer trainer;
   auto const named = pp::detail::named_parameters(trainer);
-  theirs.read(named, "weight");
+  theirs.read(std::vector(named.begin(), named.end()), "weight");
   trainer.parameters_changed();
   std::vector<element> output(std::size_t(data.samples() * Trainer::outputs_per_sample));
   trainer.forward(data[0], output);
