@@ -25,9 +25,9 @@ inline double uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t in
 struct batch_contents {
   std::span<pp::detail::input_record const> inputs;
   long samples, labels_per_sample;
-  int classes;            // of labels that are ids; 0: labels are numbers
-  bool has_unit_targets;  // labels are in [0, 1]
-  bool pads;              // see sample_batch
+  int classes = 0;                // of labels that are ids; 0: labels are numbers
+  bool has_unit_targets = false;  // labels are in [0, 1]
+  bool pads = false;              // see sample_batch
   long numbers_of(std::size_t input) const { return samples * inputs[input].form.elements(); }
 };
 
@@ -95,26 +95,27 @@ struct sample_batch : drawn_batch<typename Trainer::input_type, typename Trainer
                                   typename Trainer::element> {
   using model = typename Trainer::model;
   static constexpr auto const& records = pp::detail::model_tables<model>::inputs;
-  static constexpr batch_contents contents{
-      {records.items, std::size_t(records.size())}, Trainer::samples, Trainer::labels_per_sample,
-      model::labels_are_ids ? pp::detail::model_tables<model>::output.columns() : 0,
-      requires {model::loss::least_target;
-},  // all such ranges are [0, 1]
-    requires { model::pads; }
-};  // namespace laws
+  static constexpr batch_contents contents = [] {
+    batch_contents all{
+        {records.items, std::size_t(records.size())}, Trainer::samples, Trainer::labels_per_sample};
+    if (model::labels_are_ids) all.classes = pp::detail::model_tables<model>::output.columns();
+    // All such ranges are [0, 1].
+    if constexpr (requires { model::loss::least_target; }) all.has_unit_targets = true;
+    if constexpr (requires { model::pads; }) all.pads = true;
+    return all;
+  }();
 
-explicit sample_batch(std::uint64_t seed)
-    : drawn_batch<typename Trainer::input_type, typename Trainer::label_type,
-                  typename Trainer::element>(seed, contents) {}
-/// The first `samples` samples, as a batch of a trainer of the same model.
-template <class Other = Trainer>
-typename Other::batch view(long samples = Trainer::samples) const {
-  typename Other::batch b{};
-  this->show(b, contents, samples);
-  return b;
-}
-}
-;
+  explicit sample_batch(std::uint64_t seed)
+      : drawn_batch<typename Trainer::input_type, typename Trainer::label_type,
+                    typename Trainer::element>(seed, contents) {}
+  /// The first `samples` samples, as a batch of a trainer of the same model.
+  template <class Other = Trainer>
+  typename Other::batch view(long samples = Trainer::samples) const {
+    typename Other::batch b{};
+    this->show(b, contents, samples);
+    return b;
+  }
+};
 
 template <class T>
 void disturb_values(std::vector<pp::parameter_view<T>> const& parameters,

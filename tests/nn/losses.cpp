@@ -339,11 +339,12 @@ namespace {
 
 double softplus(double x) { return std::log1p(std::exp(x)); }
 
-/// The loss of a trainer of Ends<Loss> on a mini-batch of five samples: sum / count, where
-/// terms(row, outputs, add) calls add(weight, term) for each term of a row, and what counts is the
-/// sum of the weights, or 1.
 template <class Loss, int MicroBatchCount = 3>
 using Of = Pipeline<Ends<Loss>, PortableHost, MicroBatches<MicroBatchCount>, MicroBatchSize<2>>;
+
+/// The loss of a trainer of Ends<Loss> on a mini-batch of five samples: sum / count, where
+/// terms(row, outputs, add) calls add(weight, term) for each term of a row, and what counts is the
+/// sum of the weights, or 1. Returns `sum`.
 template <class Loss, class Terms>
 double check_weighted(bool sums, Terms terms) {
   using trainer = Of<Loss>;

@@ -102,7 +102,10 @@ void save_lora(Trainer& trainer, std::string const& path,
   for (std::size_t i = 0; i < all.size(); ++i)
     if (detail::is_lora(all[i].name)) {
       at.push_back(i);
-      chosen.push_back(all[i]).name = detail::joined_text({prefix, all[i].name});
+      // Without a list in braces here: nvcc 13 loses the semicolon behind it.
+      std::string name(prefix);
+      name += std::string_view(all[i].name);
+      chosen.push_back(all[i]).name = name;
     }
   auto const processes = trainer.processes();
   std::vector<element> room;
