@@ -47,7 +47,7 @@ namespace {
 struct Chain
     : Model<Input<4>, Linear<4>, Tanh, Linear<4>, Tanh, Linear<4>, Tanh, Linear<4>, Tanh, MSE> {};
 template <class Family>
-using FlowOf = Pipeline<Chain, PortableHost, SGD, Stages<8>, MicroBatches<2>, MicroBatchSize<1>,
+using FlowOf = Pipeline<Chain, PortableHost, SGD, Stages<4>, MicroBatches<2>, MicroBatchSize<1>,
                         Between, Family>;
 using Flow = FlowOf<PipeDream<>>;
 

@@ -35,7 +35,7 @@ PHASES = {
     "meeting": RUNS,
     "exchanging": "in a run: rank 0: adding up gradients with the other replicas",
     "adding": rf"in a run: rank {FINDER}: .*",
-    "flowing": RUNS,
+    "flowing": rf"in a run: rank {FINDER}: .*",
     "waving": f"({OUTSIDE}|waiting for the waves of other workers)",
     "saving": SAVES,
     "outside": OUTSIDE,
