@@ -57,6 +57,6 @@ build tests "${targets[@]}"
   echo "left out: a program with NCCL itself: it needs nvcc and NCCL (Debian's libnccl-dev, or PyPI's nvidia-nccl-cu13)"
 code=0
 # Tests that start processes mostly wait.
-ctest --test-dir "$root/build/tests" --output-on-failure --no-label-summary --output-junit results.xml --parallel $((jobs * 2)) "$@" || code=$?
+ctest --test-dir "$root/build/tests" --output-on-failure --no-label-summary --output-junit results.xml --parallel $((jobs + (jobs + 1) / 2)) "$@" || code=$?
 [[ ! $costs ]] || python3 "$root/tests/structure/costs.py" "$root" --of "$root/build/tests" --record
 exit $code
