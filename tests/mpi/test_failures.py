@@ -47,7 +47,7 @@ BEFORE = {
     "constructing": OUTSIDE,
     "sending": OUTSIDE,
     "exchanging": f"{OUTSIDE}|in a run: rank 0: .*",
-    "saving": OUTSIDE,
+    "saving": rf"{OUTSIDE}|in a run: rank \d: .*",
     "outside": SAVES,
     "destroying": f"{SAVES}|{OUTSIDE}",
     "ending": ENDS,
@@ -108,14 +108,15 @@ def problems_of(phase, way):
     if any(map(lives, pids)):
         problems.append("processes are left")
     # Programs say what they catch, after their number; the watch says what it has found. MPICH's mpirun ends the others as soon as a signal has
-    # ended one, mostly before the watch says so, and names the signal; so does that of Open MPI where they are starting, before they know each other.
+    # ended one, mostly before the watch says so, and names the signal; so does that of Open MPI where they are starting, before they know each other,
+    # or on a busy machine a moment later.
     found = re.findall(r"^process \d+ (?:\(.*?\) )?was lost: .*$", output, re.MULTILINE)
     ranks = RANKS.get(phase, (r" \(ranks 4 to 5\)", rf" \(ranks {2 * FINDER} to {2 * FINDER + 1}\)"))
     doing = PHASES[phase] if way.startswith("stopped") or phase not in BEFORE else f"({PHASES[phase]}|{BEFORE[phase]})"
     expected = rf"process 2{ranks[0]} was lost: {WAYS[way]}, while process {FINDER}{ranks[1]} was {doing}"
     signal = {"killed": "Killed", "terminated": "Terminated"}.get(way, "none")
     said_by_mpich = re.search(rf"^YOUR APPLICATION TERMINATED WITH THE EXIT STRING: {signal} ", output, re.MULTILINE)
-    said_by_open_mpi = phase == "starting" and re.search(rf"^\S+ noticed that process rank 2 .* exited on\s+signal \d+ \({signal}\)", output, re.MULTILINE)
+    said_by_open_mpi = phase in ("starting", "constructing") and re.search(rf"^\S+ noticed that process rank 2 .* exited on\s+signal \d+ \({signal}\)", output, re.MULTILINE)
     if not (len(found) == 1 and re.fullmatch(expected, found[0]) or not found and (said_by_mpich or said_by_open_mpi)):
         problems.append(f"{len(found)} messages, expected {expected}")
     return "" if not problems else f"{phase}, {way}: {'; '.join(problems)}\n{output}", ended - begin

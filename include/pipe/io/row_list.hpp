@@ -74,11 +74,11 @@ class row_list : public row_memory {
 
   row_list() = default;
   /// `count` rows without contents.
-  [[gnu::cold]] explicit row_list(std::size_t count) { resize(count); }
-  [[gnu::cold]] row_list(std::initializer_list<T> rows) { append(rows.begin(), rows.size()); }
-  [[gnu::cold]] row_list(row_list const& other) : row_memory() {
-    append(other.data(), other.size_);
+  [[gnu::cold]] explicit row_list(std::size_t count) : row_list() { resize(count); }
+  [[gnu::cold]] row_list(std::initializer_list<T> rows) : row_list() {
+    append(rows.begin(), rows.size());
   }
+  [[gnu::cold]] row_list(row_list const& other) : row_list() { append(other.data(), other.size_); }
   row_list(row_list&& other) noexcept = default;
   row_list& operator=(row_list other) noexcept {
     swap(other);
@@ -126,7 +126,7 @@ class row_list : public row_memory {
   [[gnu::cold]] void resize(std::size_t count) {
     static_assert(movable_by_bytes<T>);
     take_room(count, sizeof(T));
-    while (size_ < count) ::new (static_cast<T*>(rows_) + size_++) T();
+    for (; size_ < count; ++size_) ::new (static_cast<T*>(rows_) + size_) T();
     while (size_ > count) pop_back();
   }
   [[gnu::cold]] void clear() noexcept {
