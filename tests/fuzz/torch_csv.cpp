@@ -16,12 +16,11 @@
 
 namespace {
 
-using pp::schedules::run_time_problem =
-    pp::schedules::problem<std::vector<pp::schedules::chunk_cost>>;
+using run_time_problem = pp::schedules::problem<std::vector<pp::schedules::chunk_cost>>;
 
 void judge(pp::schedules::read_schedule const& read) {
   int const chunks = read.chunks;
-  pp::schedules::run_time_problem problem{read.table.ranks(), chunks, read.micro_batches, 1, {}};
+  run_time_problem problem{read.table.ranks(), chunks, read.micro_batches, 1, {}};
   problem.costs.assign(std::size_t(chunks), pp::schedules::chunk_cost{3, 2, 4});
   pp::schedules::verdict const found = pp::schedules::validate(problem, read.table);
   if (!found.ok()) return;
