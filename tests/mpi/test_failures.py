@@ -25,7 +25,8 @@ TIMEOUT = 90  # of a program, in seconds: longer than the minute for which a sta
 
 # The process that misses process 2: by MPI its neighbour, by sockets process 0. What it is doing then, by phase.
 FINDER = 0 if BY_SOCKETS else 1
-OUTSIDE, SAVES, ENDS = "outside of the trainers' calls", "passing values between processes", "ending a trainer"
+OUTSIDE, ENDS = "outside of the trainers' calls", "ending a trainer"
+SAVES = "(?:passing values between processes|agreeing with the other processes)"
 RUNS = rf"in a run: rank {2 * FINDER}: .*; rank {2 * FINDER + 1}: .*"
 PHASES = {
     "starting": "starting",
