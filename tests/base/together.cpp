@@ -3,6 +3,7 @@
 // Work that all processes do, or none: two threads stand for two processes.
 #include "catch.hpp"
 
+#include <pipe/base/function_ref.hpp>
 #include <pipe/base/together.hpp>
 
 #include <array>
@@ -118,4 +119,13 @@ TEST_CASE("Nothing is written before all have checked, and a write that fails sp
   CHECK(spoiled == std::array<int, 2>{});
   CHECK(load(true, false) == texts{"has gone", other});
   CHECK(spoiled == std::array<int, 2>{1, 1});
+}
+
+TEST_CASE("a function_ref calls the function that the caller keeps") {
+  int calls = 0;
+  auto const add = [&](int by) { return calls += by; };
+  function_ref<int(int)> const first(add), second = first;
+  CHECK(first(2) == 2);
+  CHECK(second(3) == 5);
+  CHECK(calls == 5);
 }

@@ -21,7 +21,7 @@ inline double uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t in
          1;
 }
 
-/// What a mini-batch of a model consists of.
+/// The contents of a mini-batch of a model.
 struct batch_contents {
   std::span<pp::detail::input_record const> inputs;
   long samples, labels_per_sample;

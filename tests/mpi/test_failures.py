@@ -25,8 +25,8 @@ TIMEOUT = 90  # of a program, in seconds: longer than the minute for which a sta
 
 # The process that misses process 2: by MPI its neighbour, by sockets process 0. What it is doing then, by phase.
 FINDER = 0 if BY_SOCKETS else 1
-OUTSIDE, ENDS = "outside of the trainers' calls", "ending a trainer"
-SAVES = "(?:passing values between processes|agreeing with the other processes)"
+OUTSIDE, SAVES, ENDS = "outside of the trainers' calls", "passing values between processes", "ending a trainer"
+AGREES = "agreeing with the other processes"  # at both ends of a save
 RUNS = rf"in a run: rank {2 * FINDER}: .*; rank {2 * FINDER + 1}: .*"
 PHASES = {
     "starting": "starting",
@@ -48,9 +48,9 @@ BEFORE = {
     "constructing": OUTSIDE,
     "sending": OUTSIDE,
     "exchanging": f"{OUTSIDE}|in a run: rank 0: .*",
-    "saving": rf"{OUTSIDE}|in a run: rank \d: .*",
-    "outside": SAVES,
-    "destroying": f"{SAVES}|{OUTSIDE}",
+    "saving": rf"{OUTSIDE}|{AGREES}|in a run: rank \d: .*",
+    "outside": f"{SAVES}|{AGREES}",
+    "destroying": f"{SAVES}|{AGREES}|{OUTSIDE}",
     "ending": ENDS,
 }
 if BY_SOCKETS:  # the start is another: see tests/tcp. Process 2 may be a call ahead of process 0.

@@ -83,8 +83,8 @@ template <class Error, class Processes>
 
 /// Loads in all processes, or in none. check(): everything that may fail in one process alone,
 /// before write(*checked) changes anything; spoil(): called in all processes if write() has thrown
-/// in one, which could not read again what it had read. Returns an owner of what
-/// check() has returned.
+/// in one, which could not read again what it had read. Returns an owner of what check() has
+/// returned.
 ///
 /// throws: as together, data_error
 template <class Processes, class Check, class Write, class Spoil>
