@@ -19,7 +19,7 @@
 #include <pipe/schedule/communication.hpp>
 #include <pipe/schedule/families/recompute_ahead.hpp>
 #include <pipe/schedule/families/repeated.hpp>
-#include <pipe/schedule/floors.hpp>
+#include <pipe/schedule/certificate.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -237,10 +237,12 @@ inline std::string decimals(double value, int digits) {
 }
 
 /// The columns of --format csv and table. Bubbles are idle shares of all ranks' time; their floors,
-/// what no schedule with a flush on the same placement can beat.
+/// what no schedule with a flush on the same placement can beat in the same memory: the limit, or
+/// else the peak. The gap is the share of the time that is minimised.
 inline constexpr char const* columns[] = {
-    "schedule",       "ranks",       "micro_batches", "chunks", "makespan", "bubble_makespan",
-    "floor_makespan", "bubble_span", "floor_span",    "peak",   "limit",    "verdict"};
+    "schedule",        "ranks",          "micro_batches", "chunks",     "makespan",
+    "bubble_makespan", "floor_makespan", "bubble_span",   "floor_span", "gap",
+    "proved",          "peak",           "limit",         "verdict"};
 
 inline std::vector<std::string> row_of(request const& r, entry const& e) {
   std::vector<std::string> row{e.name, std::to_string(r.ranks),
@@ -248,21 +250,26 @@ inline std::vector<std::string> row_of(request const& r, entry const& e) {
                                std::to_string(e.chunks_per_rank)};
   std::string const limit = r.limit ? decimals(*r.limit * r.ranks, 2) : "";
   if (!e.exists()) {
-    row.insert(row.end(), {"", "", "", "", "", "", limit, e.verdict});
+    row.insert(row.end(), {"", "", "", "", "", "", "", "", limit, e.verdict});
     return row;
   }
-  pp::schedules::flush_floor const floor = pp::schedules::floor_of(e.problem, e.table.where);
+  pp::schedules::certificate known;
+  if (e.table.trains) known = pp::schedules::certify(e.problem, e.table, e.when);
+  pp::schedules::objective const want = r.minimised == "makespan"
+                                            ? pp::schedules::objective::makespan
+                                            : pp::schedules::objective::stage_local_span;
   auto const share = [&](long least) {
     double const all = double(least) * e.problem.ranks;
     return all > 0 ? std::max(0.0, 1 - double(e.when.total_busy()) / all) : 0.0;
   };
   double const unit = double(r.memory[0]) * double(e.parts);
-  row.insert(row.end(), {std::to_string((e.when.makespan + e.scale / 2) / e.scale),
-                         decimals(e.when.bubble_by_makespan(), 4),
-                         decimals(e.table.trains ? share(floor.makespan) : 0, 4),
-                         decimals(e.when.bubble_by_stage_local_span(), 4),
-                         decimals(e.table.trains ? share(floor.stage_local_span) : 0, 4),
-                         decimals(double(e.peak) / unit, 2), limit, e.verdict});
+  row.insert(row.end(),
+             {std::to_string((e.when.makespan + e.scale / 2) / e.scale),
+              decimals(e.when.bubble_by_makespan(), 4), decimals(share(known.floor.makespan), 4),
+              decimals(e.when.bubble_by_stage_local_span(), 4),
+              decimals(share(known.floor.stage_local_span), 4), decimals(known.gap_share(want), 4),
+              e.table.trains && known.proved(want) ? "yes" : "", decimals(double(e.peak) / unit, 2),
+              limit, e.verdict});
   return row;
 }
 
@@ -296,7 +303,7 @@ inline std::string text_of(request const& r, std::vector<entry> const& entries) 
     return text;
   }
   if (r.format == "table") {
-    pp::console::text_table table({std::begin(columns), std::end(columns)}, {0, 11});
+    pp::console::text_table table({std::begin(columns), std::end(columns)}, {0, 10, 13});
     for (entry const& e : entries) table.add(row_of(r, e));
     return table.str();
   }

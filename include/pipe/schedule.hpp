@@ -19,6 +19,7 @@
 #include <pipe/schedule/dynamic_table.hpp>
 #include <pipe/schedule/families/repeated.hpp>
 #include <pipe/schedule/families/weave.hpp>
+#include <pipe/schedule/certificate.hpp>
 #include <pipe/schedule/floors.hpp>
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/list_schedule.hpp>

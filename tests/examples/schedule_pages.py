@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES, PICTURES = ROOT / "docs/schedules", ROOT / "docs/pictures/schedules"
-MORE_PAGES = {"README", "compare", "own", "recompute-ahead", "steady"}
+MORE_PAGES = {"README", "compare", "floors", "own", "recompute-ahead", "steady"}
 # Twice the unit, so that what a rank with two chunks does takes whole units, too.
 DRAWN = "--ranks 4 --micro-batches 8 --forward 2 --backward 2 --weight 2 --format svg --schedule"
 BLOCK = re.compile(r"^```text\n\$ examples/run\.sh (schedules|search_schedule)(.*)\n((?:.*\n)*?)```$", re.M)

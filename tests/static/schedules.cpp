@@ -112,6 +112,20 @@ struct Longer : Searched<3, 2> {  // the whole search, when a trainer is constru
 static_assert(!Pipeline<Mlp, Stages<4>, MicroBatches<8>, Longer>::compiled::by_compiler);
 }  // namespace searched
 
+namespace floors {
+// [floors]
+constexpr auto problem = equal_times(4, 8);
+constexpr auto table = make_table<ZeroBubbleH1, 4, 8>(problem);
+static_assert(certify(problem, table).proved());  // none is faster in the memory of 1F1B
+
+using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, ZeroBubbleH1>;
+static_assert(Trainer::plan.gap < .05);  // of a step
+// [/floors]
+static_assert(Trainer::plan.proved && Trainer::plan.bubble > .1);
+static_assert(!one_f_one_b::Trainer::plan.proved && one_f_one_b::Trainer::plan.gap > .1);
+static_assert(Pipeline<Mlp, MicroBatches<8>>::plan.proved);  // one rank has nothing to gain
+}  // namespace floors
+
 namespace v_half {
 // [v-half]
 using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, VHalf>;  // 4 ranks

@@ -141,6 +141,11 @@ struct plan_of {
   double imbalance = 0;           ///< time of the slowest stage per rank over the mean
   double bubble = 0;              ///< idle fraction of the makespan, simulated
   double bubble_stage_local = 0;  ///< idle fraction of the stage-local span, simulated
+  /// The largest share of the time of a step that another order of the same stages on the same
+  /// ranks could save, if no rank keeps more activations than the fullest does now: 1 - floor /
+  /// makespan, or of the period where steps overlap. See schedules::certificate.
+  double gap = 0;
+  bool proved = false;  ///< no order is faster: gap is 0
   /// Where steps overlap (Steady, and families without a flush): the long-run time of a step in
   /// units of the plan's times, and the idle fraction of it. Else 0.
   step_period period;

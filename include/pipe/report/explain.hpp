@@ -294,6 +294,16 @@ std::string explain_period() {
          " of the makespan in the long run, bubble " + readable_percent(plan.bubble_steady) + "\n";
 }
 
+/// What another order could save: a line, if several ranks train.
+template <class Trainer>
+std::string explain_gap() {
+  auto const& plan = Trainer::compiled::plan();
+  if (Trainer::compiled::ranks == 1 || !Trainer::compiled::schedule::trains) return {};
+  if (plan.proved) return "no other order of these stages is faster in this memory\n";
+  return "another order of these stages could save at most " + readable_percent(plan.gap) +
+         " of the step in this memory\n";
+}
+
 /// Imbalance, bubbles and a drawing of the schedule with the plan's times.
 template <class Trainer>
 std::string explain_schedule() {
@@ -301,6 +311,7 @@ std::string explain_schedule() {
   return "imbalance " + readable_real(plan.imbalance, 3) + " (slowest stage over mean), bubble " +
          readable_percent(plan.bubble) + " of the makespan, " +
          readable_percent(plan.bubble_stage_local) + " stage-local\n" + explain_period<Trainer>() +
+         explain_gap<Trainer>() +
          draw(Trainer::compiled::table(), Trainer::compiled::timeline(), explain_width - 12) +
          drawing_legend(Trainer::compiled::schedule::splits_backward) + "\n";
 }

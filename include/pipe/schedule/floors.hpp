@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Lower bounds on the time of a schedule, which the classical families reach exactly. A floor makes
-// a simulated time a certificate: the gap between the two is the most that any other schedule of
-// the placement could still gain.
+// Lower bounds on the time of a schedule under a memory limit. A floor makes a simulated time a
+// certificate: the gap between the two is the most that any other schedule of the placement could
+// still gain in that memory. docs/schedules/floors.md has the proofs.
 #pragma once
 
 #include <climits>
 
+#include <pipe/schedule/memory_floors.hpp>
 #include <pipe/schedule/placement.hpp>
 #include <pipe/schedule/problem.hpp>
 #include <pipe/schedule/required.hpp>
@@ -17,25 +18,25 @@ namespace pp {
 namespace schedules {
 
 /// Lower bounds on the makespan (from the first F to the last W) and on the stage-local span of any
-/// schedule with a flush on a placement.
+/// schedule with a flush on a placement, in which no rank needs more memory than the limit.
 ///
-/// Each is the longest of two chains through every rank: (1) the rank starts no earlier than one F
-/// of every chunk above the rank's first chunk takes, and then does all its own work; (2) the same
-/// way down, then all F and B of the rank, then the gradient of the rank's last B travels up to
-/// some chunk, which ends with a W. Where two replicas reach a rank, the shorter way counts.
-///
-/// law:    one chunk, equal times: makespan >= (P-1)(TF+Tc) + M T and >= (P-1)(TF+TB+2Tc) +
-///         M(TF+TB) + TW
-/// law:    one chunk, equal times: stage-local span - M T >= max(0, (P-1)(TF+TB+2Tc) - (M-1)TW)
-/// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 2.3, for one chunk and equal
-///         times
+/// law:    one chunk, equal times, no limit: makespan >= (P-1)(TF+Tc) + M T and >=
+///         (P-1)(TF+TB+2Tc) + M(TF+TB) + TW
+/// law:    one chunk, equal times, no limit: stage-local span - M T >= max(0, (P-1)(TF+TB+2Tc) -
+///         (M-1)TW)
+/// law:    a vee of two chunks, TF = TB = TW = 1, no hops, k chunks of memory, P <= k <= 2P-2,
+///         M >= P: stage-local span - 6M >= 6P - 1 - 3k
+/// law:    falls where the limit rises
+/// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 2.3, for one chunk, equal
+///         times and no limit
 struct flush_floor {
   long makespan = 0;
   long stage_local_span = 0;
 };
 
-/// The floor of a problem on a placement.
+/// The floor of a problem on a placement: with one copy of each chunk, under the problem's limit.
 ///
+/// cost:   p^2 for p ranks under a limit with several chunks, else p
 /// throws: pp::error if the problem does not fit the placement
 template <pipeline_problem Problem>
 constexpr flush_floor floor_of(Problem const& problem, placement where = placement::straight) {
@@ -58,13 +59,14 @@ constexpr flush_floor floor_of(Problem const& problem, placement where = placeme
       chunk_cost const& cost = problem.cost(chunk);
       if (chunk > 0) {
         chunk_cost const& above = problem.cost(chunk - 1);
-        way_down += above.forward + problem.hop_time(before, rank, chunk - 1);
+        way_down += detail::least_forward(above) + problem.hop_time(before, rank, chunk - 1);
         way_up += above.backward_input + problem.hop_time(rank, before, chunk - 1);
         way_up_and_w += above.backward_input + problem.hop_time(rank, before, chunk - 1);
       }
       if (cost.backward_weight > way_up_and_w) way_up_and_w = cost.backward_weight;
-      both_ways.item[rank] += times * (cost.forward + cost.backward_input);
-      work.item[rank] += times * (cost.forward + cost.backward_input + cost.backward_weight);
+      both_ways.item[rank] += times * (detail::least_forward(cost) + cost.backward_input);
+      work.item[rank] +=
+          times * (detail::least_forward(cost) + cost.backward_input + cost.backward_weight);
       lower(down.item[rank], way_down);
       lower(up.item[rank], way_up);
       lower(up_and_w.item[rank], way_up_and_w);
@@ -81,6 +83,27 @@ constexpr flush_floor floor_of(Problem const& problem, placement where = placeme
     if (copies == 1)
       raise(floor.stage_local_span, down.item[rank] + both_ways.item[rank] + up.item[rank] +
                                         problem.cost(0).backward_weight);
+  }
+  if (copies > 1) return floor;
+  // A rank above another waits for the other in between: from the F that goes down to the other,
+  // until the gradient of the other's last B has come back up.
+  auto const ways = detail::flush_ways(problem, where);
+  auto const bounds = detail::memory_floor<Problem>(problem, where, ways, problem.limit);
+  long above = LONG_MIN, w_above = LONG_MIN;
+  for (int rank = 0; rank < p; ++rank) {
+    long const way_down = ways.down.item[rank], way_up = ways.back.item[rank];
+    long const w = problem.cost(rank).backward_weight;
+    raise(above, w - way_down - way_up);
+    raise(w_above, w - way_up);
+    detail::rank_floor const least = bounds.of(rank);
+    int const last = chunk_on(where, p, rank, problem.chunks / p - 1);
+    long const last_b = least.last_forward + ways.way(last, rank) + way_up;
+    long const both = both_ways.item[rank] + least.idle + way_up;
+    long const slower = last_b > both ? last_b : both;
+    raise(floor.stage_local_span, least.time);
+    raise(floor.stage_local_span, way_down + slower + above);
+    raise(floor.makespan, way_down + least.time);
+    raise(floor.makespan, way_down + slower + w_above);
   }
   return floor;
 }

@@ -4,11 +4,14 @@
 // map.
 #pragma once
 
+#include <type_traits>
+
 #include <pipe/base/bytes.hpp>
 #include <pipe/graph/position_tables.hpp>
 #include <pipe/passes/costs.hpp>
 #include <pipe/plan/plan.hpp>
 #include <pipe/runtime/description.hpp>
+#include <pipe/schedule/certificate.hpp>
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/policy.hpp>
 
@@ -33,6 +36,25 @@ constexpr long slowest_rank(Problem const& problem, list<chunk_description, Stag
     if (all > slowest) slowest = all;
   }
   return slowest;
+}
+
+/// The share of a step's time above its floor: of the makespan, or of the period. 1 if the period
+/// is not known.
+template <class P, class Problem>
+constexpr double gap_of(Problem const& problem) {
+  auto const& when = P::timeline();
+  long time = when.makespan, floor = 0, steps = 1;
+  for (int rank = 0; rank < P::ranks; ++rank)
+    if (long const busy = when.busy(rank); busy > floor) floor = busy;
+  if constexpr (P::overlap != step_overlap::none) {
+    time = P::work::period().time;
+    steps = P::work::period().steps;
+  } else if constexpr (std::is_same_v<std::remove_cvref_t<decltype(P::where)>, placement>) {
+    if (P::table().trains) floor = certify(problem, P::table(), when).floor.makespan;
+  }
+  if (time == 0) return 1;
+  return floor * steps < time ? 1 - static_cast<double>(floor * steps) / static_cast<double>(time)
+                              : 0;
 }
 
 /// The plan of P, a compiled_pipeline or a planned_pipeline.
@@ -64,6 +86,8 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
   p.kernels = P::group_count();
   p.bubble = P::timeline().bubble_by_makespan();
   p.bubble_stage_local = P::timeline().bubble_by_stage_local_span();
+  p.gap = gap_of<P>(problem);
+  p.proved = p.gap == 0;
   if constexpr (P::overlap != step_overlap::none) {
     p.period = P::work::period();
     p.bubble_steady = p.period.idle_share(P::timeline().total_busy(), ranks);

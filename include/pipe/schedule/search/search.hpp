@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Families whose order is searched, under a memory limit and for any times, and certificates of how
-// far a table is from a lower bound: see schedule_search.hpp for the methods.
+// Families whose order is searched, under a memory limit and for any times: see schedule_search.hpp
+// for the methods.
 #pragma once
 
-#include <pipe/schedule/floors.hpp>
+#include <pipe/schedule/certificate.hpp>
 #include <pipe/schedule/policy.hpp>
 #include <pipe/schedule/search/schedule_search.hpp>
 #include <pipe/schedule/search/search_period.hpp>
@@ -13,28 +13,6 @@
 namespace pp {
 
 namespace schedules {
-
-/// The times of a table and their lower bounds. Under a memory limit the floor still holds, though
-/// perhaps no schedule reaches it.
-struct certificate {
-  flush_floor floor{}, achieved{};
-
-  /// The most time that a better schedule could save.
-  constexpr long gap(objective want = objective::stage_local_span) const {
-    return want == objective::makespan ? achieved.makespan - floor.makespan
-                                       : achieved.stage_local_span - floor.stage_local_span;
-  }
-};
-
-/// The times of a table beside the floor of its problem and placement.
-///
-/// needs: validate(problem, table)
-template <pipeline_problem Problem, detail::action_table Table>
-constexpr certificate certify(Problem const& problem, Table const& table) {
-  auto const when = simulate(problem, table);
-  return certificate{floor_of(problem, table.where),
-                     flush_floor{when.makespan, when.stage_local_span()}};
-}
 
 /// The memory of 1F1B on equal ranks: P times what one micro-batch takes on the rank where it takes
 /// the most.

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Lower bounds on the time of one rank of a schedule with a flush, whose memory may be limited.
+// Each looks at a window of time that is at least as long as the way of a micro-batch through the
+// chunks of other ranks, and in which the rank can only do the work that its memory holds.
+// docs/schedules/floors.md has the proofs, with pictures.
+#pragma once
+
+#include <climits>
+
+#include <pipe/schedule/placement.hpp>
+#include <pipe/schedule/problem.hpp>
+#include <pipe/schedule/scratch.hpp>
+
+namespace pp::detail {
+
+/// Larger than any memory limit; halves of a long have room for sums.
+inline constexpr long unlimited = LONG_MAX / 4;
+
+/// A safe distance from a quotient of doubles, whose operands may be too large for a long.
+inline constexpr double rounding = 1e-12;
+/// law: least_of(x) <= an integer of at least x, most_of(x) >= an integer of at most x
+constexpr long most_of(double x) { return static_cast<long>(x * (1 + rounding)); }
+constexpr long least_of(double x) {
+  long const down = static_cast<long>(x * (1 - rounding));
+  return static_cast<double>(down) < x * (1 - rounding) ? down + 1 : down;
+}
+/// x times / per
+constexpr double scaled(long x, long times, long per) {
+  return static_cast<double>(x) * static_cast<double>(times) / static_cast<double>(per);
+}
+
+/// The least time of F: the part that the backward of a pair hides is left out.
+constexpr long least_forward(chunk_cost const& c) {
+  return c.forward > c.hidden ? c.forward - c.hidden : 0;
+}
+
+/// Work that needs memory while it waits: at most `count` pieces, each of `memory` and of `work`.
+struct held_work {
+  long memory = 0, work = 0, count = 0;
+};
+
+/// Whether a piece has more work for its memory than another.
+constexpr bool is_denser(held_work const& a, held_work const& b) {
+  return static_cast<double>(a.work) * static_cast<double>(b.memory) >
+         static_cast<double>(b.work) * static_cast<double>(a.memory);
+}
+
+constexpr long greatest_divisor(long a, long b) {
+  while (b != 0) {
+    long const rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+/// An upper bound of the work that `room` holds of `items[0, size)`, whose counts are used up.
+///
+/// law: exact where all items have one memory, or two and the same work for each; at most the sum
+/// of
+///      all pieces
+constexpr long most_work(long room, held_work* items, int size) {
+  long all = 0, unit = 0;
+  // Of the items of each memory: the most work, and the number; only for two kinds.
+  held_work kinds[2]{};
+  int found_kinds = 0;
+  for (int i = 0; i < size; ++i) {
+    held_work const& item = items[i];
+    all += item.work * item.count;
+    unit = greatest_divisor(unit, item.memory);
+    if (item.count == 0 || item.work == 0 || found_kinds > 2) continue;
+    int which = 0;
+    while (which < found_kinds && kinds[which].memory != item.memory) ++which;
+    if (which == found_kinds && ++found_kinds > 2) continue;
+    if (kinds[which].work < item.work) kinds[which].work = item.work;
+    kinds[which].memory = item.memory;
+    kinds[which].count += item.count;
+  }
+  if (unit == 0 || room >= unlimited) return all;
+  if (room < 0) return 0;
+  long least = all;
+  if (found_kinds <= 2) {
+    long most = 0;
+    bool const second_is_larger = kinds[1].memory > kinds[0].memory;
+    held_work const &one = kinds[second_is_larger ? 1 : 0],
+                    &other = kinds[second_is_larger ? 0 : 1];
+    for (long n = 0; n <= one.count && n * one.memory <= room; ++n) {
+      long const fit = other.memory > 0 ? (room - n * one.memory) / other.memory : other.count;
+      long const work = n * one.work + (fit < other.count ? fit : other.count) * other.work;
+      most = work > most ? work : most;
+    }
+    least = most < least ? most : least;
+  }
+  // The pieces with the most work for their memory first, and a share of the last.
+  long sum = 0, space = room / unit * unit;
+  for (int round = 0; round < size; ++round) {
+    int best = -1;
+    for (int i = 0; i < size; ++i)
+      if (items[i].count > 0 && (best < 0 || is_denser(items[i], items[best]))) best = i;
+    if (best < 0) break;
+    held_work& item = items[best];
+    long const fit = item.memory == 0 ? item.count : space / item.memory;
+    if (fit < item.count) {
+      sum += fit * item.work + most_of(scaled(space - fit * item.memory, item.work, item.memory));
+      break;
+    }
+    sum += item.count * item.work;
+    space -= item.count * item.memory;
+    item.count = 0;
+  }
+  return sum < least ? sum : least;
+}
+
+/// The ways of a micro-batch: prefix sums over the chunks of F and hops on the way down, and of B
+/// and hops on the way back.
+struct flush_ways {
+  scratch<long> down;  ///< by chunk: from the start of F of chunk 0 to the start of F of the chunk
+  scratch<long> back;  ///< by chunk: from the end of its B to the end of B of chunk 0
+  long turn = 0;       ///< from the start of F of chunk 0 to the end of B of chunk 0, by all chunks
+
+  template <pipeline_problem Problem>
+  constexpr flush_ways(Problem const& problem, placement where)
+      : down(problem.chunks), back(problem.chunks) {
+    int const p = problem.ranks;
+    for (int c = 1; c < problem.chunks; ++c) {
+      int const above = rank_of(where, p, c - 1), rank = rank_of(where, p, c);
+      chunk_cost const& cost = problem.cost(c - 1);
+      down.item[c] = down.item[c - 1] + least_forward(cost) + problem.hop_time(above, rank, c - 1);
+      back.item[c] = back.item[c - 1] + cost.backward_input + problem.hop_time(rank, above, c - 1);
+    }
+    int const last = problem.chunks - 1;
+    turn = down.item[last] + least_forward(problem.cost(last)) + problem.cost(last).backward_input +
+           back.item[last];
+  }
+  /// From the start of F of chunk `from` to the end of B of chunk `to` of the same micro-batch.
+  constexpr long way(int from, int to) const { return turn - down.item[from] - back.item[to]; }
+};
+
+/// Lower bounds of a rank, from the start of its first F.
+struct rank_floor {
+  long idle = 0;          ///< the time without work before a B of its first chunk can start
+  long last_forward = 0;  ///< the start of its last F
+  long time = 0;          ///< the end of its last W
+};
+
+/// The bounds of one rank.
+///
+/// needs: replicas(where) == 1
+template <pipeline_problem Problem>
+class memory_floor {
+ public:
+  constexpr memory_floor(Problem const& problem, placement where, flush_ways const& ways,
+                         long limit)
+      : problem_(problem), where_(where), ways_(ways), limit_(limit) {}
+
+  constexpr rank_floor of(int rank) const {
+    auto result = rank_floor{};
+    int const first = chunk(rank, 0), last = chunk(rank, held() - 1), m = problem_.micro_batches;
+    long const room = room_on(rank);
+    bool const is_limited = room < unlimited;
+    auto items = scratch<held_work>(2 * held());
+    long all_memory = 0, all_f = 0, all_b_and_w = 0;
+    for (int i = 0; i < held(); ++i) {
+      chunk_cost const& c = problem_.cost(chunk(rank, i));
+      all_memory += c.memory.forward;
+      all_f += least_forward(c);
+      all_b_and_w += c.backward_input + c.backward_weight;
+      items.item[i] = {c.memory.forward, least_forward(c), m};
+    }
+
+    // Before the first B, which is of the last chunk, there are only Fs.
+    chunk_cost const& turning = problem_.cost(last);
+    long const more = turning.memory.backward_input > 0 ? turning.memory.backward_input : 0;
+    long const before = most_work(is_limited ? room - more : room, items.item, held());
+    raise(result.idle, ways_.way(first, last) - turning.backward_input - before);
+    if (is_limited && held() > 1 && m * problem_.cost(first).memory.forward > room)
+      raise(result.idle, idle_by_gates(rank, room));
+
+    // After the start of the last F: what that micro-batch still needs, and what the memory beside
+    // it holds.
+    for (int i = 0; i < held(); ++i) {
+      chunk_cost const& c = problem_.cost(chunk(rank, i));
+      items.item[2 * i] = {c.memory.forward, c.backward_input + c.backward_weight, m - 1};
+      items.item[2 * i + 1] = {after_b(c), c.backward_weight, m - 1};
+    }
+    long others = most_work(is_limited ? room - all_memory : room, items.item, 2 * held());
+    if (others > (m - 1) * all_b_and_w) others = (m - 1) * all_b_and_w;
+    long const work = m * (all_f + all_b_and_w);
+    bool const apart = is_limited && all_memory * m > room;
+    result.last_forward =
+        work - all_b_and_w - least_forward(turning) - others + (apart ? result.idle : 0);
+    raise(result.last_forward, last_by_turns(rank, room));
+
+    result.time = work + result.idle;
+    raise(result.time,
+          result.last_forward + ways_.way(last, first) + problem_.cost(first).backward_weight);
+    if (is_limited && room > 0) raise(result.time, by_area(rank, room));
+    return result;
+  }
+
+ private:
+  static constexpr void raise(long& most, long to) { most = to > most ? to : most; }
+  constexpr int held() const { return problem_.chunks / problem_.ranks; }
+  constexpr int chunk(int rank, int index) const {
+    return chunk_on(where_, problem_.ranks, rank, index);
+  }
+  /// The memory that a chunk still holds when its B has ended.
+  static constexpr long after_b(chunk_cost const& c) {
+    return c.memory.forward + c.memory.backward_input;
+  }
+  /// The memory of a rank; without a limit, or where an action gives back more than was taken, any
+  /// amount.
+  constexpr long room_on(int rank) const {
+    if (limit_ <= 0) return unlimited;
+    for (int i = 0; i < held(); ++i) {
+      memory_change const& x = problem_.cost(chunk(rank, i)).memory;
+      if (x.forward < 0 || x.forward + x.backward_input < 0 ||
+          x.forward + x.backward_input + x.backward_weight < 0)
+        return unlimited;
+    }
+    return limit_;
+  }
+  /// Before the first B of the rank's first chunk nothing of that chunk is free again, and of its
+  /// last chunk only those micro-batches have come that another rank, the gate, has let pass.
+  constexpr long idle_by_gates(int rank, long room) const {
+    long most = 0;
+    for (int gate = 0; gate < problem_.ranks; ++gate)
+      if (gate != rank) raise(most, idle_by_gate(rank, gate, room));
+    return most;
+  }
+  constexpr long idle_by_gate(int rank, int gate, long room) const {
+    int const first = chunk(rank, 0), last = chunk(rank, held() - 1), m = problem_.micro_batches;
+    long const gate_room = room_on(gate);
+    // The gate's chunks that a micro-batch has passed before it comes to `last`.
+    long taken = 0;
+    int turn = -1;
+    for (int i = 0; i < held(); ++i) {
+      int const c = chunk(gate, i);
+      if (c > last) continue;
+      taken += problem_.cost(c).memory.forward;
+      turn = c;
+    }
+    if (turn <= first || gate_room >= unlimited || taken == 0) return 0;
+    // Between the first B of chunk `turn` and the last pass that counts, the gate gives memory
+    // back.
+    long const window = ways_.way(first, first) - problem_.cost(first).backward_input;
+    long const open = problem_.cost(turn).backward_input + ways_.back.item[turn] -
+                      ways_.back.item[first] - problem_.cost(first).backward_input -
+                      (ways_.down.item[last] - ways_.down.item[turn]);
+    long work = 0;  // of each micro-batch that comes to the rank's later chunks
+    for (int i = 1; i < held(); ++i) {
+      chunk_cost const& c = problem_.cost(chunk(rank, i));
+      work += least_forward(c) + c.backward_input + c.backward_weight;
+    }
+    long const one = problem_.cost(first).memory.forward;
+    long const begun = one > 0 && room / one < m ? room / one : m;
+    long const own = begun * least_forward(problem_.cost(first));
+    long least = LONG_MAX;
+    constexpr int exact = 16;  // passes that are looked at one by one; then both ends of the rest
+    for (long passed = 1, looked = 0; passed <= begun; ++passed) {
+      long const missing = passed * taken - gate_room;
+      if (missing <= 0 && passed < begun && (passed + 1) * taken <= gate_room) continue;
+      long const later = missing <= 0 ? 0 : time_to_free(gate, last, missing) - open;
+      long const idle = window + (later > 0 ? later : 0) - own - passed * work;
+      if (idle < least) least = idle;
+      if (++looked == exact && passed < begun - 1) passed = begun - 1;
+    }
+    return least == LONG_MAX ? 0 : least;
+  }
+  /// A lower bound of the time in which a rank frees memory, of chunks up to `last`, from its first
+  /// B on.
+  constexpr long time_to_free(int rank, int last, long memory) const {
+    long least = LONG_MAX, shortest = LONG_MAX, largest = 0;
+    bool by_weight_only = true;
+    for (int i = 0; i < held(); ++i) {
+      if (chunk(rank, i) > last) continue;
+      chunk_cost const& c = problem_.cost(chunk(rank, i));
+      long const a = c.memory.forward, both = c.backward_input + c.backward_weight;
+      if (a == 0) continue;
+      if (long const t = least_of(scaled(memory, both, a)); t < least) least = t;
+      shortest = both < shortest ? both : shortest;
+      largest = a > largest ? a : largest;
+      if (c.memory.backward_input < 0) {
+        by_weight_only = false;
+        long const t = least_of(scaled(memory, c.backward_input, -c.memory.backward_input));
+        if (t < least) least = t;
+      }
+    }
+    if (largest == 0) return 0;
+    if (by_weight_only) raise(least, (memory + largest - 1) / largest * shortest);
+    return least;
+  }
+
+  /// The start of the last F. Only n micro-batches fit between an F of chunk `to` and the end of B
+  /// or W of an earlier chunk `from`, so each F of chunk `to` waits for the n-th before it.
+  constexpr long last_by_turns(int rank, long room) const {
+    long most = 0;
+    for (int to = 0; to < held(); ++to) {
+      long beside = room;  // when F of chunk `to` starts
+      for (int i = 0; i <= to; ++i) beside -= problem_.cost(chunk(rank, i)).memory.forward;
+      for (int from = 0; from <= to; ++from) {
+        chunk_cost const& c = problem_.cost(chunk(rank, from));
+        raise(most, last_by_turns(rank, from, to, beside, c.memory.forward, 0));
+        long const less = after_b(c) < c.memory.forward ? after_b(c) : c.memory.forward;
+        raise(most, last_by_turns(rank, from, to, beside, less, c.backward_weight));
+      }
+    }
+    return most;
+  }
+  constexpr long last_by_turns(int rank, int from, int to, long beside, long memory,
+                               long after) const {
+    if (beside < 0) return 0;
+    int const first = chunk(rank, 0), last = chunk(rank, held() - 1), m = problem_.micro_batches;
+    int const at = chunk(rank, to);
+    long const at_once = memory > 0 && beside / memory < m ? beside / memory + 1 : m,
+               turns = (m - 1) / at_once;
+    long slowest = 0;  // F on the way: micro-batches follow each other no faster
+    for (int c = first; c <= at; ++c) raise(slowest, least_forward(problem_.cost(c)));
+    return (m - 1 - turns * at_once) * slowest +
+           turns * (ways_.way(at, chunk(rank, from)) + after) + ways_.down.item[last] -
+           ways_.down.item[first];
+  }
+
+  /// By Little's law: the rank's memory times its time is at least what its micro-batches hold,
+  /// each from its F to the end of its W; and so with the number of chunks that fit instead of
+  /// memory.
+  constexpr long by_area(int rank, long room) const {
+    double area = 0;
+    long lives = 0, smallest = unlimited;
+    for (int i = 0; i < held(); ++i) {
+      int const c = chunk(rank, i);
+      chunk_cost const& cost = problem_.cost(c);
+      long const a = cost.memory.forward, r = after_b(cost), in_b = a > r ? a : r;
+      smallest = a < smallest ? a : smallest;
+      smallest = r < smallest ? r : smallest;
+      lives += ways_.way(c, c) + cost.backward_weight;
+      area += static_cast<double>(a) * static_cast<double>(ways_.way(c, c) - cost.backward_input) +
+              static_cast<double>(in_b) * static_cast<double>(cost.backward_input) +
+              static_cast<double>(r) * static_cast<double>(cost.backward_weight);
+    }
+    long found =
+        least_of(area * static_cast<double>(problem_.micro_batches) / static_cast<double>(room));
+    if (smallest > 0 && room >= smallest)
+      raise(found, least_of(scaled(lives, problem_.micro_batches, room / smallest)));
+    return found;
+  }
+
+  Problem const& problem_;
+  placement where_;
+  flush_ways const& ways_;
+  long limit_;
+};
+
+}  // namespace pp::detail
