@@ -238,11 +238,20 @@ inline std::string decimals(double value, int digits) {
 
 /// The columns of --format csv and table. Bubbles are idle shares of all ranks' time; their floors,
 /// what no schedule with a flush on the same placement can beat in the same memory: the limit, or
-/// else the peak. The gap is the share of the time that is minimised.
+/// else the peak. The gap, whether it is proved to be 0, and what bounds it are of the time that is
+/// minimised.
 inline constexpr char const* columns[] = {
     "schedule",        "ranks",          "micro_batches", "chunks",     "makespan",
     "bubble_makespan", "floor_makespan", "bubble_span",   "floor_span", "gap",
-    "proved",          "peak",           "limit",         "verdict"};
+    "proved",          "bound_by",       "peak",          "limit",      "verdict"};
+
+/// The rank that bounds the floor, and the word of floors.md for what keeps it.
+inline std::string bound_of(pp::schedules::certificate const& c, pp::schedules::objective want) {
+  constexpr char const* words[] = {"work", "ways", "warm-up", "last F", "turns", "area"};
+  auto const& by =
+      want == pp::schedules::objective::makespan ? c.floor.makespan_by : c.floor.span_by;
+  return "rank " + std::to_string(by.rank) + ": " + words[int(by.why)];
+}
 
 inline std::vector<std::string> row_of(request const& r, entry const& e) {
   std::vector<std::string> row{e.name, std::to_string(r.ranks),
@@ -250,7 +259,7 @@ inline std::vector<std::string> row_of(request const& r, entry const& e) {
                                std::to_string(e.chunks_per_rank)};
   std::string const limit = r.limit ? decimals(*r.limit * r.ranks, 2) : "";
   if (!e.exists()) {
-    row.insert(row.end(), {"", "", "", "", "", "", "", "", limit, e.verdict});
+    row.insert(row.end(), {"", "", "", "", "", "", "", "", "", limit, e.verdict});
     return row;
   }
   pp::schedules::certificate known;
@@ -268,7 +277,8 @@ inline std::vector<std::string> row_of(request const& r, entry const& e) {
               decimals(e.when.bubble_by_makespan(), 4), decimals(share(known.floor.makespan), 4),
               decimals(e.when.bubble_by_stage_local_span(), 4),
               decimals(share(known.floor.stage_local_span), 4), decimals(known.gap_share(want), 4),
-              e.table.trains && known.proved(want) ? "yes" : "", decimals(double(e.peak) / unit, 2),
+              e.table.trains && known.proved(want) ? "yes" : "",
+              e.table.trains ? bound_of(known, want) : "", decimals(double(e.peak) / unit, 2),
               limit, e.verdict});
   return row;
 }
@@ -287,7 +297,9 @@ inline pp::drawings::drawing drawing_of(entry const& e) {
   if (e.steps > 1) title += ", " + std::to_string(e.steps) + " steps";
   if (e.parts > 1) title += ", " + std::to_string(e.parts) + " chunks per rank; memory in chunks";
   if (e.scale > 1) title += "; a unit of time is 1/" + std::to_string(e.scale);
-  return pp::drawings::of_table(e.problem, e.table, e.when, {.title = title});
+  auto d = pp::drawings::of_table(e.problem, e.table, e.when, {.title = title});
+  if (e.steps == 1) pp::detail::set_floor(d, e.problem, e.table, e.when);
+  return d;
 }
 
 inline std::string text_of(request const& r, std::vector<entry> const& entries) {
@@ -303,7 +315,7 @@ inline std::string text_of(request const& r, std::vector<entry> const& entries) 
     return text;
   }
   if (r.format == "table") {
-    pp::console::text_table table({std::begin(columns), std::end(columns)}, {0, 10, 13});
+    pp::console::text_table table({std::begin(columns), std::end(columns)}, {0, 10, 11, 14});
     for (entry const& e : entries) table.add(row_of(r, e));
     return table.str();
   }

@@ -46,6 +46,14 @@ TEST_CASE("the plan is drawn with its times and bytes") {
   CHECK(d.bubble_by_makespan == Trainer::plan.bubble);
   for (int rank = 0; rank < 3; ++rank)
     CHECK(d.ranks[std::size_t(rank)].peak_memory == Trainer::plan.stages[rank].saved_bytes);
+  // The floor of the makespan is drawn, and its rank named; a run that was measured has none.
+  CHECK(double(d.floor.time) / double(d.makespan) == Approx(1 - Trainer::plan.gap));
+  CHECK(d.floor.time > 0);
+  CHECK(pp::drawings::as_svg(d).find("<path class=\"floor\"") != std::string::npos);
+  CHECK(pp::drawings::as_html(d).find("\"floor\":" + std::to_string(d.floor.time)) !=
+        std::string::npos);
+  CHECK(pp::detail::summary_of(d).find("(rank " + std::to_string(d.floor.rank) + ": ") !=
+        std::string::npos);
 }
 
 TEST_CASE("a run is drawn as it was executed") {
@@ -54,6 +62,8 @@ TEST_CASE("a run is drawn as it was executed") {
   pp::drawings::drawing const d = pp::drawings::of_last_run(trainer, "a run");
   CHECK(d.words.title == "a run");
   CHECK(d.words.time_unit == "ns");
+  CHECK(d.floor.time == 0);
+  CHECK(pp::drawings::as_svg(d).find("class=\"floor\"") == std::string::npos);
   check_same_work(pp::drawings::of_plan<Trainer>(), d);
   bool starts = false, ends = false;
   for (std::size_t rank = 0; rank < d.ranks.size(); ++rank) {

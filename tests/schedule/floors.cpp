@@ -151,6 +151,34 @@ TEST_CASE("no order in the memory of 1F1B is better than ZB-H1's at the publishe
     }
 }
 
+TEST_CASE("a floor says which rank bounds it, and what keeps this rank", "[floors]") {
+  using enum floor_reason;
+  auto const bound = [](auto problem, placement where, long limit) {
+    problem.limit = limit;
+    flush_floor const floor = floor_of(problem, where);
+    REQUIRE(floor.makespan_by.time == floor.makespan);
+    REQUIRE(floor.span_by.time == floor.stage_local_span);
+    return floor;
+  };
+  auto const straight = equal_times(4, 16);
+  REQUIRE(bound(straight, placement::straight, 0).makespan_by.rank == 3);
+  REQUIRE(bound(straight, placement::straight, 0).makespan_by.why == work);
+  REQUIRE(bound(equal_times(4, 8, {5, 5, 1}), placement::straight, 0).makespan_by.why == ways);
+  REQUIRE(bound(straight, placement::straight, 4).span_by.rank == 0);
+  REQUIRE(bound(straight, placement::straight, 4).span_by.why == warm_up);
+  REQUIRE(bound(straight, placement::straight, 1).span_by.why == turns);
+  REQUIRE(bound(unit_vee(5, 5, 5), placement::vee, 5).span_by.rank == 4);
+  REQUIRE(bound(unit_vee(5, 5, 5), placement::vee, 5).span_by.why == last_forward);
+  int areas = 0;
+  for (solved const& s : read_optima()) {
+    flush_floor const floor = bound(s.problem, s.where, s.problem.limit);
+    REQUIRE(floor.span_by.rank >= 0);
+    REQUIRE(floor.span_by.rank < s.problem.ranks);
+    areas += floor.span_by.why == area;
+  }
+  REQUIRE(areas > 0);
+}
+
 TEST_CASE("what certificates say of orders that are not the best", "[floors]") {
   auto const problem = equal_times(4, 16, {2, 2, 2});
   REQUIRE(certify(problem, make_dynamic_table<ZeroBubbleH1>(problem)).proved());

@@ -14,6 +14,7 @@
 
 #include <pipe/report/amounts.hpp>
 #include <pipe/report/row_name.hpp>
+#include <pipe/schedule/certificate.hpp>
 #include <pipe/schedule/critical_path.hpp>
 #include <pipe/schedule/families/repeated.hpp>
 #include <pipe/schedule/in_flight.hpp>
@@ -87,6 +88,8 @@ struct drawing {
   double bubble_by_makespan = 0, bubble_by_stage_local_span = 0;
   std::vector<detail::drawn_rank> ranks;  ///< of all replicas, those of the first one first
   std::vector<detail::drawn_transfer> transfers;
+  /// The makespan that no order beats in this memory, and what keeps its rank; 0: not known.
+  schedules::floor_bound floor{};
   int steps = 1;         ///< of training, which overlap
   int replicas = 1;      ///< each has as many ranks
   int processes = 1;     ///< whose clocks measured the times
@@ -142,6 +145,26 @@ inline std::string readable_amount(long amount, std::string const& unit) {
   return readable_real(value, digits) + " " + (is_time ? times[power] : prefixes[power] + unit);
 }
 
+/// What a floor says of its rank.
+inline char const* describe(floor_reason why) {
+  constexpr char const* sentences[] = {
+      "its work, and the way to it",
+      "its F and B, and the way to it and back",
+      "the Fs that its memory holds before its first B",
+      "what its memory holds after its last F",
+      "the micro-batches that its memory holds at once",
+      "its memory over time",
+  };
+  return sentences[static_cast<int>(why)];
+}
+
+/// Sets the floor of a drawing of a table that trains, if it has a certificate.
+template <pipeline_problem Problem, action_table Table, class Rows>
+void set_floor(drawing& d, Problem const& problem, Table const& table, timeline<Rows> const& when) {
+  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(table.where)>, placement>)
+    if (table.trains && when.complete) d.floor = certify(problem, table, when).floor.makespan_by;
+}
+
 /// Makespan, bubbles and the error of clocks in one line. Both definitions of bubble are named,
 /// because the literature uses either.
 inline std::string summary_of(drawing const& d) {
@@ -150,6 +173,11 @@ inline std::string summary_of(drawing const& d) {
          readable_percent(d.bubble_by_makespan) + " of the makespan, " +
          readable_percent(d.bubble_by_stage_local_span) + " of the stage-local span, peak memory " +
          readable_amount(d.peak_memory(), d.words.memory_unit) +
+         (d.floor.time == 0
+              ? ""
+              : ", no order in this memory ends before " +
+                    readable_amount(d.floor.time, d.words.time_unit) + " (rank " +
+                    std::to_string(d.floor.rank) + ": " + describe(d.floor.why) + ")") +
          (d.processes == 1 ? ""
                            : ", times of " + std::to_string(d.processes) + " processes within " +
                                  readable_amount(d.clock_error, d.words.time_unit));

@@ -70,6 +70,7 @@ inline std::string page_drawing(drawing const& d, double scale) {
                       {"time_unit", json_string(d.words.time_unit)},
                       {"memory_unit", json_string(d.words.memory_unit)},
                       {"makespan", std::to_string(d.makespan)},
+                      {"floor", std::to_string(d.floor.time)},
                       {"scale", exact},
                       {"transfers", json_array(d.transfers.size(), one_transfer)},
                       {"names", json_array(d.ranks.size(), one_name)},
@@ -110,6 +111,11 @@ inline std::string page_keys(std::vector<drawing const*> const& drawings) {
       key(std::string(short_name(kind)) + " " + long_name(kind), legend_background(kind));
   for (int shade = 1; shade < shades; ++shade)
     key(name_of_shade(shade), hex_of(fill_of(action_kind::forward, shade)));
+  for (drawing const* d : drawings)
+    if (d->floor.time > 0) {
+      key("no order ends before", "repeating-linear-gradient(#d11149 0 4px,#fff 4px 6px)");
+      break;
+    }
   return json_array(keys.size(), [&](std::size_t i) { return keys[i]; });
 }
 

@@ -235,6 +235,15 @@ function drawRows({d, rows}) {
   }
   if (showsTransfers && (h >= 5 || picked))
     drawTransfers(c, d, y, (h - gap) / 2, from, to, first, last);
+  if (d.floor > 0) {
+    c.strokeStyle = "#d11149";
+    c.lineWidth = 1.4;
+    c.setLineDash([5, 3]);
+    c.beginPath();
+    c.moveTo(x(d.floor * d.scale), 0);
+    c.lineTo(x(d.floor * d.scale), height);
+    c.stroke();
+  }
   c.restore();
   drawAxis(c, d, height);
 }

@@ -84,6 +84,9 @@ class svg_picture {
     rows();
     axis();
     if (o_.transfers) transfers();
+    if (d_.floor.time > 0)
+      add("<path class=\"floor\" d=\"M", number(x_of(d_.floor.time)), " ", number(top_ - 4), "V",
+          number(rows_end_ + 4), "\"/>\n");
     if (o_.memory) memory();
     text_ += "</svg>\n";
     return text_;
@@ -121,6 +124,8 @@ class svg_picture {
     if (has_pairs()) rule(".pair", "fill:none;stroke:#111827;stroke-width:1.4");
     rule(".transfer", "fill:none;stroke:#111827;stroke-width:.9;opacity:.6");
     rule(".curve", "fill:none;stroke-width:1.6");
+    if (d_.floor.time > 0)
+      rule(".floor", "fill:none;stroke:#d11149;stroke-width:1.4;stroke-dasharray:5 3");
     for (int kind = 0; kind < action_kinds; ++kind)
       for (int shade = 0; shade < shades(); ++shade) {
         std::string const name = class_of(action_kind(kind), shade);
@@ -181,6 +186,7 @@ class svg_picture {
       entry("key " + class_of(action_kind::forward, shade), name_of_shade(shade));
     if (has_pairs()) entry("pair", "together");
     if (o_.critical) entry("critical", "critical path");
+    if (d_.floor.time > 0) entry("floor", "no order ends before");
     return y + 28;
   }
 

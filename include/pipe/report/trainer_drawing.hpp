@@ -36,8 +36,11 @@ drawing of_plan(std::string title = std::string(detail::type_name<typename Train
   using compiled = typename Trainer::compiled;
   using partition = typename compiled::partition;
   constexpr bool profiled = requires { typename partition::profile; };
-  return of_table(compiled::times(), compiled::table(), compiled::timeline(),
-                  {std::move(title), profiled ? "ns" : "FLOP", "B"});
+  drawing d = of_table(compiled::times(), compiled::table(), compiled::timeline(),
+                       {std::move(title), profiled ? "ns" : "FLOP", "B"});
+  if constexpr (compiled::overlap == detail::step_overlap::none)
+    detail::set_floor(d, compiled::times(), compiled::table(), compiled::timeline());
+  return d;
 }
 
 /// Several planned steps that overlap, to be drawn beside measured steps; 1: a step alone.

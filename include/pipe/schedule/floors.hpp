@@ -32,11 +32,13 @@ namespace schedules {
 struct flush_floor {
   long makespan = 0;
   long stage_local_span = 0;
+  /// The rank that bounds each, and what keeps this rank.
+  floor_bound makespan_by{}, span_by{};
 };
 
 /// The floor of a problem on a placement: with one copy of each chunk, under the problem's limit.
 ///
-/// cost:   p^2 for p ranks under a limit with several chunks, else p
+/// cost:   linear in the chunks, and under a limit in the micro-batches that a rank holds at once
 /// throws: pp::error if the problem does not fit the placement
 template <pipeline_problem Problem>
 constexpr flush_floor floor_of(Problem const& problem, placement where = placement::straight) {
@@ -73,39 +75,40 @@ constexpr flush_floor floor_of(Problem const& problem, placement where = placeme
       before = rank;
     }
   }
-  auto floor = flush_floor{};
-  constexpr auto raise = [](long& most, long to) { most = to > most ? to : most; };
+  auto makespan = floor_bound{}, span = floor_bound{};
   for (int rank = 0; rank < p; ++rank) {
-    raise(floor.makespan, down.item[rank] + work.item[rank]);
-    raise(floor.makespan, down.item[rank] + both_ways.item[rank] + up_and_w.item[rank]);
-    raise(floor.stage_local_span, work.item[rank]);
+    long const both = down.item[rank] + both_ways.item[rank];
+    detail::raise(makespan, down.item[rank] + work.item[rank], rank, floor_reason::work);
+    detail::raise(makespan, both + up_and_w.item[rank], rank, floor_reason::ways);
+    detail::raise(span, work.item[rank], rank, floor_reason::work);
     // The first rank begins with the very first F and ends with a W after the very last B.
     if (copies == 1)
-      raise(floor.stage_local_span, down.item[rank] + both_ways.item[rank] + up.item[rank] +
-                                        problem.cost(0).backward_weight);
+      detail::raise(span, both + up.item[rank] + problem.cost(0).backward_weight, rank,
+                    floor_reason::ways);
   }
-  if (copies > 1) return floor;
+  if (copies > 1) return {makespan.time, span.time, makespan, span};
   // A rank above another waits for the other in between: from the F that goes down to the other,
   // until the gradient of the other's last B has come back up.
-  auto const ways = detail::flush_ways(problem, where);
-  auto const bounds = detail::memory_floor<Problem>(problem, where, ways, problem.limit);
+  auto const passed = detail::flush_ways(problem, where);
+  auto const bounds = detail::memory_floor<Problem>(problem, where, passed, problem.limit);
   long above = LONG_MIN, w_above = LONG_MIN;
   for (int rank = 0; rank < p; ++rank) {
-    long const way_down = ways.down.item[rank], way_up = ways.back.item[rank];
+    long const way_down = passed.down.item[rank], way_up = passed.back.item[rank];
     long const w = problem.cost(rank).backward_weight;
-    raise(above, w - way_down - way_up);
-    raise(w_above, w - way_up);
+    detail::raise(above, w - way_down - way_up);
+    detail::raise(w_above, w - way_up);
     detail::rank_floor const least = bounds.of(rank);
     int const last = chunk_on(where, p, rank, problem.chunks / p - 1);
-    long const last_b = least.last_forward + ways.way(last, rank) + way_up;
-    long const both = both_ways.item[rank] + least.idle + way_up;
-    long const slower = last_b > both ? last_b : both;
-    raise(floor.stage_local_span, least.time);
-    raise(floor.stage_local_span, way_down + slower + above);
-    raise(floor.makespan, way_down + least.time);
-    raise(floor.makespan, way_down + slower + w_above);
+    auto last_b = floor_bound{both_ways.item[rank] + least.idle.time + way_up, rank,
+                              least.idle.time > 0 ? least.idle.why : floor_reason::ways};
+    detail::raise(last_b, least.last_forward.time + passed.way(last, rank) + way_up, rank,
+                  least.last_forward.why);
+    detail::raise(span, least.time.time, rank, least.time.why);
+    detail::raise(span, way_down + last_b.time + above, rank, last_b.why);
+    detail::raise(makespan, way_down + least.time.time, rank, least.time.why);
+    detail::raise(makespan, way_down + last_b.time + w_above, rank, last_b.why);
   }
-  return floor;
+  return {makespan.time, span.time, makespan, span};
 }
 
 }  // namespace schedules

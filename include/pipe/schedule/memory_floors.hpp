@@ -12,7 +12,38 @@
 #include <pipe/schedule/problem.hpp>
 #include <pipe/schedule/scratch.hpp>
 
-namespace pp::detail {
+namespace pp {
+
+namespace schedules {
+
+/// Why a floor is not lower: what keeps a rank from ending earlier. docs/schedules/floors.md has
+/// the proofs.
+enum class floor_reason : unsigned char {
+  work,          ///< all that the rank does, and the way to it
+  ways,          ///< all F and B of the rank, and the way to it and back
+  warm_up,       ///< the Fs that its memory holds before its first B
+  last_forward,  ///< what its memory holds beside its last F
+  turns,         ///< how many micro-batches its memory holds at once
+  area           ///< memory times time
+};
+
+/// A lower bound of a time, and where it comes from.
+struct floor_bound {
+  long time = 0;
+  int rank = 0;
+  floor_reason why = floor_reason::work;
+};
+
+}  // namespace schedules
+
+namespace detail {
+
+using namespace schedules;
+
+constexpr void raise(long& most, long to) { most = to > most ? to : most; }
+constexpr void raise(floor_bound& most, long to, int rank, floor_reason why) {
+  if (to > most.time) most = {to, rank, why};
+}
 
 /// Larger than any memory limit; halves of a long have room for sums.
 inline constexpr long unlimited = LONG_MAX / 4;
@@ -139,9 +170,9 @@ struct flush_ways {
 
 /// Lower bounds of a rank, from the start of its first F.
 struct rank_floor {
-  long idle = 0;          ///< the time without work before a B of its first chunk can start
-  long last_forward = 0;  ///< the start of its last F
-  long time = 0;          ///< the end of its last W
+  floor_bound idle;          ///< the time without work before its first B
+  floor_bound last_forward;  ///< the start of its last F
+  floor_bound time;          ///< the end of its last W
 };
 
 /// The bounds of one rank.
@@ -173,9 +204,8 @@ class memory_floor {
     chunk_cost const& turning = problem_.cost(last);
     long const more = turning.memory.backward_input > 0 ? turning.memory.backward_input : 0;
     long const before = most_work(is_limited ? room - more : room, items.item, held());
-    raise(result.idle, ways_.way(first, last) - turning.backward_input - before);
-    if (is_limited && held() > 1 && m * problem_.cost(first).memory.forward > room)
-      raise(result.idle, idle_by_gates(rank, room));
+    raise(result.idle, ways_.way(first, last) - turning.backward_input - before, rank,
+          floor_reason::warm_up);
 
     // After the start of the last F: what that micro-batch still needs, and what the memory beside
     // it holds.
@@ -188,19 +218,21 @@ class memory_floor {
     if (others > (m - 1) * all_b_and_w) others = (m - 1) * all_b_and_w;
     long const work = m * (all_f + all_b_and_w);
     bool const apart = is_limited && all_memory * m > room;
-    result.last_forward =
-        work - all_b_and_w - least_forward(turning) - others + (apart ? result.idle : 0);
-    raise(result.last_forward, last_by_turns(rank, room));
+    long const idle = result.idle.time;
+    result.last_forward = {
+        work - all_b_and_w - least_forward(turning) - others + (apart ? idle : 0), rank,
+        floor_reason::last_forward};
+    raise(result.last_forward, last_by_turns(rank, room), rank, floor_reason::turns);
 
-    result.time = work + result.idle;
+    result.time = {work + idle, rank, idle > 0 ? result.idle.why : floor_reason::work};
     raise(result.time,
-          result.last_forward + ways_.way(last, first) + problem_.cost(first).backward_weight);
-    if (is_limited && room > 0) raise(result.time, by_area(rank, room));
+          result.last_forward.time + ways_.way(last, first) + problem_.cost(first).backward_weight,
+          rank, result.last_forward.why);
+    if (is_limited && room > 0) raise(result.time, by_area(rank, room), rank, floor_reason::area);
     return result;
   }
 
  private:
-  static constexpr void raise(long& most, long to) { most = to > most ? to : most; }
   constexpr int held() const { return problem_.chunks / problem_.ranks; }
   constexpr int chunk(int rank, int index) const {
     return chunk_on(where_, problem_.ranks, rank, index);
@@ -221,77 +253,6 @@ class memory_floor {
     }
     return limit_;
   }
-  /// Before the first B of the rank's first chunk nothing of that chunk is free again, and of its
-  /// last chunk only those micro-batches have come that another rank, the gate, has let pass.
-  constexpr long idle_by_gates(int rank, long room) const {
-    long most = 0;
-    for (int gate = 0; gate < problem_.ranks; ++gate)
-      if (gate != rank) raise(most, idle_by_gate(rank, gate, room));
-    return most;
-  }
-  constexpr long idle_by_gate(int rank, int gate, long room) const {
-    int const first = chunk(rank, 0), last = chunk(rank, held() - 1), m = problem_.micro_batches;
-    long const gate_room = room_on(gate);
-    // The gate's chunks that a micro-batch has passed before it comes to `last`.
-    long taken = 0;
-    int turn = -1;
-    for (int i = 0; i < held(); ++i) {
-      int const c = chunk(gate, i);
-      if (c > last) continue;
-      taken += problem_.cost(c).memory.forward;
-      turn = c;
-    }
-    if (turn <= first || gate_room >= unlimited || taken == 0) return 0;
-    // Between the first B of chunk `turn` and the last pass that counts, the gate gives memory
-    // back.
-    long const window = ways_.way(first, first) - problem_.cost(first).backward_input;
-    long const open = problem_.cost(turn).backward_input + ways_.back.item[turn] -
-                      ways_.back.item[first] - problem_.cost(first).backward_input -
-                      (ways_.down.item[last] - ways_.down.item[turn]);
-    long work = 0;  // of each micro-batch that comes to the rank's later chunks
-    for (int i = 1; i < held(); ++i) {
-      chunk_cost const& c = problem_.cost(chunk(rank, i));
-      work += least_forward(c) + c.backward_input + c.backward_weight;
-    }
-    long const one = problem_.cost(first).memory.forward;
-    long const begun = one > 0 && room / one < m ? room / one : m;
-    long const own = begun * least_forward(problem_.cost(first));
-    long least = LONG_MAX;
-    constexpr int exact = 16;  // passes that are looked at one by one; then both ends of the rest
-    for (long passed = 1, looked = 0; passed <= begun; ++passed) {
-      long const missing = passed * taken - gate_room;
-      if (missing <= 0 && passed < begun && (passed + 1) * taken <= gate_room) continue;
-      long const later = missing <= 0 ? 0 : time_to_free(gate, last, missing) - open;
-      long const idle = window + (later > 0 ? later : 0) - own - passed * work;
-      if (idle < least) least = idle;
-      if (++looked == exact && passed < begun - 1) passed = begun - 1;
-    }
-    return least == LONG_MAX ? 0 : least;
-  }
-  /// A lower bound of the time in which a rank frees memory, of chunks up to `last`, from its first
-  /// B on.
-  constexpr long time_to_free(int rank, int last, long memory) const {
-    long least = LONG_MAX, shortest = LONG_MAX, largest = 0;
-    bool by_weight_only = true;
-    for (int i = 0; i < held(); ++i) {
-      if (chunk(rank, i) > last) continue;
-      chunk_cost const& c = problem_.cost(chunk(rank, i));
-      long const a = c.memory.forward, both = c.backward_input + c.backward_weight;
-      if (a == 0) continue;
-      if (long const t = least_of(scaled(memory, both, a)); t < least) least = t;
-      shortest = both < shortest ? both : shortest;
-      largest = a > largest ? a : largest;
-      if (c.memory.backward_input < 0) {
-        by_weight_only = false;
-        long const t = least_of(scaled(memory, c.backward_input, -c.memory.backward_input));
-        if (t < least) least = t;
-      }
-    }
-    if (largest == 0) return 0;
-    if (by_weight_only) raise(least, (memory + largest - 1) / largest * shortest);
-    return least;
-  }
-
   /// The start of the last F. Only n micro-batches fit between an F of chunk `to` and the end of B
   /// or W of an earlier chunk `from`, so each F of chunk `to` waits for the n-th before it.
   constexpr long last_by_turns(int rank, long room) const {
@@ -352,4 +313,6 @@ class memory_floor {
   long limit_;
 };
 
-}  // namespace pp::detail
+}  // namespace detail
+
+}  // namespace pp
