@@ -14,7 +14,7 @@ import xml.etree.ElementTree as xml
 from pathlib import Path
 
 PROGRAM = sys.argv.pop(1)
-HEADER = "schedule,ranks,micro_batches,chunks,makespan,bubble_makespan,floor_makespan,bubble_span,floor_span,peak,limit,verdict"
+HEADER = "schedule,ranks,micro_batches,chunks,makespan,bubble_makespan,floor_makespan,bubble_span,floor_span,gap,proved,bound_by,peak,limit,verdict"
 NAMES = ("gpipe, 1f1b, eager-1f1b, interleaved, grouped-interleaved, looped-bfs, zb-h1, zb-h2, zb-1p, zb-2p, searched, zb-v, v-half, v-min, hanayo, "
          "chimera, chimera-doubled, dualpipe, dualpipe-v, paired eager-1f1b, paired dualpipe, paired dualpipe-v, forward-only, pipedream, "
          "pipedream-2bw, paci").split(", ")
@@ -36,6 +36,25 @@ def rows(*arguments):
 
 def times(f, b, w):
     return "--forward", f, "--backward", b, "--weight", w
+
+
+class Certificates(unittest.TestCase):
+    def test_a_gap_is_of_what_is_minimised(self):
+        found = rows("--ranks", 4, "--micro-batches", 16, "--schedule", "zb-h1,1f1b,zb-h2,forward-only")
+        self.assertEqual({name: row["proved"] for name, row in found.items()}, {"zb-h1": "yes", "1f1b": "", "zb-h2": "yes", "forward-only": ""})
+        for row in (row for name, row in found.items() if name != "forward-only"):
+            self.assertRegex(row["bound_by"], r"^rank [0-3]: (work|ways|warm-up|last F|turns|area)$")
+            share = 1 - (1 - float(row["bubble_span"])) / (1 - float(row["floor_span"]))
+            self.assertAlmostEqual(float(row["gap"]), share, delta=3e-4)
+        self.assertEqual(found["forward-only"]["bound_by"], "")
+        other = rows("--ranks", 4, "--micro-batches", 16, "--schedule", "gpipe,zb-h2", "--minimise", "makespan")
+        self.assertEqual((other["zb-h2"]["proved"], other["gpipe"]["proved"]), ("yes", ""))
+
+    def test_a_limit_is_what_the_floor_is_of(self):
+        own = rows("--ranks", 4, "--micro-batches", 16, "--schedule", "zb-h1")["zb-h1"]
+        more = rows("--ranks", 4, "--micro-batches", 16, "--schedule", "zb-h1", "--limit", 2)["zb-h1"]
+        self.assertEqual((own["proved"], more["proved"]), ("yes", ""))
+        self.assertLess(float(more["floor_span"]), float(own["floor_span"]))
 
 
 class Formats(unittest.TestCase):
