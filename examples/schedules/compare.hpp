@@ -58,7 +58,14 @@ inline void pose(entry& e, request const& r, pp::schedules::placement where) {
   problem.ranks = r.ranks;
   problem.chunks = problem.ranks * parts;
   problem.micro_batches = r.micro_batches;
-  problem.hop = r.hop * e.scale;
+  // The link of two neighbours; the last rank's leads to the first.
+  auto const on_link = [&](std::vector<long> const& all, int one, int other) {
+    bool const is_next = std::abs(one - other) == 1;
+    std::size_t const link = std::size_t(is_next ? std::min(one, other) : r.ranks - 1);
+    return all.size() == 1     ? all[0]
+           : link < all.size() ? all[link]
+                               : *std::max_element(all.begin(), all.end());
+  };
   for (int c = 0; c < problem.chunks; ++c) {
     int const rank = pp::schedules::rank_of(where, problem.ranks, c);
     auto const part = [&](std::vector<long> const& t) {
@@ -67,9 +74,24 @@ inline void pose(entry& e, request const& r, pp::schedules::placement where) {
     pp::schedules::chunk_cost cost{part(r.forward), part(r.backward), part(r.weight)};
     if (r.recomputed == "in-backward") cost.backward_input += cost.forward;
     cost.memory = {r.memory[0], r.memory[1], r.memory[2]};
+    int const next =
+        pp::schedules::rank_of(where, problem.ranks, std::min(c + 1, problem.chunks - 1));
+    cost.bytes = r.bytes[r.bytes.size() == 1 ? 0 : std::size_t(rank)] * e.scale;
+    cost.hop = on_link(r.hop, rank, next) * e.scale;
+    cost.bandwidth = on_link(r.bandwidth, rank, next);
     problem.costs.push_back(cost);
   }
   if (r.limit) problem.limit = long(memory_limit(r, parts));
+}
+
+/// Whether the links from the first rank down are those from the last rank up.
+inline bool are_alike_from_both_ends(request const& r) {
+  for (auto const* all : {&r.hop, &r.bandwidth, &r.bytes}) {
+    int const links = all == &r.bytes ? r.ranks : r.ranks - 1;
+    for (int i = 0; i < links && all->size() > 1; ++i)
+      if ((*all)[std::size_t(i)] != (*all)[std::size_t(links - 1 - i)]) return false;
+  }
+  return true;
 }
 
 /// Which action is wrong, where, and why.
@@ -144,6 +166,10 @@ inline entry entry_of(request const& r, pp::schedules::family const& of_catalog)
   e.name = f.name;
   e.chunks_per_rank = f.chunks_per_rank > 0 ? f.chunks_per_rank : r.chunks;
   pose(e, r, f.where);
+  if (pp::schedules::replicas(f.where) > 1 && !are_alike_from_both_ends(r)) {
+    e.verdict = "needs links that are alike from both ends, since micro-batches go both ways";
+    return e;
+  }
   if (char const* why = f.refuses(e.problem)) {
     e.verdict = why;
     return e;
@@ -302,6 +328,25 @@ inline pp::drawings::drawing drawing_of(entry const& e) {
   return d;
 }
 
+/// A text of a program with the schedule as an option of a Pipeline.
+inline std::string policy_of(entry const& e) {
+  std::string name;
+  for (char c : e.is_from_a_file ? std::string("from a file") : e.name)
+    name += (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? c : '_';
+  std::string text = "// #include <pipe/schedule/families/from_csv.hpp>\n// " + e.name + ": " +
+                     std::to_string(e.problem.ranks) + " ranks, Stages<" +
+                     std::to_string(e.problem.chunks) + ">, MicroBatches<" +
+                     std::to_string(e.problem.micro_batches) +
+                     ">\ninline constexpr char order_of_" + name + "[] =\n";
+  std::string const rows = pp::schedules::torch_csv(e.table);
+  for (std::size_t begin = 0, end = 0; begin < rows.size(); begin = end + 1) {
+    end = rows.find('\n', begin);
+    bool const is_last = end + 1 >= rows.size();
+    text += "    \"" + rows.substr(begin, end - begin) + "\\n\"" + (is_last ? ";\n" : "\n");
+  }
+  return text + "using schedule_" + name + " = pp::FromCSV<order_of_" + name + ">;\n";
+}
+
 inline std::string text_of(request const& r, std::vector<entry> const& entries) {
   std::string text;
   if (r.format == "csv") {
@@ -333,6 +378,7 @@ inline std::string text_of(request const& r, std::vector<entry> const& entries) 
     refuse("--format " + r.format + " shows one schedule: say which with --schedule");
   entry const& e = entries.front();
   if (!e.exists()) refuse(e.name + (e.is_from_a_file ? ": " : " ") + e.verdict);
+  if (r.format == "policy") return policy_of(e);
   if (r.format == "torch") return pp::schedules::torch_csv(e.table);
   if (r.format == "torch-comms")
     return pp::schedules::torch_csv(pp::schedules::communicate(e.problem, e.table));

@@ -59,9 +59,11 @@ int run(int argc, char** argv) {
           "time of F per rank and micro-batch, an integer; or one per rank, by commas");
   numbers("--backward", r.backward, "time of B, the gradient of the input");
   numbers("--weight", r.weight, "time of W, the gradient of the weights");
-  app.add_option("--hop", r.hop, "time from one rank to another")
-      ->capture_default_str()
-      ->check(why_no_number<long>);
+  numbers("--hop", r.hop,
+          "time from one rank to another; or one for each link, by commas, the first rank's first");
+  numbers("--bandwidth", r.bandwidth,
+          "bytes per unit of time, in addition; 0 for any number; or one for each link");
+  numbers("--bytes", r.bytes, "bytes of the value that a rank sends on; or one per rank");
   app.add_option("--chunks", r.chunks, "chunks per rank, for families that have several")
       ->capture_default_str()
       ->check(why_no_number<int>);
@@ -81,8 +83,10 @@ int run(int argc, char** argv) {
          "--recompute", r.recomputed,
          "nothing, or all of F once more: in-backward, as a part of B, or ahead of it, as R")
       ->capture_default_str();
-  app.add_option("--format", r.format,
-                 "table, csv, text, svg, html, trace, torch or torch-comms: with the transfers")
+  app.add_option(
+         "--format", r.format,
+         "table, csv, text, svg, html, trace, torch, torch-comms: with the transfers, or policy: a "
+         "schedule to paste into a program")
       ->capture_default_str();
   app.add_option("--read", read,
                  "a schedule in PyTorch's form, judged like the others; alone without --schedule")

@@ -21,7 +21,7 @@ struct request {
   int chunks = 2;
   int steps = 1;  // one after the other, without a barrier
   std::vector<long> forward{1}, backward{1}, weight{1}, memory{1, 0, -1};
-  long hop = 0;
+  std::vector<long> hop{0}, bandwidth{0}, bytes{0};
   std::optional<double> limit;     // of ranks times what F adds
   std::vector<std::string> names;  // none: all, or only the file that is read
   std::string searched_placement = "straight", minimised = "span", recomputed = "nothing";
@@ -68,9 +68,8 @@ inline void check(request const& r, int chunks) {
     refuse("--micro-batches must be at least 1, not " + std::to_string(r.micro_batches));
   if (r.chunks < 1) refuse("--chunks must be at least 1, not " + std::to_string(r.chunks));
   if (r.steps < 1) refuse("--steps must be at least 1, not " + std::to_string(r.steps));
-  if (r.steps > 1 && r.format.substr(0, 5) == "torch")
+  if (r.steps > 1 && (r.format.substr(0, 5) == "torch" || r.format == "policy"))
     refuse("--format " + r.format + " is of one step");
-  if (r.hop < 0) refuse("--hop must be at least 0, not " + std::to_string(r.hop));
   auto const times = [&](char const* option, std::vector<long> const& t) {
     if (t.size() != 1 && t.size() != std::size_t(r.ranks))
       refuse(std::string(option) + " needs one time, or one per rank: " + std::to_string(r.ranks) +
@@ -82,8 +81,22 @@ inline void check(request const& r, int chunks) {
   double const forward = times("--forward", r.forward),
                work = (r.recomputed == "nothing" ? 1 : 2) * forward +
                       times("--backward", r.backward) + times("--weight", r.weight);
+  // Links are counted from the rank above; the last rank's leads to the first.
+  auto const of_links = [&](char const* option, std::vector<long> const& all, bool by_rank) {
+    std::size_t const n = all.size(), p = std::size_t(r.ranks);
+    if (n != 1 && n != p && (by_rank || n + 1 != p))
+      refuse(std::string(option) +
+             (by_rank ? " needs one number, or one per rank: "
+                      : " needs one number, or one per link: ") +
+             std::to_string(by_rank ? r.ranks : r.ranks - 1) + ", not " + std::to_string(n));
+    for (long x : all)
+      if (x < 0) refuse(std::string(option) + " must be at least 0, not " + std::to_string(x));
+    return double(*std::max_element(all.begin(), all.end()));
+  };
+  double const slowest = of_links("--hop", r.hop, false) + of_links("--bytes", r.bytes, true);
+  of_links("--bandwidth", r.bandwidth, false);
   check_word("--format", r.format,
-             {"table", "csv", "text", "svg", "html", "trace", "torch", "torch-comms"});
+             {"table", "csv", "text", "svg", "html", "trace", "torch", "torch-comms", "policy"});
   check_word("--placement", r.searched_placement, {"straight", "vee"});
   check_word("--recompute", r.recomputed, {"nothing", "in-backward", "ahead"});
   check_word("--minimise", r.minimised, {"span", "makespan", "period"});
@@ -101,7 +114,7 @@ inline void check(request const& r, int chunks) {
   if (r.memory[0] < 1)
     refuse("--memory: the memory of F must be at least 1, not " + std::to_string(r.memory[0]));
   constexpr double trials = 1e5;
-  double const alone = work + 2 * double(r.hop) * chunks;
+  double const alone = work + 2 * slowest * chunks;
   double added = 0;
   for (long x : r.memory) added = std::max(added, std::abs(double(x)));
   if (p * p * m * chunks * alone > most_sum || trials * p * chunks * alone > most_sum ||

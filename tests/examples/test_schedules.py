@@ -57,6 +57,45 @@ class Certificates(unittest.TestCase):
         self.assertLess(float(more["floor_span"]), float(own["floor_span"]))
 
 
+class Links(unittest.TestCase):
+    def test_a_number_for_each_link_is_as_one_for_all(self):
+        for more in ((), ("--bytes", 6, "--bandwidth", 4)):
+            one = rows("--hop", 3, *more)
+            self.assertEqual(rows("--hop", "3,3,3", *more), one)
+            self.assertEqual(rows("--hop", "3,3,3,3", *more), one)
+        self.assertEqual(rows("--bytes", 8, "--bandwidth", 4), rows("--hop", 2))
+        self.assertEqual(rows("--hop", 1, "--bytes", "4,4,4,4", "--bandwidth", "4,4,4"), rows("--hop", 2))
+
+    def test_a_slow_link_is_waited_for_where_it_is(self):
+        first = rows("--hop", "9,0,0", "--schedule", "gpipe,zb-h1,interleaved,chimera")
+        none = rows("--schedule", "gpipe,zb-h1,interleaved,chimera")
+        self.assertEqual(int(first["gpipe"]["makespan"]), int(none["gpipe"]["makespan"]) + 18)  # down and back
+        self.assertGreaterEqual(float(first["zb-h1"]["floor_makespan"]), float(none["zb-h1"]["floor_makespan"]))
+        self.assertEqual(first["chimera"]["verdict"], "needs links that are alike from both ends, since micro-batches go both ways")
+        self.assertEqual(rows("--hop", "9,0,9", "--schedule", "chimera")["chimera"]["verdict"], "ok")
+        # From the last rank to the first, where chunks go around.
+        around = rows("--hop", "0,0,0,9", "--schedule", "gpipe,interleaved")
+        self.assertEqual(around["gpipe"], none["gpipe"])
+        self.assertGreater(int(around["interleaved"]["makespan"]), int(none["interleaved"]["makespan"]))
+
+    def test_numbers_that_are_not_one_per_link_are_refused(self):
+        for option, count in (("--hop", "link: 3"), ("--bandwidth", "link: 3"), ("--bytes", "rank: 4")):
+            done = run(option, "1,2")
+            self.assertEqual((done.returncode, done.stderr), (1, f"schedules: {option} needs one number, or one per {count}, not 2\n"))
+            self.assertEqual(run(option, "-1").stderr, f"schedules: {option} must be at least 0, not -1\n")
+
+
+class Policies(unittest.TestCase):
+    def test_a_policy_is_the_order_as_text_of_a_program(self):
+        for name in ("zb-v", "paired dualpipe-v", "interleaved"):
+            text = answer("--schedule", name, "--format", "policy")
+            rows_of_text = re.findall(r'^    "(.*)\\n"', text, re.M)
+            self.assertEqual("\n".join(rows_of_text) + "\n", answer("--schedule", name, "--format", "torch"))
+            word = re.sub("[^a-z0-9]", "_", name)
+            self.assertTrue(text.endswith(f";\nusing schedule_{word} = pp::FromCSV<order_of_{word}>;\n"), text)
+        self.assertEqual(run("--schedule", "zb-v", "--steps", 2, "--format", "policy").stderr, "schedules: --format policy is of one step\n")
+
+
 class Formats(unittest.TestCase):
     def test_csv_has_a_row_for_every_schedule(self):
         lines = answer("--format", "csv").splitlines()
@@ -262,7 +301,7 @@ class BadInput(unittest.TestCase):
         self.refused("--memory: the numbers of F, B and W must add up to 0, not 1", "--memory", "3,-1,-1")
         self.refused("chimera needs an even number of ranks", *"--ranks 3 --schedule chimera --format svg".split())
         self.refused("--format svg shows one schedule: say which with --schedule", "--format", "svg")
-        self.refused("--format must be table, csv, text, svg, html, trace, torch or torch-comms, not 'png'", "--format", "png")
+        self.refused("--format must be table, csv, text, svg, html, trace, torch, torch-comms or policy, not 'png'", "--format", "png")
         self.refused(f"no schedule is called '2f2b'; there are: {', '.join(NAMES)}", "--schedule", "2f2b")
 
     def test_the_largest_times_are_added_up(self):

@@ -104,6 +104,8 @@ TEST_CASE("no family is faster than the floors in its memory, whatever the times
       c = {roll(0, 9), roll(0, 9), roll(0, 9), memory};
       c.bytes = roll(0, 20);
       c.hidden = hides ? roll(0, int(c.forward)) : 0;
+      c.hop = roll(0, 4) == 0 ? roll(0, 20) : -1;
+      c.bandwidth = roll(0, 4) == 0 ? roll(0, 3) : -1;
       if (is_equal) c = problem.costs[0];
     }
     problem.bandwidth = roll(0, 5);

@@ -163,10 +163,14 @@ TEST_CASE("floors at equal times are the published ones", "[floors]") {
         long const tf = 3, tb = 4, tc = 2, work = tf + tb + tw;
         auto const problem = equal_times(p, m, {tf, tb, tw}, tc);
         long const there_and_back = (p - 1) * (tf + tb + 2 * tc) + m * (tf + tb) + tw;
-        REQUIRE(floor_of(problem).makespan ==
-                std::max((p - 1) * (tf + tc) + m * work, there_and_back));
-        REQUIRE(floor_of(problem).stage_local_span - m * work ==
-                std::max(0L, (p - 1) * (tf + tb + 2 * tc) - (m - 1) * tw));
+        long const makespan = std::max((p - 1) * (tf + tc) + m * work, there_and_back),
+                   idle = std::max(0L, (p - 1) * (tf + tb + 2 * tc) - (m - 1) * tw);
+        flush_floor const floor = floor_of(problem);
+        REQUIRE(floor.makespan >= makespan);
+        REQUIRE(floor.stage_local_span - m * work >= idle);
+        if (m < p) continue;  // then a rank also waits for its first B with all of its Fs done
+        REQUIRE(floor.makespan == makespan);
+        REQUIRE(floor.stage_local_span - m * work == idle);
       }
 }
 

@@ -71,6 +71,15 @@ inline long duration(many_costs const& problem, action const& a) {
   return 0;
 }
 
+/// The time of a value, or of its gradient, from one rank to another.
+inline long time_on_link(many_costs const& problem, int boundary) {
+  auto const& cost = problem.costs[std::size_t(boundary)];
+  long const bytes_at_once = cost.bandwidth == -1 ? problem.bandwidth : cost.bandwidth;
+  long time = cost.hop == -1 ? problem.hop : cost.hop;
+  for (long sent = 0; bytes_at_once > 0 && sent < cost.bytes; sent += bytes_at_once) ++time;
+  return time;
+}
+
 struct course {
   bool finished = false;
   long makespan = 0;
@@ -102,7 +111,11 @@ inline course run(many_costs const& problem, pp::schedules::dynamic_table const&
           for (result const& need : needs_of(a, problem.chunks)) {
             auto const found = made.find(need);
             ready = ready && found != made.end() &&
-                    found->second.first + (found->second.second == rank ? 0 : problem.hop) <= now;
+                    found->second.first +
+                            (found->second.second == rank
+                                 ? 0
+                                 : time_on_link(problem, std::min(std::get<1>(need), a.chunk))) <=
+                        now;
           }
         if (!ready) continue;
         long end = now;
@@ -114,7 +127,9 @@ inline course run(many_costs const& problem, pp::schedules::dynamic_table const&
           for (result const& r : results_of(a)) made.emplace(r, std::pair{end, rank});
         busy_until[rank] = end;
         if (end > now) moments.insert(end);
-        if (end + problem.hop > now) moments.insert(end + problem.hop);
+        for (int boundary = 0; boundary < problem.chunks; ++boundary)
+          if (long const there = end + time_on_link(problem, boundary); there > now)
+            moments.insert(there);
         answer.makespan = std::max(answer.makespan, end);
         changed = true;
       }
@@ -198,6 +213,8 @@ inline many_costs random_problem(dice& roll, pp::schedules::placement where, int
   problem.chunks = problem.ranks * (many ? roll(1, 3) : 1);
   problem.micro_batches = roll(1, most_micro_batches);
   problem.hop = roll(0, 3) == 0 ? 0 : roll(0, 7);
+  problem.bandwidth = roll(0, 2) == 0 ? roll(1, 40) : 0;
+  bool const links_differ = roll(0, 2) == 0;
   for (int chunk = 0; chunk < problem.chunks; ++chunk) {
     pp::schedules::chunk_cost cost;
     cost.forward = roll(shortest, 9);
@@ -206,6 +223,8 @@ inline many_costs random_problem(dice& roll, pp::schedules::placement where, int
     int const added = roll(0, 9), kept_for_weight = roll(0, added);
     cost.memory = {added, kept_for_weight - added, -kept_for_weight};
     cost.bytes = roll(0, 99);
+    if (links_differ && roll(0, 1) == 0) cost.hop = roll(0, 9);
+    if (links_differ && roll(0, 1) == 0) cost.bandwidth = roll(0, 40);
     problem.costs.push_back(cost);
   }
   return problem;

@@ -169,7 +169,7 @@ void require_not_worse(many_costs const& problem, certificate const& found, obje
   auto const table = make_dynamic_table<Policy>(problem);
   if (!validate(problem, table).ok()) return;
   INFO(Policy::name);
-  REQUIRE(found.gap(want) <= certify(problem, table).gap(want));
+  REQUIRE(found.time(want) <= certify(problem, table).time(want));
 }
 
 constexpr long little = 200'000;  // effort for problems by the hundred

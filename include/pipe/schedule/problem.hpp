@@ -57,6 +57,8 @@ struct chunk_cost {
   long hidden = 0;
   /// The time of R, where less than all of F runs again; negative: the time of F.
   long recompute = -1;
+  /// Of the link to the next chunk's rank, both ways, where links differ; negative: the problem's.
+  long hop = -1, bandwidth = -1;
 };
 
 /// Equal costs for all chunks, whatever their number.
@@ -72,7 +74,8 @@ struct problem {
   int ranks = 1;
   int chunks = 1;
   int micro_batches = 1;
-  long hop = 0;  ///< time from the end of an action until another rank can use its result
+  /// Time from the end of an action until another rank can use its result.
+  long hop = 0;
   Costs costs{};
   long bandwidth = 0;  ///< bytes per unit of time on a link, in addition to `hop`; 0: unlimited
   long limit = 0;      ///< memory limit of a rank, in the unit of memory_change; 0: unlimited
@@ -85,12 +88,16 @@ struct problem {
   /// result is the value that crosses the boundary after chunk `boundary`, or the gradient of that
   /// value.
   constexpr long hop_time(int from_rank, int to_rank, int boundary) const {
-    return from_rank == to_rank ? 0 : hop + transfer_time(boundary);
+    if (from_rank == to_rank) return 0;
+    long const own = cost(boundary).hop;
+    return (own < 0 ? hop : own) + transfer_time(boundary);
   }
   /// The time of a transfer across the boundary after chunk `boundary`, either way: bytes over
   /// bandwidth, rounded up.
   constexpr long transfer_time(int boundary) const {
-    return bandwidth == 0 ? 0 : (cost(boundary).bytes + bandwidth - 1) / bandwidth;
+    chunk_cost const& c = cost(boundary);
+    long const rate = c.bandwidth < 0 ? bandwidth : c.bandwidth;
+    return rate == 0 ? 0 : (c.bytes + rate - 1) / rate;
   }
 
   /// The duration of an action. An update has none here: every schedule pays for one update,
