@@ -6,6 +6,9 @@
 // then starts as early as it can, which turns the order into a schedule.
 #pragma once
 
+#include <type_traits>
+
+#include <pipe/schedule/families/v_order.hpp>
 #include <pipe/schedule/families/weave.hpp>
 
 namespace pp {
@@ -27,9 +30,8 @@ class block_ticks {
 
   template <class Block>
   constexpr block_ticks(int ranks, int micro_batches, int most_live, Block block)
-      : p_(ranks), m_(micro_batches), most_live_(most_live),
-        ticks_(period * (m_ - 1) + last_of(ranks, block) + 1), cell_(p_ * ticks_, none),
-        tick_(p_ * kinds * m_), state_(p_ * ticks_) {
+      : block_ticks(ranks, micro_batches, most_live,
+                    period * (micro_batches - 1) + last_of(ranks, block) + 1, 256) {
     for (int rank = 0; rank < p_; ++rank) {
       building_block const b = block(rank);
       int const due[kinds] = {b.forward_down, b.forward_up, b.backward_up, b.backward_down};
@@ -38,30 +40,53 @@ class block_ticks {
       walk(rank, 0, ticks_, ticks_, any_number);
     }
   }
+  /// due(rank, kind, micro-batch): any ticks, below `ticks`. Actions may move by any number of
+  /// ticks, where no rank then has more chunks in memory than a rank has now.
+  template <class Due>
+    requires std::is_invocable_v<Due, int, int, int>
+  constexpr block_ticks(int ranks, int micro_batches, int ticks, Due due)
+      : block_ticks(ranks, micro_batches, 0, ticks, ticks) {
+    for (int rank = 0; rank < p_; ++rank) {
+      for (int kind = 0; kind < kinds; ++kind)
+        for (int mb = 0; mb < m_; ++mb) put(rank, kind + kinds * mb, due(rank, kind, mb));
+      walk(rank, 0, ticks_, ticks_, any_number);
+      for (int s = 0; s < ticks_; ++s)
+        if (int const live = state_.item[rank * ticks_ + s] % w; live > most_live_)
+          most_live_ = live;
+    }
+  }
 
   constexpr int ticks() const { return ticks_; }
+  constexpr int ranks() const { return p_; }
+  constexpr int tick_of(int rank, int kind, int micro_batch) const {
+    return tick_.item[rank * kinds * m_ + kind + kinds * micro_batch];
+  }
   /// kind + kinds * micro-batch, or none
   constexpr int at(int rank, int tick) const { return cell_.item[rank * ticks_ + tick]; }
   static constexpr int none = -1;
 
-  /// Moves the actions of the ticks [first, last) to earlier free ticks where memory allows it.
+  /// Moves the actions of the ticks [first, last), of the first tick only those of the ranks from
+  /// `from` on, to earlier free ticks where memory allows it.
   ///
   /// law: no F or B runs later than before, and where a rank has more than `most_live` chunks in
   ///      memory, it had as many before
-  constexpr void advance(int first, int last) {
+  constexpr void advance(int first, int last, int from = 0) {
     for (int s = first; s < last; ++s)
-      for (int rank = 0; rank < p_; ++rank) {
+      for (int rank = s == first ? from : 0; rank < p_; ++rank) {
         int const what = at(rank, s);
         if (what == none) continue;
         int const soonest = ready(rank, what);
-        for (int to = soonest < s - reach ? s - reach : soonest; to < s; ++to)
+        for (int to = soonest < s - reach_ ? s - reach_ : soonest; to < s; ++to)
           if (at(rank, to) == none && move(rank, s, to)) break;
       }
   }
 
  private:
-  /// The largest move of an action, in ticks: bounds the cost for a thousand ranks.
-  static constexpr int reach = 256;
+  /// reach: the largest move of an action, in ticks, which bounds the cost for a thousand ranks
+  constexpr block_ticks(int ranks, int micro_batches, int most_live, int ticks, int reach)
+      : p_(ranks), m_(micro_batches), most_live_(most_live), reach_(reach), ticks_(ticks),
+        cell_(p_ * ticks_, none), tick_(p_ * kinds * m_), state_(p_ * ticks_) {}
+
   /// The unit of waiting Ws in a state: live chunks + w * Ws that could run.
   static constexpr int w = 1 << 16;
 
@@ -128,37 +153,40 @@ class block_ticks {
     return true;
   }
 
-  int p_, m_, most_live_, ticks_;
+  int p_, m_, most_live_, reach_, ticks_;
   scratch<int> cell_;   // by rank and tick: the action, or none
   scratch<int> tick_;   // by rank, micro-batch and kind: its tick
   scratch<int> state_;  // by rank and tick: the state after the tick
 };
 
-/// Fills `table` with the Fs and Bs of `ticks` in their order, and with Ws where they fit; before
-/// the ticks from `middle` on come `more` further repetitions of a block. limit(rank): as weave's
+/// Calls use(kind, micro-batch) for the ticks of a rank in order, with kind `none` for a free tick.
+/// Before the ticks from `middle` on come `more` further repetitions of a block.
+template <class Use>
+constexpr void for_each_tick(block_ticks const& ticks, int rank, int middle, int more, Use use) {
+  constexpr int period = block_ticks::period, kinds = block_ticks::kinds, none = block_ticks::none;
+  auto const walk = [&](int first, int last, int later) {
+    for (int s = first; s < last; ++s) {
+      int const what = ticks.at(rank, s);
+      use(what == none ? none : what % kinds, what / kinds + later);
+    }
+  };
+  walk(0, middle < ticks.ticks() ? middle : ticks.ticks(), 0);
+  for (int later = 0; later < more; ++later) walk(middle, middle + period, later);
+  walk(middle, ticks.ticks(), more);
+}
+
+/// Fills `table` with the Fs and Bs of `ticks` in their order, as for_each_tick, and with Ws where
+/// they fit. limit(rank), rule: as weave's
 template <pipeline_problem Problem, action_table Table, class Limit>
 constexpr void fill_by_ticks(Problem const& problem, Table& table, block_ticks const& ticks,
-                             int middle, int more, Limit limit) {
-  constexpr int period = block_ticks::period, kinds = block_ticks::kinds;
-  int const p = problem.ranks;
+                             int middle, int more, Limit limit, gap_rule rule = gap_rule::any) {
   auto fixed = table.template like<action>();
-  for (int rank = 0; rank < p; ++rank) {
-    int const down = rank, up = 2 * p - 1 - rank;
-    int const chunk[kinds] = {down, up, up, down};
-    auto const push = [&](int first, int last, int later) {
-      for (int s = first; s < last; ++s) {
-        int const what = ticks.at(rank, s);
-        if (what == block_ticks::none) continue;
-        int const kind = what % kinds;
-        fixed.push(rank, {kind < 2 ? action_kind::forward : action_kind::backward_input,
-                          chunk[kind], what / kinds + later});
-      }
-    };
-    push(0, middle < ticks.ticks() ? middle : ticks.ticks(), 0);
-    for (int later = 0; later < more; ++later) push(middle, middle + period, later);
-    push(middle, ticks.ticks(), more);
-  }
-  weave(problem, fixed, table, limit, gap_rule::any);
+  for (int rank = 0; rank < problem.ranks; ++rank)
+    for_each_tick(ticks, rank, middle, more, [&](int kind, int mb) {
+      if (kind != block_ticks::none)
+        fixed.push(rank, {kind_of(kind), chunk_of(problem.ranks, rank, kind), mb});
+    });
+  weave(problem, fixed, table, limit, rule);
 }
 
 /// Fills `table` with block(rank) for every rank, moved earlier at both ends of a step, and with Ws
