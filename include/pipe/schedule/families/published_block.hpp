@@ -6,7 +6,7 @@
 // played at real times.
 #pragma once
 
-#include <pipe/schedule/families/building_block.hpp>
+#include <pipe/schedule/families/block_ticks.hpp>
 
 namespace pp::detail {
 

@@ -5,9 +5,44 @@
 // memory, and Ws fill idle time.
 #pragma once
 
+#include <pipe/schedule/families/v_choice.hpp>
+#include <pipe/schedule/families/v_greedy.hpp>
 #include <pipe/schedule/policy.hpp>
 
 namespace pp {
+
+namespace detail {
+
+/// Appends the order of ZB-V that is made for equal times.
+template <pipeline_problem Problem, class Table>
+constexpr void push_zb_v(Problem const& problem, Table& table) {
+  using enum action_kind;
+  int const p = problem.ranks, m = problem.micro_batches, padded = m < 2 * p - 1 ? 2 * p - 1 : m;
+  for (int rank = 0; rank < p; ++rank) {
+    int const chunk[2] = {rank, 2 * p - 1 - rank};  // on the way down and on the way up
+    int done[2][3]{};                               // by chunk: F, B, W
+    auto const run = [&](action_kind kind, int which) {
+      int const column = kind == forward ? 0 : kind == backward_input ? 1 : 2;
+      int const mb = done[which][column]++;
+      if (mb < m) table.push(rank, {kind, chunk[which], mb});
+    };
+    for (int i = 0; i < 2 * (p - rank) - 1; ++i) run(forward, 0);
+    for (int i = 0; i < rank; ++i) run(forward, 1), run(forward, 0);
+    for (int i = 0; i < p - rank; ++i)
+      run(forward, 1), run(backward_input, 1), run(backward_weight, 1);
+    while (done[1][0] < done[0][0] || done[0][0] < padded) {
+      if (done[0][0] < padded) run(forward, 0);
+      run(backward_input, 0), run(backward_weight, 0);
+      run(forward, 1), run(backward_input, 1), run(backward_weight, 1);
+    }
+    for (int i = 0; i < rank; ++i) run(backward_input, 0), run(backward_input, 1);
+    for (int i = 0; i < p - rank; ++i) run(backward_input, 0), run(backward_weight, 0);
+    while (done[1][2] < done[1][1]) run(backward_weight, 1);
+    while (done[0][2] < done[0][1]) run(backward_weight, 0);
+  }
+}
+
+}  // namespace detail
 
 /// Zero bubble on a V: two chunks on each rank, in the memory of 1F1B.
 ///
@@ -31,30 +66,23 @@ struct ZeroBubbleV {
 
   template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    using enum schedules::action_kind;
-    int const p = problem.ranks, m = problem.micro_batches, padded = m < 2 * p - 1 ? 2 * p - 1 : m;
-    for (int rank = 0; rank < p; ++rank) {
-      int const chunk[2] = {rank, 2 * p - 1 - rank};  // on the way down and on the way up
-      int done[2][3]{};                               // by chunk: F, B, W
-      auto const run = [&](schedules::action_kind kind, int which) {
-        int const column = kind == forward ? 0 : kind == backward_input ? 1 : 2;
-        int const mb = done[which][column]++;
-        if (mb < m) table.push(rank, {kind, chunk[which], mb});
-      };
-      for (int i = 0; i < 2 * (p - rank) - 1; ++i) run(forward, 0);
-      for (int i = 0; i < rank; ++i) run(forward, 1), run(forward, 0);
-      for (int i = 0; i < p - rank; ++i)
-        run(forward, 1), run(backward_input, 1), run(backward_weight, 1);
-      while (done[1][0] < done[0][0] || done[0][0] < padded) {
-        if (done[0][0] < padded) run(forward, 0);
-        run(backward_input, 0), run(backward_weight, 0);
-        run(forward, 1), run(backward_input, 1), run(backward_weight, 1);
-      }
-      for (int i = 0; i < rank; ++i) run(backward_input, 0), run(backward_input, 1);
-      for (int i = 0; i < p - rank; ++i) run(backward_input, 0), run(backward_weight, 0);
-      while (done[1][2] < done[1][1]) run(backward_weight, 1);
-      while (done[0][2] < done[0][1]) run(backward_weight, 0);
-    }
+    int const p = problem.ranks, m = problem.micro_batches;
+    detail::v_effort const effort = detail::v_effort_for(p, m);
+    if (effort == detail::v_effort::one) return detail::push_zb_v(problem, table);
+    auto const room = detail::room_of_stages(problem, p);
+    auto choice = detail::v_choice(problem, room);
+    auto order = detail::v_order(p, m);
+    detail::push_zb_v(problem, order);
+    choice.offer(order);
+    for (bool before_forward : {false, true})
+      for (bool before_backward : {false, true})
+        if (!choice.at_floor() &&
+            detail::fill_greedily(problem, choice.blank(), {before_forward, before_backward}, room))
+          choice.offer();
+    if (choice.at_floor()) return choice.fill(table);
+    choice.offer_variants(order, effort);
+    choice.offer_variants(choice.best(), effort);
+    choice.fill(table);
   }
 };
 
