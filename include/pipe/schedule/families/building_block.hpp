@@ -28,15 +28,14 @@ constexpr void fill_with_blocks(Problem const& problem, Table& table, int stages
     return;
   }
   auto choice = v_choice(problem, room);
-  auto order = v_order(p, m);
-  push_blocks(p, m, order, stages, block);
-  choice.offer_variants(order, effort);
-  order.clear();
-  fill_as_published(problem, order, block);
-  choice.offer(order);
-  if (!choice.at_floor()) {
-    choice.offer_variants(order, effort);
-  }
+  auto own = v_order(p, m), published = v_order(p, m);
+  push_blocks(p, m, own, stages, block);
+  choice.offer_woven(own);
+  fill_as_published(problem, published, block);
+  choice.offer(published);
+  if (effort == v_effort::all) choice.offer_woven(published);
+  choice.offer_played(own, effort);
+  if (effort == v_effort::all) choice.offer_played(published, effort);
   choice.fill(table);
 }
 

@@ -22,8 +22,8 @@ enum class v_effort : unsigned char { one, some, all };
 /// orders of a million actions and more are made in one way.
 constexpr v_effort v_effort_for(int ranks, int micro_batches) {
   long const size = long(ranks) * micro_batches;
-  if (std::is_constant_evaluated()) return size <= 64 ? v_effort::some : v_effort::one;
-  return size <= 1L << 17 ? v_effort::all : v_effort::one;
+  if (std::is_constant_evaluated()) return size <= 32 ? v_effort::some : v_effort::one;
+  return size <= 1L << 15 ? v_effort::all : size <= 1L << 18 ? v_effort::some : v_effort::one;
 }
 
 /// The best of the orders that are offered: memory beyond room(rank) counts first, then the
@@ -64,20 +64,24 @@ class v_choice {
   constexpr v_order const& best() const { return a_is_best_ ? a_ : b_; }
   constexpr v_score const& score() const { return score_; }
 
-  /// Offers the Fs and Bs of `order` with other places for the Ws: woven, and played at real times.
-  constexpr void offer_variants(v_order const& order, v_effort effort) {
+  /// Offers the Fs and Bs of `order` with Ws where they fit.
+  constexpr void offer_woven(v_order const& order) {
     copy_fixed(order);
     for (gap_rule rule : {gap_rule::any, gap_rule::long_enough}) {
       if (at_floor()) return;
       weave(problem_, fixed_, blank(), room_, rule);
       offer();
     }
+  }
+  /// Offers the order that `order` gives when it is played at real times: in one way, or in all.
+  constexpr void offer_played(v_order const& order, v_effort effort) {
+    if (at_floor()) return;
+    copy_fixed(order);
     auto play = v_play<Problem, Room>(problem_, room_);
     for (int delay : {v_play_rule::any_length, 1, 2, 0})
       for (bool weights_first : {false, true}) {
-        if (at_floor()) return;
-        if (effort == v_effort::some && (weights_first || delay % 2 == 0)) continue;
         if (play.fill(fixed_, {delay, weights_first}, blank())) offer();
+        if (at_floor() || effort == v_effort::some) return;
       }
   }
 

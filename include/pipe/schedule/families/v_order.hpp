@@ -6,10 +6,7 @@
 #pragma once
 
 #include <climits>
-#include <utility>
 
-#include <pipe/schedule/execution.hpp>
-#include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/policy.hpp>
 #include <pipe/schedule/scratch.hpp>
 
@@ -58,8 +55,7 @@ template <class T>
 class v_rows {
  public:
   constexpr v_rows(int ranks, int length)
-      : length_(length), item_(long(ranks) * length), size_(ranks), p_(ranks) {}
-  constexpr int ranks() const { return p_; }
+      : length_(length), item_(long(ranks) * length), size_(ranks) {}
   constexpr int size(int rank) const { return size_.item[rank]; }
   constexpr T const& at(int rank, int position) const {
     return item_.item[long(rank) * length_ + position];
@@ -67,17 +63,11 @@ class v_rows {
   constexpr void push(int rank, T const& item) {
     item_.item[long(rank) * length_ + size_.item[rank]++] = item;
   }
-  constexpr void clear() {
-    for (int rank = 0; rank < p_; ++rank) size_.item[rank] = 0;
-  }
-
- protected:
-  int length_;
 
  private:
+  int length_;
   scratch<T> item_;
   scratch<int> size_;
-  int p_;
 };
 
 /// An order of F, B and W on a V: a table whose actions take little memory.
@@ -88,30 +78,34 @@ class v_order {
   int mini_batch = 0, drift = 0;
 
   constexpr v_order(int ranks, int micro_batches)
-      : length_(6 * micro_batches), rows_(ranks, length_) {}
+      : p_(ranks), length_(6 * micro_batches), item_(long(ranks) * length_), size_(ranks) {}
 
   template <class Other>
   constexpr auto like() const {
-    return v_rows<Other>(ranks(), length_);
+    return v_rows<Other>(p_, length_);
   }
-  constexpr int ranks() const { return rows_.ranks(); }
-  constexpr int size(int rank) const { return rows_.size(rank); }
+  constexpr int ranks() const { return p_; }
+  constexpr int size(int rank) const { return size_.item[rank]; }
   constexpr action at(int rank, int position) const {
-    packed const& x = rows_.at(rank, position);
+    packed const& x = item_.item[long(rank) * length_ + position];
     return action{static_cast<action_kind>(x.what % kinds), x.what / kinds, x.micro_batch};
   }
   constexpr void push(int rank, action const& a) {
-    rows_.push(rank, packed{static_cast<int>(a.kind) + kinds * a.chunk, a.micro_batch});
+    packed& x = item_.item[long(rank) * length_ + size_.item[rank]++];
+    x.what = static_cast<int>(a.kind) + kinds * a.chunk, x.micro_batch = a.micro_batch;
   }
-  constexpr void clear() { rows_.clear(); }
+  constexpr void clear() {
+    for (int rank = 0; rank < p_; ++rank) size_.item[rank] = 0;
+  }
 
  private:
   static constexpr int kinds = 4;
   struct packed {
     int what = 0, micro_batch = 0;
   };
-  int length_;
-  v_rows<packed> rows_;
+  int p_, length_;
+  scratch<packed> item_;
+  scratch<int> size_;
 };
 
 /// The memory of a family on a V: on each rank that of `stages` micro-batches in both chunks after
@@ -135,24 +129,69 @@ struct v_score {
                               : makespan < b.makespan;
   }
 };
+/// The score of an order, the worst score for one that deadlocks. As in weave.hpp, few and long
+/// statements, because compilers count the steps of a constant evaluation.
+///
+/// needs: every F, B and W once, each B after its F and each W after its B
 template <pipeline_problem Problem, class Room>
 constexpr v_score score_of(Problem const& problem, v_order const& order, Room room) {
-  auto score = v_score{0, 0, 0};
-  auto first = scratch<long>(problem.ranks, -1), last = scratch<long>(problem.ranks);
-  auto timing = execution<Problem, v_order>(problem, order, unbounded_slots{});
-  if (!timing.run([&](int rank, long start, long end, long) {
-        if (first.item[rank] < 0) first.item[rank] = start;
-        last.item[rank] = end;
-      }))
-    return v_score{};
-  for (int rank = 0; rank < problem.ranks; ++rank) {
-    long const span = last.item[rank] - first.item[rank],
-               over = peak_memory(problem, order, rank) - room(rank);
-    if (over > score.excess) score.excess = over;
-    if (span > score.span) score.span = span;
-    if (last.item[rank] > score.makespan) score.makespan = last.item[rank];
+  using enum action_kind;
+  struct place {
+    int next = 0, also_waiting = 0;  // 1 + the rank that waits for the same result, or 0
+    long clock = 0, first = -1, live = 0;
+  };
+  int const p = problem.ranks, m = problem.micro_batches, values = problem.chunks * m;
+  auto ranks = scratch<place>(p);
+  // By chunk and micro-batch, first for F, then for B: 1 + the time at which the action ends, and 1
+  // + the last rank that waits for that end; 0 for none.
+  auto ended = scratch<long>(2 * values);
+  auto waiting = scratch<int>(2 * values), awake = scratch<int>(p);
+  int count = 0, unfinished = p;
+  while (count < p) awake.item[count] = count, ++count;
+  auto score = v_score{-LONG_MAX, 0, 0};
+  while (count > 0) {
+    int const rank = awake.item[--count], size = order.size(rank);
+    long const most = room(rank);
+    place& at = ranks.item[rank];
+    for (; at.next < size; ++at.next) {
+      action const a = order.at(rank, at.next);
+      chunk_cost const& cost = problem.cost(a.chunk);
+      int const source = a.kind == forward ? a.chunk - 1 : a.chunk + 1,
+                made = (a.kind == forward ? 0 : values) + a.micro_batch;
+      long start = at.clock, change = cost.memory.backward_weight, time = cost.backward_weight;
+      if (a.kind != backward_weight) {
+        change = a.kind == forward ? cost.memory.forward : cost.memory.backward_input;
+        time = a.kind == forward ? cost.forward : cost.backward_input;
+        if (source >= 0 && source < problem.chunks) {
+          int const from = source < p ? source : 2 * p - 1 - source;
+          long const there = ended.item[made + source * m] - 1 +
+                             problem.hop_time(from, rank, a.kind == forward ? source : a.chunk);
+          if (ended.item[made + source * m] == 0) {
+            at.also_waiting = waiting.item[made + source * m];
+            waiting.item[made + source * m] = rank + 1;
+            break;
+          }
+          if (there > start) start = there;
+        }
+      }
+      if (at.first < 0) at.first = start;
+      at.clock = start + time;
+      if (long const over = at.live + (change > 0 ? change : 0) - most; over > score.excess)
+        score.excess = over;
+      at.live += change;
+      if (a.kind == backward_weight) continue;
+      ended.item[made + a.chunk * m] = at.clock + 1;
+      for (int who = waiting.item[made + a.chunk * m]; who > 0;
+           who = ranks.item[who - 1].also_waiting)
+        awake.item[count++] = who - 1;
+    }
+    if (at.next < size) continue;
+    --unfinished;
+    if (at.clock - at.first > score.span) score.span = at.clock - at.first;
+    if (at.clock > score.makespan) score.makespan = at.clock;
   }
-  return score;
+  if (score.excess < 0) score.excess = 0;
+  return unfinished == 0 ? score : v_score{};
 }
 
 }  // namespace pp::detail

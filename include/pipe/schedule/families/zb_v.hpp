@@ -79,9 +79,11 @@ struct ZeroBubbleV {
         if (!choice.at_floor() &&
             detail::fill_greedily(problem, choice.blank(), {before_forward, before_backward}, room))
           choice.offer();
-    if (choice.at_floor()) return choice.fill(table);
-    choice.offer_variants(order, effort);
-    choice.offer_variants(choice.best(), effort);
+    if (effort == detail::v_effort::all) {
+      choice.offer_woven(order);
+      choice.offer_played(order, effort);
+      choice.offer_played(choice.best(), effort);
+    }
     choice.fill(table);
   }
 };
