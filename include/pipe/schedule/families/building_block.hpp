@@ -54,12 +54,15 @@ struct VHalf {
   static constexpr bool splits_backward = true;
   static constexpr bool trains = true;
 
+  /// The block of each rank.
+  static constexpr auto block(int ranks) {
+    return [p = ranks, k = ranks % 2 == 0 ? 3 : 0](int i) {
+      return detail::building_block{2 * i, 3 * p - i - 2, 3 * p + k + 2 * i - 1, 6 * p + k - i - 2};
+    };
+  }
   template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    int const p = problem.ranks, k = p % 2 == 0 ? 3 : 0;
-    detail::fill_with_blocks(problem, table, (p + 2) / 2, [=](int i) {
-      return detail::building_block{2 * i, 3 * p - i - 2, 3 * p + k + 2 * i - 1, 6 * p + k - i - 2};
-    });
+    detail::fill_with_blocks(problem, table, (problem.ranks + 2) / 2, block(problem.ranks));
   }
 };
 
@@ -76,12 +79,15 @@ struct VMin {
   static constexpr bool splits_backward = true;
   static constexpr bool trains = true;
 
+  /// The block of each rank.
+  static constexpr auto block(int ranks) {
+    return [p = ranks, k = ranks % 3 == 0 ? 2 : 0](int i) {
+      return detail::building_block{i, 2 * p - i - 1, 2 * p + k + i, 4 * p + k - i - 1};
+    };
+  }
   template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    int const p = problem.ranks, k = p % 3 == 0 ? 2 : 0;
-    detail::fill_with_blocks(problem, table, (p + 4) / 3, [=](int i) {
-      return detail::building_block{i, 2 * p - i - 1, 2 * p + k + i, 4 * p + k - i - 1};
-    });
+    detail::fill_with_blocks(problem, table, (problem.ranks + 4) / 3, block(problem.ranks));
   }
 };
 
