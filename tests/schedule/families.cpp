@@ -178,9 +178,13 @@ TEST_CASE("closed forms of the V families", "[families]") {
       for (int rank = 0; rank < p; ++rank) REQUIRE(zero.peak(rank) == std::min(2 * m, 2 * p));
       REQUIRE(half.highest_peak() <= 2 * ((p + 2) / 2));
       REQUIRE(least.highest_peak() <= 2 * ((p + 4) / 3));
-      REQUIRE(half.local_idle() == (p == 1 ? 0 : p == 2 ? 1 : p % 2 == 0 ? 3 * p - 7 : 3 * p - 4));
-      REQUIRE(least.local_idle() == (p == 1 ? 0 : p % 3 == 0 ? 4 * p - 7 : 4 * p - 5));
+      REQUIRE(half.local_idle() <= (p <= 2 ? 0 : p % 2 == 0 ? 3 * p - 7 : 3 * p - 4));
+      bool const shorter = p % 3 == 0 || (p % 3 == 2 && p <= 8);
+      REQUIRE(least.local_idle() <= (p == 1 ? 0 : shorter ? 4 * p - 7 : 4 * p - 5));
     }
+  for (int p = 2; p <= 10; ++p)
+    for (int m = p; m < 2 * p; ++m)
+      REQUIRE(play("zb-v", p, m).local_idle() <= 2 * p - 1 - m);
   auto const published = play("v-min", 4, 8);
   REQUIRE(published.when.bubble_by_makespan() == Approx(0.1864).margin(5e-5));
   REQUIRE(published.highest_peak() == 4);

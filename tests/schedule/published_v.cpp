@@ -91,7 +91,7 @@ void compare_with_published(unsigned seed, int problems, int most_ranks) {
   for (auto const& [name, n] : {std::pair{"v-min", least}, {"v-half", half}, {"zb-v", zero}}) {
     INFO(name << ": " << n.wins << " wins, " << n.ties << " ties, " << n.losses << " losses");
     CHECK(n.losses == 0);
-    CHECK(n.wins >= problems / 5);
+    CHECK(n.wins >= problems / 6);
     CHECK(n.wins + n.ties >= problems * 3 / 4);  // the greedy rules have no order for every problem
   }
 }

@@ -28,9 +28,11 @@ constexpr void fill_with_blocks(Problem const& problem, Table& table, int stages
     return;
   }
   auto choice = v_choice(problem, room);
-  auto own = v_order(p, m), published = v_order(p, m);
+  auto own = v_order(p, m);
   push_blocks(p, m, own, stages, block);
   choice.offer_woven(own);
+  if (effort == v_effort::two) return choice.fill(table);
+  auto published = v_order(p, m);
   fill_as_published(problem, published, block);
   choice.offer(published);
   if (effort == v_effort::all) choice.offer_woven(published);

@@ -14,15 +14,16 @@
 
 namespace pp::detail {
 
-/// How many orders a family on a V tries. one: the family's own, in one way; some: also its authors',
-/// and what fits the default limits of compilers; all: each of these orders in every way.
-enum class v_effort : unsigned char { one, some, all };
+/// How many orders a family on a V tries. one: the family's own, in one way; two: the family's own
+/// with Ws in two ways; some: also its authors'; all: each of these orders in every way.
+enum class v_effort : unsigned char { one, two, some, all };
 
-/// The effort for a size. In a constant evaluation compilers limit the number of steps; in a program,
-/// orders of a million actions and more are made in one way.
+/// The effort for a size. In a constant evaluation compilers limit the number of steps, of which a
+/// search on a V takes what three families take.
 constexpr v_effort v_effort_for(int ranks, int micro_batches) {
-  long const size = long(ranks) * micro_batches;
-  if (std::is_constant_evaluated()) return size <= 32 ? v_effort::some : v_effort::one;
+  long const size = long(ranks) * (micro_batches > ranks ? micro_batches : ranks);
+  if (std::is_constant_evaluated())
+    return size <= 32 ? v_effort::some : size <= 128 ? v_effort::two : v_effort::one;
   return size <= 1L << 15 ? v_effort::all : size <= 1L << 18 ? v_effort::some : v_effort::one;
 }
 

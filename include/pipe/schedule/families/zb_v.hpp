@@ -68,7 +68,7 @@ struct ZeroBubbleV {
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks, m = problem.micro_batches;
     detail::v_effort const effort = detail::v_effort_for(p, m);
-    if (effort == detail::v_effort::one) return detail::push_zb_v(problem, table);
+    if (effort <= detail::v_effort::two) return detail::push_zb_v(problem, table);
     auto const room = detail::room_of_stages(problem, p);
     auto choice = detail::v_choice(problem, room);
     auto order = detail::v_order(p, m);
