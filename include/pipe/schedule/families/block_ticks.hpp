@@ -158,31 +158,25 @@ class block_ticks {
   scratch<int> state_;  // by rank and tick: the state after the tick
 };
 
-/// Calls use(kind, micro-batch) for the ticks of a rank in order, with kind `none` for a free tick.
-/// Before the ticks from `middle` on come `more` further repetitions of a block.
-template <class Use>
-constexpr void for_each_tick(block_ticks const& ticks, int rank, int middle, int more, Use use) {
-  constexpr int period = block_ticks::period, kinds = block_ticks::kinds, none = block_ticks::none;
-  auto const walk = [&](int first, int last, int later) {
-    for (int s = first; s < last; ++s) {
-      int const what = ticks.at(rank, s);
-      use(what == none ? none : what % kinds, what / kinds + later);
-    }
-  };
-  walk(0, middle < ticks.ticks() ? middle : ticks.ticks(), 0);
-  for (int later = 0; later < more; ++later) walk(middle, middle + period, later);
-  walk(middle, ticks.ticks(), more);
-}
-
-/// Appends the Fs and Bs of `ticks` in their order, as for_each_tick.
+/// Appends the Fs and Bs of `ticks` in their order. Before the ticks from `middle` on come `more`
+/// further repetitions of a block.
 template <class Table>
 constexpr void push_ticks(Table& table, block_ticks const& ticks, int middle, int more) {
-  int const p = ticks.ranks();
-  for (int rank = 0; rank < p; ++rank)
-    for_each_tick(ticks, rank, middle, more, [&](int kind, int mb) {
-      if (kind != block_ticks::none)
-        table.push(rank, {kind_of(kind), chunk_of(p, rank, kind), mb});
-    });
+  constexpr int period = block_ticks::period, kinds = block_ticks::kinds;
+  for (int rank = 0; rank < ticks.ranks(); ++rank) {
+    int const down = rank, up = 2 * ticks.ranks() - 1 - rank, chunk[kinds] = {down, up, up, down};
+    auto const push = [&](int first, int last, int later) {
+      for (int s = first; s < last; ++s) {
+        int const what = ticks.at(rank, s);
+        if (what == block_ticks::none) continue;
+        table.push(rank, {what % kinds <= f_up ? action_kind::forward : action_kind::backward_input,
+                          chunk[what % kinds], what / kinds + later});
+      }
+    };
+    push(0, middle < ticks.ticks() ? middle : ticks.ticks(), 0);
+    for (int later = 0; later < more; ++later) push(middle, middle + period, later);
+    push(middle, ticks.ticks(), more);
+  }
 }
 
 /// Fills `table` with the Fs and Bs of `ticks` in their order, and with Ws where they fit.

@@ -146,6 +146,22 @@ class ticks_with_weights {
   scratch<int> placed_;    // by rank: their number
 };
 
+/// Calls use(kind, micro-batch) for the ticks of a rank in order, with kind `none` for a free tick.
+/// Before the ticks from `middle` on come `more` further repetitions of a block.
+template <class Use>
+constexpr void for_each_tick(block_ticks const& ticks, int rank, int middle, int more, Use use) {
+  constexpr int period = block_ticks::period, kinds = block_ticks::kinds, none = block_ticks::none;
+  auto const walk = [&](int first, int last, int later) {
+    for (int s = first; s < last; ++s) {
+      int const what = ticks.at(rank, s);
+      use(what == none ? none : what % kinds, what / kinds + later);
+    }
+  };
+  walk(0, middle < ticks.ticks() ? middle : ticks.ticks(), 0);
+  for (int later = 0; later < more; ++later) walk(middle, middle + period, later);
+  walk(middle, ticks.ticks(), more);
+}
+
 /// Fills `table` with block(rank) for every rank, as the block's authors reorder it.
 ///
 /// needs:  placement::vee, two chunks per rank
