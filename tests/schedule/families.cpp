@@ -183,8 +183,7 @@ TEST_CASE("closed forms of the V families", "[families]") {
       REQUIRE(least.local_idle() <= (p == 1 ? 0 : shorter ? 4 * p - 7 : 4 * p - 5));
     }
   for (int p = 2; p <= 10; ++p)
-    for (int m = p; m < 2 * p; ++m)
-      REQUIRE(play("zb-v", p, m).local_idle() <= 2 * p - 1 - m);
+    for (int m = p; m < 2 * p; ++m) REQUIRE(play("zb-v", p, m).local_idle() <= 2 * p - 1 - m);
   auto const published = play("v-min", 4, 8);
   REQUIRE(published.when.bubble_by_makespan() == Approx(0.1864).margin(5e-5));
   REQUIRE(published.highest_peak() == 4);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The families on a V against the orders that their authors publish, at real times: F, B, W and hops
-// of any length, ranks that differ, in the same memory.
+// The families on a V against the orders that their authors publish, at real times: F, B, W and
+// hops of any length, ranks that differ, in the same memory.
 #include "catch.hpp"
 #include <pipe/schedule/families/v_greedy.hpp>
 
@@ -50,8 +50,8 @@ struct tally {
 
 /// Compares a family, in the memory of `stages` stages, with the best of published orders.
 template <class Policy>
-void compare(run_time_problem const& problem, int stages, std::vector<published::rows> const& orders,
-             tally& count) {
+void compare(run_time_problem const& problem, int stages,
+             std::vector<published::rows> const& orders, tally& count) {
   long const most = 2 * stages * problem.cost(0).memory.forward;
   auto const mine = times_of(problem, make_dynamic_table<Policy>(problem), most);
   REQUIRE(mine.has_value());
@@ -117,8 +117,7 @@ published::rows rows_of(v_order const& order) {
   return made;
 }
 
-TEST_CASE("the blocks and the greedy orders of the families are the published ones",
-          "[families]") {
+TEST_CASE("the blocks and the greedy orders of the families are the published ones", "[families]") {
   for (int p = 1; p <= 7; ++p)
     for (int m = 1; m <= 3 * p + 12; m += p < 4 ? 1 : 3)
       for (bool half : {false, true}) {
@@ -138,8 +137,7 @@ TEST_CASE("the blocks and the greedy orders of the families are the published on
     for (bool fill_f : {false, true})
       for (bool fill_b : {false, true}) {
         auto mine = v_order(problem.ranks, problem.micro_batches);
-        bool const any =
-            fill_greedily(problem, mine, {fill_f, fill_b}, [=](int) { return limit; });
+        bool const any = fill_greedily(problem, mine, {fill_f, fill_b}, [=](int) { return limit; });
         auto const theirs = published::greedy(problem, limit, fill_f, fill_b).order();
         REQUIRE(any == theirs.has_value());
         some += any;
@@ -158,7 +156,8 @@ struct constant {
 };
 
 TEST_CASE("the compiler makes no worse tables than the authors' programs", "[families]") {
-  run_time_problem const problem{4, 8, 8, 4, std::vector<chunk_cost>(8, constant<VMin>::work.cost(0))};
+  run_time_problem const problem{4, 8, 8, 4,
+                                 std::vector<chunk_cost>(8, constant<VMin>::work.cost(0))};
   auto const check = [&]<class Policy>(Policy, std::vector<published::rows> const& orders) {
     REQUIRE(validate(constant<Policy>::work, constant<Policy>::table).ok());
     REQUIRE(!orders.empty());

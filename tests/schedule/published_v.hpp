@@ -68,8 +68,8 @@ class block {
   }
 
   rows order() {
-    // First with Ws of one kind, in the order of the Bs: both ends move. Then all move up, without a
-    // change of order. Then without Ws: the end moves once more.
+    // First with Ws of one kind, in the order of the Bs: both ends move. Then all move up, without
+    // a change of order. Then without Ws: the end moves once more.
     for (int r = 0; r < p_; ++r) place_weights(r, false);
     move_ends(true);
     squeeze();
@@ -89,8 +89,8 @@ class block {
     for (auto const& [x, slot] : slots_[std::size_t(r)]) cells[slot] = x;
     return cells;
   }
-  /// Ws in free slots: in one queue, where W `mb` is the rank's mb-th, or in a queue for each chunk,
-  /// with the second chunk first.
+  /// Ws in free slots: in one queue, where W `mb` is the rank's mb-th, or in a queue for each
+  /// chunk, with the second chunk first.
   void place_weights(int r, bool by_chunk) {
     auto const cells = by_slot(r);
     int owed[2] = {0, 0}, paid[2] = {0, 0};
@@ -143,9 +143,9 @@ class block {
     if (x.stop > in) after(mine, {x.stop - 1, x.mb});
     return last;
   }
-  /// Moves what comes before the steady state, and behind it, to earlier free slots, if no rank then
-  /// needs more than some rank does now. The steady state reaches from the first rank's first `out`
-  /// to its last `in`. Without Ws only what comes behind moves.
+  /// Moves what comes before the steady state, and behind it, to earlier free slots, if no rank
+  /// then needs more than some rank does now. The steady state reaches from the first rank's first
+  /// `out` to its last `in`. Without Ws only what comes behind moves.
   void move_ends(bool with_weights) {
     int most = 0;
     std::vector<std::tuple<int, int, int, int, bool>> all;
@@ -190,8 +190,8 @@ class block {
   std::vector<std::map<item, int>> slots_;  // by rank
 };
 
-/// The greedy order of ZB-V: rounds of one B and one F on every rank. fill_f, fill_b: whether a W may
-/// also fill a gap shorter than itself before an F, and before the first B of a micro-batch.
+/// The greedy order of ZB-V: rounds of one B and one F on every rank. fill_f, fill_b: whether a W
+/// may also fill a gap shorter than itself before an F, and before the first B of a micro-batch.
 class greedy {
  public:
   greedy(run_time_problem const& problem, long limit, bool fill_f, bool fill_b)
@@ -229,8 +229,8 @@ class greedy {
   pp::schedules::chunk_cost const& cost(int r, int s) const {
     return q_.cost(chunk_of(q_.ranks, r, s));
   }
-  /// When the next micro-batch of a stop arrives: LONG_MAX before it has been sent, -1 from no other
-  /// rank.
+  /// When the next micro-batch of a stop arrives: LONG_MAX before it has been sent, -1 from no
+  /// other rank.
   long arrival(int r, int s) const {
     int const from = s == in || s == back ? r - 1 : r + 1, mb = at(r).done[std::size_t(s)];
     if (from < 0 || from == q_.ranks) return -1;
@@ -276,8 +276,8 @@ class greedy {
     while (!mine.owed.empty() &&
            mine.clock + cost(r, mine.owed.front().stop).backward_weight <= there)
       pay(r);
-    long const most = std::max(worst(), *std::max_element(approved.begin(), approved.end()) -
-                                            approved[std::size_t(r)]);
+    long const most = std::max(
+        worst(), *std::max_element(approved.begin(), approved.end()) - approved[std::size_t(r)]);
     if (also_longer && !mine.owed.empty() && there - mine.clock > most - mine.idle) pay(r);
   }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Building blocks in ticks. The four F and B of a micro-batch on a rank (two chunks each) have fixed
-// ticks, and each further micro-batch comes six ticks later. The lifetime of activations, and so the
-// peak memory, can be read off the block; ticks that are left free are for Ws.
+// Building blocks in ticks. The four F and B of a micro-batch on a rank (two chunks each) have
+// fixed ticks, and each further micro-batch comes six ticks later. The lifetime of activations, and
+// so the peak memory, can be read off the block; ticks that are left free are for Ws.
 #pragma once
 
 #include <type_traits>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // V-Half and V-Min: schedules that repeat a building block, in about half and a third of the memory
-// of 1F1B. The block is made for equal times. For other times its order is also played in others
+// of 1F1B. The block is made for equal times. For other times its order is also played in other
 // ways, and the fastest that fits into the same memory is taken.
 #pragma once
 
@@ -45,9 +45,12 @@ constexpr void fill_with_blocks(Problem const& problem, Table& table, int stages
 
 /// V-Half: about half the activations of 1F1B, the same on all ranks.
 ///
-/// law:    TF = TB = TW: the peak of every rank is (P+2) div 2 stages, of two chunks each; without
-///         hops and with M >= P > 2 it is idle for at most 3P-7 chunk actions if P is even, else
-///         3P-4
+/// law:    no longer a span than the authors' order, for any times; in a constant evaluation up to
+///         32 ranks x micro-batches (see v_effort)
+/// law:    the peak of every rank is at most (P+2) div 2 stages, of two chunks each, where B adds no
+///         memory
+/// law:    TF = TB = TW without hops and with M >= P > 2: it is idle for at most 3P-7 chunk actions
+///         if P is even, else 3P-4
 /// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024
 struct VHalf {
   static constexpr char const* name = "v-half";
@@ -70,9 +73,12 @@ struct VHalf {
 
 /// V-Min: about a third of the activations of 1F1B, the same on all ranks.
 ///
-/// law:    TF = TB = TW: the peak of every rank is (P+4) div 3 stages, of two chunks each; without
-///         hops and with M >= 2P > 2 it is idle for at most 4P-7 chunk actions if P is a multiple
-///         of 3, else 4P-5
+/// law:    no longer a span than the authors' order, for any times; in a constant evaluation up to
+///         32 ranks x micro-batches (see v_effort)
+/// law:    the peak of every rank is at most (P+4) div 3 stages, of two chunks each, where B adds no
+///         memory
+/// law:    TF = TB = TW without hops and with M >= 2P > 2: it is idle for at most 4P-7 chunk actions
+///         if P is a multiple of 3, else 4P-5
 /// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024
 struct VMin {
   static constexpr char const* name = "v-min";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Building blocks as their authors reorder them. Ws are placed in the free ticks of the repeated
-// block, both ends of the step are brought forward, all actions start as early as they can in ticks,
-// and the drain is brought forward once more, with the ticks of Ws free. The order that results is
-// played at real times.
+// block, both ends of the step are brought forward, all actions start as early as they can in
+// ticks, and the drain is brought forward once more, with the ticks of Ws free. The order that
+// results is played at real times.
 #pragma once
 
 #include <pipe/schedule/families/block_ticks.hpp>
@@ -105,8 +105,8 @@ class ticks_with_weights {
   constexpr int earliest(int rank, int s, int kind, int i) const {
     int soonest = kind == kinds ? backward_.item[rank * 2 * m_ + i] : input(rank, kind, i);
     if (i > 0) {
-      int const earlier = kind == kinds ? weight_.item[rank * 2 * m_ + i - 1]
-                                        : tick_of(rank, kind, i - 1);
+      int const earlier =
+          kind == kinds ? weight_.item[rank * 2 * m_ + i - 1] : tick_of(rank, kind, i - 1);
       if (earlier > soonest) soonest = earlier;
     }
     ++soonest;

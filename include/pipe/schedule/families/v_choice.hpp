@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The choice of the best of several orders on a V. Which order is the fastest depends on the times of
-// F, B, W and hops, so a family is a few orders, its authors' among them: all are timed, and the best
-// that fits into the family's memory is taken.
+// The choice of the best of several orders on a V. Which order is the fastest depends on the times
+// of F, B, W and hops, so a family is a few orders, its authors' among them: all are timed, and the
+// best that fits into the family's memory is taken.
 #pragma once
 
 #include <type_traits>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The greedy order of a V. After a warm-up every rank runs a B and an F in turn, those of a
-// micro-batch that has come further first, and Ws fill the gaps. Whether a W may also fill a gap that
-// is shorter than the W, before an F and before the first B of a micro-batch on a rank, are two
-// choices; the best of the four depends on the times.
+// micro-batch that has come further first, and Ws fill the gaps. Whether a W may also fill a gap
+// that is shorter than the W, before an F and before the first B of a micro-batch on a rank, are
+// two choices; the best of the four depends on the times.
 #pragma once
 
 #include <pipe/schedule/families/v_order.hpp>
@@ -16,9 +16,9 @@ struct v_greedy_kind {
   bool before_forward = false, before_first_backward = false;
 };
 
-/// One run after the other of the greedy order. A rank never waits in vain for as long as the
-/// slowest rank must: the idle time of each rank in a run is approved for the next run, in which a W
-/// fills what would be more, until a run is no better than the run before.
+/// Runs of the greedy order, one after the other. A rank may be idle for as long as the rank that
+/// is idle for the longest time. The idle time of each rank in a run is approved for the next run,
+/// in which a W fills what would be more, until a run is no better than the run before.
 ///
 /// limit(rank): the memory of a rank
 template <pipeline_problem Problem, class Limit>
@@ -119,10 +119,10 @@ class v_greedy {
       rank_state const& s = rank_.item[r];
       if (s.done[f_up] == m_) continue;
       bool const any = s.done[f_up] < s.done[f_down], more = s.done[f_down] < m_;
-      int const visit = !any                                          ? f_down
-                        : arrival(r, f_up) != missing                 ? f_up
+      int const visit = !any                                    ? f_down
+                        : arrival(r, f_up) != missing           ? f_up
                         : more && arrival(r, f_down) != missing ? f_down
-                                                                      : v_visits;
+                                                                : v_visits;
       if (visit == v_visits) continue;
       while (!failed_ && s.live + cost(r, visit).memory.forward > limit_(r)) pay(r);
       fill_gap(r, visit, kind_.before_forward);
@@ -185,8 +185,8 @@ class v_greedy {
   constexpr void add(int r, int visit, int mb) {
     row_.item[long(r) * 6 * m_ + rank_.item[r].size++] = visit + (v_visits + 2) * mb;
   }
-  /// Ws in the gap before the rank's next F or B of a kind. also_longer: a last W fills what is left
-  /// of the gap where the rank would otherwise be idle for longer than the slowest rank.
+  /// Ws in the gap before the rank's next F or B of a kind. also_longer: a last W fills what is
+  /// left of the gap where the rank would otherwise be idle for longer than the slowest rank.
   constexpr void fill_gap(int r, int visit, bool also_longer) {
     rank_state const& s = rank_.item[r];
     if (failed_) return;
@@ -217,8 +217,8 @@ class v_greedy {
   scratch<bool> is_down_;    // by rank: which B comes next
 };
 
-/// Fills `table` with the greedy order. Returns false, with nothing appended, if it needs more memory
-/// than limit(rank).
+/// Fills `table` with the greedy order. Returns false, with nothing appended, if it needs more
+/// memory than limit(rank).
 ///
 /// needs:  placement::vee, two chunks per rank
 /// cost:   linear in the number of actions

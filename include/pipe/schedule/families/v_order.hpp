@@ -119,7 +119,8 @@ constexpr auto room_of_stages(Problem const& problem, int stages) {
   };
 }
 
-/// How good an order is: memory beyond the room first, then the stage-local span, then the makespan.
+/// How good an order is: memory beyond the room first, then the stage-local span, then the
+/// makespan.
 struct v_score {
   long excess = LONG_MAX, span = LONG_MAX, makespan = LONG_MAX;
 

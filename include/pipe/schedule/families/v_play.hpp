@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // An order of Fs and Bs on a V, played at real times. Each rank runs what is due first; while the
-// input of that is on its way, an F or B that is due later comes forward, or a W fills the gap. So an
-// order that was made for equal times fits others, too.
+// input of that is on its way, an F or B that is due later comes forward, or a W fills the gap. So
+// an order that was made for equal times fits others, too.
 #pragma once
 
 #include <pipe/schedule/event_queue.hpp>
@@ -126,9 +126,8 @@ class v_play {
       long const more = memory(rank, due_visit);
       return more <= 0 || s.live + more <= limit_(rank) ? due : any ? weight : stuck;
     }
-    long const w = any ? cost(rank, owed_.item[long(rank) * 2 * m_ + s.paid] % v_visits)
-                             .backward_weight
-                       : 0;
+    long const w =
+        any ? cost(rank, owed_.item[long(rank) * 2 * m_ + s.paid] % v_visits).backward_weight : 0;
     long const until = rule.delay == v_play_rule::any_length
                            ? LONG_MAX
                            : (there == LONG_MAX ? soonest(rank, due, now) : there) +
@@ -173,12 +172,13 @@ class v_play {
     wake(who, there);
   }
 
-  /// The earliest time at which an input that nobody has begun to make can arrive.
+  /// The earliest time at which an input can arrive that no rank has begun to make.
   constexpr long soonest(int rank, int what, long now) const {
     auto const [from, visit] = before(p_, rank, what % v_visits);
     return from < 0 ? now : now + time(from, visit) + hop(from, rank, visit);
   }
-  /// Whether an F has room, now and when all that is due before it runs behind it, each B with its W.
+  /// Whether an F has room, now and when all that is due before it runs behind it, each B with its
+  /// W.
   constexpr bool has_room(int rank, int what) const {
     rank_state const& s = ranks_.item[rank];
     long const row = long(rank) * n_, most = limit_(rank), more = memory(rank, what % v_visits);
