@@ -47,8 +47,8 @@ constexpr void fill_with_blocks(Problem const& problem, Table& table, int stages
 ///
 /// law:    no longer a span than the authors' order, for any times; in a constant evaluation up to
 ///         32 ranks x micro-batches (see v_effort)
-/// law:    the peak of every rank is at most (P+2) div 2 stages, of two chunks each, where B adds no
-///         memory
+/// law:    the peak of every rank is at most (P+2) div 2 stages, of two chunks each, where B adds
+///         no memory
 /// law:    TF = TB = TW without hops and with M >= P > 2: it is idle for at most 3P-7 chunk actions
 ///         if P is even, else 3P-4
 /// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024
@@ -75,10 +75,10 @@ struct VHalf {
 ///
 /// law:    no longer a span than the authors' order, for any times; in a constant evaluation up to
 ///         32 ranks x micro-batches (see v_effort)
-/// law:    the peak of every rank is at most (P+4) div 3 stages, of two chunks each, where B adds no
-///         memory
-/// law:    TF = TB = TW without hops and with M >= 2P > 2: it is idle for at most 4P-7 chunk actions
-///         if P is a multiple of 3, else 4P-5
+/// law:    the peak of every rank is at most (P+4) div 3 stages, of two chunks each, where B adds
+///         no memory
+/// law:    TF = TB = TW without hops and with M >= 2P > 2: it is idle for at most 4P-7 chunk
+///         actions if P is a multiple of 3, else 4P-5
 /// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024
 struct VMin {
   static constexpr char const* name = "v-min";

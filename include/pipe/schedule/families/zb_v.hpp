@@ -46,8 +46,8 @@ constexpr void push_zb_v(Problem const& problem, Table& table) {
 
 /// Zero bubble on a V: two chunks on each rank, in the memory of 1F1B.
 ///
-/// law:    no longer a span than the authors' greedy orders, for any times; in a constant evaluation
-///         up to 32 ranks x micro-batches (see v_effort)
+/// law:    no longer a span than the authors' greedy orders, for any times; in a constant
+///         evaluation up to 32 ranks x micro-batches (see v_effort)
 /// law:    the peak of every rank is at most 2P chunks, where B adds no memory
 /// law:    equal times TF = TB = TW without hops, M >= 2P-1: no bubble in the stage-local span
 /// note:   the fixed order of fewer than 2P-1 micro-batches is that of 2P-1, without the missing
