@@ -210,7 +210,7 @@ class ClosedForms(unittest.TestCase):
         "zb-h1": lambda p, v: p - 1,
         "zb-h2": lambda p, v: p - 1,
         "zb-v": lambda p, v: (p - 1) / 2,
-        "v-half": lambda p, v: max(0, 3 * p - (4 if p % 2 else 7)) / 2,
+        "v-half": lambda p, v: max(1, 3 * p - (4 if p % 2 else 7)) / 2,
         "v-min": lambda p, v: (4 * p - (7 if p % 3 == 0 or p in (2, 5, 8) else 5)) / 2,
         "dualpipe": lambda p, v: p / 2 - 1,
         "dualpipe-v": lambda p, v: (p - 1) / 2,
