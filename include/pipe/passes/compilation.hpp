@@ -16,22 +16,11 @@
 
 namespace pp::detail {
 
-/// Model M cut into `Stages` by partition policy `Cutter` and fused into kernel groups: the results
-/// of all passes that do not depend on the schedule, so that kernels, which are instantiated on
-/// this type, do not either.
-///
-/// InputGradients: inputs of numbers get gradients too.
-///
-/// needs: 1 <= Stages <= units of M
-template <class M, int Stages, class Cutter, int Samples, number_widths Widths, class Recompute,
-          bool InputGradients = false>
-struct fused_model {
+/// Model M before it is cut: the passes whose results do not depend on the stages.
+template <class M, int Samples, bool InputGradients>
+struct described_model {
   using model = M;
-  static constexpr int stages = Stages, samples = Samples;
-  static constexpr number_widths widths = Widths;
-  /// Whether kernels read copies of parameters in the type of values.
-  static constexpr bool has_copies = Widths.has_copies();
-  using recompute = Recompute;
+  static constexpr int samples = Samples;
 
   // ---- differentiate ----
 
@@ -51,6 +40,33 @@ struct fused_model {
   /// Forward values and gradients, in one numbering.
   static constexpr int value_count = sizes.values + gradient_sizes.values;
 
+  static constexpr auto training_costs = find_training_costs(forward, backward, fixed<units>{});
+  static constexpr auto described_values =
+      describe_values(forward, backward, Samples, fixed<value_count>{});
+  static constexpr auto last_reader = find_last_readers(forward.ops, fixed<sizes.values>{});
+};
+
+/// Model M cut into `Stages` by partition policy `Cutter` and fused into kernel groups: the results
+/// of all passes that do not depend on the schedule, so that kernels, which are instantiated on
+/// this type, do not either.
+///
+/// InputGradients: inputs of numbers get gradients too.
+///
+/// needs: 1 <= Stages <= units of M
+template <class M, int Stages, class Cutter, int Samples, number_widths Widths, class Recompute,
+          bool InputGradients = false>
+struct fused_model : described_model<M, Samples, InputGradients> {
+  using described = described_model<M, Samples, InputGradients>;
+  using described::forward, described::outline, described::sizes, described::units,
+      described::repetitions, described::gradient_sizes, described::backward,
+      described::value_count, described::training_costs, described::described_values,
+      described::last_reader;
+  static constexpr int stages = Stages;
+  static constexpr number_widths widths = Widths;
+  /// Whether kernels read copies of parameters in the type of values.
+  static constexpr bool has_copies = Widths.has_copies();
+  using recompute = Recompute;
+
   static constexpr auto transposed = find_transposed(backward, Widths, fixed<sizes.parameters>{});
   /// The value that the first loss makes, and what the losses read.
   static constexpr int loss = forward.loss().out[0].index;
@@ -67,7 +83,6 @@ struct fused_model {
 
   // ---- partition ----
 
-  static constexpr auto training_costs = find_training_costs(forward, backward, fixed<units>{});
   static constexpr auto cuts = cut_units(
       training_costs.items, fixed<units>{}, fixed<stages>{},
       [](auto const& times, int of, int into, auto& c) { Cutter::cut(times, of, into, c); });
@@ -75,10 +90,7 @@ struct fused_model {
 
   // ---- boundaries ----
 
-  static constexpr auto described_values =
-      describe_values(forward, backward, Samples, fixed<value_count>{});
   static constexpr value_table values = described_values.table(sizes.values, Widths, Samples);
-  static constexpr auto last_reader = find_last_readers(forward.ops, fixed<sizes.values>{});
   static constexpr auto crossing_values =
       find_boundaries(forward, backward, values, last_reader.items, cuts.items, fixed<stages>{},
                       fixed<3 * count_crossings(forward, last_reader.items, cuts.items, stages) +

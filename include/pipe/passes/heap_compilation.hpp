@@ -9,6 +9,7 @@
 
 #include <pipe/passes/model_passes.hpp>
 #include <pipe/passes/stage_layout.hpp>
+#include <pipe/passes/unit_bytes.hpp>
 
 namespace pp::detail {
 
@@ -72,18 +73,27 @@ struct compile_options {
 /// law: every list is equal to the same list of the `compilation` with these options
 class heap_compilation {
  public:
-  /// Runs all passes. cut: see cut_units
+  /// Runs all passes. cut: see cut_units; a cut with five parameters is first given the model, an
+  /// uncut_model
   template <class Cut>
   heap_compilation(graph_view const& g, compile_options const& o, Cut const& cut)
       : graph_(g), gradients_(g, o.input_gradients), backward_(gradients_),
         value_count_(g.values.count + backward_.values.count),
         transposed_(find_transposed(backward_, o.widths, g.parameters.count)),
         training_costs_(find_training_costs(g, backward_, g.units.count)),
-        cuts_(cut_units(training_costs_.begin(), g.units.count, o.stages, cut)),
-        stage_of_unit_(find_stages(cuts_.begin(), o.stages, g.units.count)),
         described_(describe_values(g, backward_, o.samples, value_count_)),
         values_(described_.table(g.values.count, o.widths, o.samples)),
         last_reader_(find_last_readers(g.ops, g.values.count)),
+        cuts_(cut_units(
+            training_costs_.begin(), g.units.count, o.stages,
+            [&](auto const& times, int units, int stages, auto& cuts) {
+              uncut_model const uncut{graph_, backward_, values_, last_reader_.begin()};
+              if constexpr (requires { cut(uncut, times, units, stages, cuts); })
+                cut(uncut, times, units, stages, cuts);
+              else
+                cut(times, units, stages, cuts);
+            })),
+        stage_of_unit_(find_stages(cuts_.begin(), o.stages, g.units.count)),
         crossing_(
             find_boundaries(g, backward_, values_, last_reader_.begin(), cuts_.begin(), o.stages,
                             3 * count_crossings(g, last_reader_.begin(), cuts_.begin(), o.stages) +
@@ -160,11 +170,11 @@ class heap_compilation {
   int const value_count_;
   heap_array<bool> transposed_;
   heap_array<unit_cost> training_costs_;
-  heap_array<int> cuts_;
-  heap_array<short> stage_of_unit_;
   value_memory<int> described_;
   value_table values_;
   heap_array<short> last_reader_;
+  heap_array<int> cuts_;
+  heap_array<short> stage_of_unit_;
   boundary_memory<int, int> crossing_;
   heap_array<bool> read_once_;
   recompute_memory<int, int> recomputed_;

@@ -20,10 +20,17 @@ template <class P>
 concept partition_policy =
     requires(list<long, 1> const& costs, list<int, 2>& cuts) { P::cut(costs, 1, 1, cuts); };
 
+/// A partition policy that minimises a time: `P::time_of_cut(layer, estimate)`. In a pipeline its
+/// cuts depend on memory too: see partition_memory.hpp.
+template <class P>
+concept partition_by_time = requires(int layer, long estimate) { P::time_of_cut(layer, estimate); };
+
 }  // namespace detail
 
-/// Minimises the slowest stage by estimated cost (default).
+/// Minimises the slowest stage by estimated cost (default); of all such cuts it takes those with
+/// the least memory on the fullest rank, then those with the least bytes of transfers.
 struct ByCost {
+  static constexpr long time_of_cut(int, long estimate) { return estimate; }
   template <class Costs, class Cuts>
   static constexpr void cut(Costs const& costs, int layers, int stages, Cuts& cuts) {
     detail::partition_by_cost(costs, layers, stages, cuts);
@@ -74,6 +81,7 @@ struct ByProfile {
       return P::forward_nanoseconds[layer] + P::backward_nanoseconds[layer];
     }
   };
+  static constexpr long time_of_cut(int layer, long) { return times{}[layer]; }
   template <class Costs, class Cuts>
   static constexpr void cut(Costs const&, int layers, int stages, Cuts& cuts) {
     detail::partition_by_cost(times{}, layers, stages, cuts);

@@ -14,6 +14,7 @@
 #include <pipe/schedule/period.hpp>
 #include <pipe/schedule/proved.hpp>
 #include <pipe/plan/compiled/chain_table.hpp>
+#include <pipe/plan/compiled/chosen_cuts.hpp>
 #include <pipe/plan/compiled/proved_schedule.hpp>
 #include <pipe/plan/compiled/stage_times.hpp>
 #include <pipe/plan/options/options.hpp>
@@ -37,7 +38,7 @@ struct pipeline_schedule : proved_schedule<Options, pipeline_schedule<M, Options
   using model = M;
 
   using passes =
-      compilation<M, stages, typename chosen::cutter, samples, chosen::widths,
+      compilation<M, stages, typename chosen_cuts<M, chosen>::type, samples, chosen::widths,
                   flushed::splits_backward, recompute, recomputes_ahead, chosen::input_gradients>;
   static constexpr graph_view graph() { return passes::outline; }
   static constexpr int const* cuts() { return passes::cuts.items; }

@@ -20,6 +20,7 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/passes/heap_compilation.hpp>
 #include <pipe/plan/compiled/check_planned.hpp>
+#include <pipe/plan/compiled/chosen_cuts.hpp>
 #include <pipe/plan/compiled/chunk_layout.hpp>
 #include <pipe/plan/compiled/find_links.hpp>
 #include <pipe/plan/compiled/make_plan.hpp>
@@ -78,8 +79,13 @@ struct planned_pipeline : proved_schedule<Options, planned_pipeline<M, Options>>
         *g,
         {stages, samples, chosen::widths, flushed::splits_backward,
          rule_of<typename chosen::recompute>(), chosen::recomputes_ahead, chosen::input_gradients},
-        [](auto const& layer_times, int units, int count, auto& cuts) {
-          cut_planned<typename chosen::cutter>(layer_times, units, count, cuts);
+        [](uncut_model const& m, auto const& layer_times, int units, int count, auto& cuts) {
+          if constexpr (is_cut_by_memory<chosen>)
+            with_cut_problem<chosen, nothing_fixed>(
+                m, layer_times, units, m.values.forward,
+                [&](cut_problem const& p) { partition_by_memory(p, cuts); });
+          else
+            cut_planned<typename chosen::cutter>(layer_times, units, count, cuts);
         });
     return made;
   }

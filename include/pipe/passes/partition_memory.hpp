@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The partition of a model into stages by time, memory and transfers. The time of the slowest stage
+// is seldom fixed by all stages: the cuts between the others are free, and a rank of a pipeline
+// keeps more micro-batches the earlier its stage is, so a free cut can take memory from the fullest
+// rank at no cost of time.
+#pragma once
+
+#include <pipe/passes/partition.hpp>
+#include <pipe/schedule/scratch.hpp>
+
+namespace pp::detail {
+
+/// A model to cut, and what its stages keep.
+///
+/// shape: times, state, kept, crossing[layers]; in_flight[stages]; rank[stages, replicas];
+///        fixed[ranks], or null for none
+/// units: bytes, but for `times`
+struct cut_problem {
+  int layers = 1, stages = 1, ranks = 1, replicas = 1;
+  long const* times = nullptr;     // by layer, forward and backward
+  long const* state = nullptr;     // by layer: parameters, gradients, optimizer state
+  long const* kept = nullptr;      // by layer: what a micro-batch in flight keeps
+  long const* crossing = nullptr;  // by layer: transfers of a micro-batch over the cut before it
+  int const* in_flight = nullptr;  // by stage: micro-batches
+  int const* rank = nullptr;       // by stage and replica
+  long const* fixed = nullptr;     // by rank: what it has whatever its stages are
+  long limit = 0;                  // of a rank; 0: none
+
+  constexpr long bytes_of(int layer, int stage) const {
+    return state[layer] + in_flight[stage] * kept[layer];
+  }
+  constexpr long fixed_of(int r) const { return fixed == nullptr ? 0 : fixed[r]; }
+  /// Whether no rank has several stages.
+  constexpr bool is_one_each() const {
+    for (int i = 0; i < stages * replicas; ++i)
+      for (int k = 0; k < i; ++k)
+        if (rank[i] == rank[k]) return false;
+    return true;
+  }
+};
+
+/// A search for cuts of a problem. The objectives are compared in this order: the time of the
+/// slowest stage, the bytes of the fullest rank, the bytes of transfers, and the distance of each
+/// cut, from the left, to an even share of the time.
+///
+/// Where no rank has several stages, each question is a pass that is linear in stages times layers:
+/// from the right, the least transfers with which the layers from each on can be the last stages.
+/// The stages of a rank share its memory, so their cuts are tried one after the other; bounds end a
+/// trial early.
+class cut_search {
+ public:
+  constexpr explicit cut_search(cut_problem const& p)
+      : p_(p), is_one_each_(p.is_one_each()), time_before_(p.layers + 1),
+        least_(long(p.stages + 1) * (p.layers + 1)), ends_(p.layers + 1), cut_(p.stages + 1),
+        best_cut_(p.stages + 1), bytes_(p.ranks) {
+    for (int i = 0; i < p.layers; ++i) time_before_.item[i + 1] = time_before_.item[i] + p.times[i];
+  }
+
+  /// Finds the best cuts; within the limit, if there is one, as far as is_found() then says.
+  template <class Cuts>
+  constexpr void run(Cuts& cuts) {
+    long const total = time_before_.item[p_.layers];
+    long time = least_bottleneck(p_.times, p_.layers, p_.stages);
+    bool const limited = p_.limit > 0;
+    if (limited && !fits(time, p_.limit)) {
+      long high = total;
+      is_found_ = fits(high, p_.limit);
+      // Without cuts that fit: those of the least memory.
+      for (long low = time + 1; is_found_ && low < high;) {
+        long const middle = low + (high - low) / 2;
+        if (fits(middle, p_.limit))
+          high = middle;
+        else
+          low = middle + 1;
+      }
+      time = high;
+    }
+    long const most = limited && is_found_ ? p_.limit : none;
+    if (is_one_each_)
+      choose_for_one_each(time, most);
+    else
+      choose_for_several(time, most);
+    for (int s = 0; s <= p_.stages; ++s) cuts[s] = best_cut_.item[s];
+  }
+  /// Whether the cuts are within the limit.
+  constexpr bool is_found() const { return is_found_; }
+
+ private:
+  static constexpr long none = 1L << 62;    // no bound, and the transfers of what is impossible
+  static constexpr int most_tried = 4'096;  // stages placed in a search for ranks with several
+
+  constexpr long* row(int s) const { return least_.item + long(s) * (p_.layers + 1); }
+  constexpr long time_of(int begin, int end) const {
+    return time_before_.item[end] - time_before_.item[begin];
+  }
+  constexpr long crossing_at(int cut) const { return cut < p_.layers ? p_.crossing[cut] : 0; }
+  /// The most that a rank of a stage has whatever its stages are.
+  constexpr long fixed_of_stage(int s) const {
+    long most = 0;
+    for (int k = 0; k < p_.replicas; ++k) {
+      long const mine = p_.fixed_of(p_.rank[s * p_.replicas + k]);
+      most = mine > most ? mine : most;
+    }
+    return most;
+  }
+
+  /// The least transfers with which layers [i, layers) can be stages s and later ones, each within
+  /// a time and the memory of a rank by itself, by s and i. Returns whether that is possible for
+  /// all layers; if not, next_ is a bound of memory below which the answer is the same.
+  constexpr bool complete(long time, long bytes) {
+    int const layers = p_.layers;
+    next_ = none;
+    for (int i = 0; i <= layers; ++i) row(p_.stages)[i] = i == layers ? 0 : none;
+    for (int s = p_.stages - 1; s >= 0; --s) {
+      long const* const after = row(s + 1);
+      long* const mine = row(s);
+      long const fixed = fixed_of_stage(s);
+      // The stage is [begin, end) at most; `ends_` has its possible ends, the best and farthest
+      // first, then ever nearer ones of ever more transfers.
+      long sum_time = 0, sum_bytes = fixed;
+      int end = layers, head = 0, tail = 0;
+      mine[layers] = none;
+      for (int begin = layers - 1; begin >= 0; --begin) {
+        sum_time += p_.times[begin];
+        sum_bytes += p_.bytes_of(begin, s);
+        for (; end > begin && (sum_time > time || sum_bytes > bytes); --end) {
+          if (sum_time <= time && sum_bytes < next_) next_ = sum_bytes;
+          sum_time -= p_.times[end - 1];
+          sum_bytes -= p_.bytes_of(end - 1, s);
+        }
+        while (head < tail && ends_.item[head] > end) ++head;
+        long const nearest = after[begin + 1];
+        if (nearest < none && begin < end) {
+          long const sum = nearest + crossing_at(begin + 1);
+          while (head < tail && after[ends_.item[tail - 1]] + crossing_at(ends_.item[tail - 1]) >= sum)
+            --tail;
+          ends_.item[tail++] = begin + 1;
+        }
+        mine[begin] =
+            head < tail ? after[ends_.item[head]] + crossing_at(ends_.item[head]) : none;
+      }
+    }
+    return row(0)[0] < none;
+  }
+
+  /// Whether cuts exist within a time and a memory of each rank.
+  constexpr bool fits(long time, long bytes) {
+    if (!complete(time, bytes)) return false;
+    if (is_one_each_) return true;
+    search(time, bytes);
+    return best_bytes_ <= bytes;
+  }
+
+  // ---- a stage for each rank ----
+
+  constexpr void choose_for_one_each(long time, long most) {
+    // From cuts within the time alone to those of the least memory.
+    complete(time, most);
+    take_even(time, most);
+    long high = fullest(), low = 0;
+    while (low < high) {
+      long const middle = low + (high - low) / 2;
+      if (complete(time, middle)) {
+        take_even(time, middle);
+        high = fullest();
+      } else {
+        low = next_;
+      }
+    }
+    complete(time, high);
+    take_even(time, high);
+  }
+  /// Takes the cuts of the least transfers that complete() has found, each as near as possible to
+  /// its even share.
+  constexpr void take_even(long time, long bytes) {
+    int begin = 0;
+    best_cut_.item[0] = 0;
+    best_cut_.item[p_.stages] = p_.layers;
+    for (int s = 0; s + 1 < p_.stages; ++s) {
+      long const even = even_share(s + 1), least = row(s)[begin];
+      long sum = fixed_of_stage(s), nearest = none;
+      int cut = begin + 1;
+      for (int end = begin + 1; end < p_.layers; ++end) {
+        sum += p_.bytes_of(end - 1, s);
+        if (sum > bytes || time_of(begin, end) > time) break;
+        if (row(s + 1)[end] + crossing_at(end) != least) continue;
+        long const off = distance(time_before_.item[end], even);
+        if (off <= nearest) nearest = off, cut = end;
+      }
+      best_cut_.item[s + 1] = begin = cut;
+    }
+  }
+  /// The bytes of the fullest rank with the best cuts, of those with one stage each.
+  constexpr long fullest() const {
+    long most = 0;
+    for (int s = 0; s < p_.stages; ++s) {
+      long sum = fixed_of_stage(s);
+      for (int i = best_cut_.item[s]; i < best_cut_.item[s + 1]; ++i) sum += p_.bytes_of(i, s);
+      most = sum > most ? sum : most;
+    }
+    return most;
+  }
+  /// Quotient and remainder apart: the product of the total and s may overflow.
+  constexpr long even_share(int s) const {
+    long const total = time_before_.item[p_.layers];
+    return total / p_.stages * s + total % p_.stages * s / p_.stages;
+  }
+  static constexpr long distance(long a, long b) { return a < b ? b - a : a - b; }
+
+  // ---- several stages for a rank ----
+
+  constexpr void choose_for_several(long time, long most) {
+    complete(time, most);
+    search(time, most);
+  }
+  /// Tries cuts within a time: first those nearest to even shares. needs: complete()
+  ///
+  /// law: best_cut_ has the least memory, then the least transfers, if at most `most_tried` stages
+  ///      were placed; otherwise of all that were tried
+  constexpr void search(long time, long bytes) {
+    best_bytes_ = bytes < none ? bytes + 1 : none;
+    best_crossing_ = none;
+    tried_ = 0;
+    for (int r = 0; r < p_.ranks; ++r) bytes_.item[r] = p_.fixed_of(r);
+    place(0, 0, 0, 0, time);
+  }
+  /// Places stages from s on, which begin at a layer, after stages with these transfers and memory.
+  constexpr void place(int s, int begin, long crossed, long most, long time) {
+    if (most > best_bytes_ || row(s)[begin] >= none) return;
+    if (most == best_bytes_ && crossed + row(s)[begin] >= best_crossing_) return;
+    if (s == p_.stages) {
+      best_bytes_ = most, best_crossing_ = crossed;
+      for (int i = 0; i < s; ++i) best_cut_.item[i] = cut_.item[i];
+      best_cut_.item[s] = p_.layers;
+      return;
+    }
+    cut_.item[s] = begin;
+    int first = begin + 1, last = begin;  // the ends that the time allows
+    while (last < p_.layers && time_of(begin, last + 1) <= time) ++last;
+    if (s + 1 == p_.stages) {
+      if (last == p_.layers) extend(s, begin, last, crossed, most, time);
+      return;
+    }
+    // Outwards from the even share.
+    long const even = even_share(s + 1);
+    int left = last;
+    while (left >= first && time_before_.item[left] > even) --left;
+    for (int right = left + 1; (left >= first || right <= last) && tried_ < most_tried;) {
+      bool const goes_right =
+          right <= last && (left < first || distance(time_before_.item[right], even) <=
+                                                distance(time_before_.item[left], even));
+      extend(s, begin, goes_right ? right++ : left--, crossed, most, time);
+    }
+  }
+  /// Places stage s on layers [begin, end), and the stages after it.
+  constexpr void extend(int s, int begin, int end, long crossed, long most, long time) {
+    ++tried_;
+    long sum = 0;
+    for (int i = begin; i < end; ++i) sum += p_.bytes_of(i, s);
+    for (int k = 0; k < p_.replicas; ++k) {
+      long& all = bytes_.item[p_.rank[s * p_.replicas + k]];
+      all += sum;
+      most = all > most ? all : most;
+    }
+    place(s + 1, end, crossed + crossing_at(end), most, time);
+    for (int k = 0; k < p_.replicas; ++k) bytes_.item[p_.rank[s * p_.replicas + k]] -= sum;
+  }
+
+  cut_problem const& p_;
+  bool const is_one_each_;
+  bool is_found_ = true;
+  scratch<long> time_before_;  // of the layers before each
+  scratch<long> least_;        // see complete()
+  scratch<int> ends_;
+  scratch<int> cut_, best_cut_;
+  scratch<long> bytes_;  // by rank, of the stages placed so far
+  long next_ = 0, best_bytes_ = 0, best_crossing_ = 0;
+  int tried_ = 0;
+};
+
+/// Splits layers into consecutive non-empty ranges by time, memory and transfers: see cut_search.
+///
+/// shape:  -> cuts[0 .. stages], ascending
+/// law:    no other cuts have a slowest stage that is faster; of those as fast, none has a fullest
+///         rank with fewer bytes; of those, none has fewer bytes of transfers. Under a limit: of
+///         the cuts that are within it, or of the least memory if none is
+/// needs:  1 <= stages <= layers; the sums are a long
+/// cost:   some 10 to 20 passes of stages times layers
+template <class Cuts>
+constexpr void partition_by_memory(cut_problem const& p, Cuts& cuts) {
+  cut_search(p).run(cuts);
+}
+
+}  // namespace pp::detail
