@@ -185,8 +185,10 @@ class cut_search {
         sum += p_.bytes_of(end - 1, s);
         if (sum > bytes || time_of(begin, end) > time) break;
         if (row(s + 1)[end] + crossing_at(end) != least) continue;
-        long const off = distance(time_before_.item[end], even);
-        if (off <= nearest) nearest = off, cut = end;
+        // Of places as near: one after the share, the first of those; else the last before it.
+        long const at = time_before_.item[end], off = distance(at, even);
+        if (off < nearest || (off == nearest && (at <= even || time_before_.item[cut] < even)))
+          nearest = off, cut = end;
       }
       best_cut_.item[s + 1] = begin = cut;
     }
