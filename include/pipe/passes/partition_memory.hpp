@@ -40,6 +40,17 @@ struct cut_problem {
   }
 };
 
+/// Sums the bytes of the stages of each rank with these cuts, without what is fixed.
+///
+/// shape: bytes[ranks], initially 0
+template <class Cuts, class Bytes>
+constexpr void count_bytes(cut_problem const& p, Cuts const& cuts, Bytes& bytes) {
+  for (int s = 0; s < p.stages; ++s)
+    for (int k = 0; k < p.replicas; ++k)
+      for (int i = cuts[s]; i < cuts[s + 1]; ++i)
+        bytes[p.rank[s * p.replicas + k]] += p.bytes_of(i, s);
+}
+
 /// A search for cuts of a problem. The objectives are compared in this order: the time of the
 /// slowest stage, the bytes of the fullest rank, the bytes of transfers, and the distance of each
 /// cut, from the left, to an even share of the time.

@@ -42,9 +42,19 @@ constexpr long bytes_of_parameter(parameter const& p) {
          padded<element>(state_elements<optimizer>(whole, shape)) * long(sizeof(element));
 }
 
-/// What a rank has apart from what a cut_problem counts: none is known.
+/// What each rank has apart from what a cut_problem counts: nothing is known yet.
 struct nothing_fixed {
   static constexpr long const* by_rank() { return nullptr; }
+};
+/// The same of a policy that knows it: see fitting_cuts.hpp.
+template <class Partition>
+struct fixed_of_policy {
+  using type = nothing_fixed;
+};
+template <class Partition>
+  requires requires { typename Partition::fixed; }
+struct fixed_of_policy<Partition> {
+  using type = typename Partition::fixed;
 };
 
 /// Calls use(problem) with the problem of cutting a model with these options. times: of the units,
@@ -71,28 +81,40 @@ constexpr void with_cut_problem(uncut_model const& m, Times const& times, Units 
 }
 
 /// The cuts of model M with these options, by the compiler.
-template <class M, class Chosen, class Fixed = nothing_fixed>
+template <class M, class Chosen>
 struct chosen_cuts {
   using described = described_model<M, Chosen::samples, Chosen::input_gradients>;
+  using fixed_memory = typename fixed_of_policy<typename Chosen::partition>::type;
   static constexpr int stages = Chosen::stages;
 
+  /// See with_cut_problem.
+  template <class Times, class Use>
+  static constexpr void with_problem(Times const& times, Use const& use) {
+    constexpr graph_size sizes = described::sizes;
+    with_cut_problem<Chosen, fixed_memory>(
+        {described::forward, described::backward,
+         described::described_values.table(sizes.values, Chosen::widths, Chosen::samples),
+         described::last_reader.items},
+        times, fixed<described::units>{}, fixed<sizes.values>{}, use);
+  }
   static constexpr auto cuts = cut_units(
       described::training_costs.items, fixed<described::units>{}, fixed<stages>{},
       [](auto const& times, int of, int into, auto& c) {
-        if constexpr (Chosen::stages == 1) {
+        if constexpr (Chosen::stages == 1)
           c[1] = of;
-        } else if constexpr (is_cut_by_memory<Chosen>) {
-          constexpr graph_size sizes = described::sizes;
-          with_cut_problem<Chosen, Fixed>(
-              {described::forward, described::backward,
-               described::described_values.table(sizes.values, Chosen::widths, Chosen::samples),
-               described::last_reader.items},
-              times, fixed<described::units>{}, fixed<sizes.values>{},
-              [&](cut_problem const& p) { partition_by_memory(p, c); });
-        } else {
+        else if constexpr (is_cut_by_memory<Chosen>)
+          with_problem(times, [&](cut_problem const& p) { partition_by_memory(p, c); });
+        else
           Chosen::cutter::cut(times, of, into, c);
-        }
       });
+  /// The bytes of each rank that the cuts were chosen by, without what is fixed.
+  static constexpr auto counted() {
+    list<long, Chosen::ranks> bytes;
+    with_problem(list<long, described::units>{},
+                 [&](cut_problem const& p) { count_bytes(p, cuts, bytes); });
+    return bytes;
+  }
+
   template <int... S>
   static Cut<cuts[S + 1]...> as_policy(std::integer_sequence<int, S...>);
   using type = decltype(as_policy(std::make_integer_sequence<int, stages - 1>{}));

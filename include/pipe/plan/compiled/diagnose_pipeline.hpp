@@ -12,6 +12,7 @@
 #include <pipe/nn/loss.hpp>
 #include <pipe/nn/model.hpp>
 #include <pipe/plan/compiled/compiled_pipeline.hpp>
+#include <pipe/plan/compiled/fitting_cuts.hpp>
 #include <pipe/plan/options/diagnose.hpp>
 
 namespace pp {
@@ -74,17 +75,21 @@ template <class O, class T>
 using countable_optimizer =
     std::conditional_t<is_constant<detail::workspace_call<O, PortableHost, T>>, O, SGD>;
 
-/// The compiled pipeline; after an error, a single stage with the same precision, optimizer and
-/// averaging, so that nothing else is reported.
+/// The compiled pipeline, within its memory limit if there are cuts for it; after an error, a
+/// single stage with the same precision, optimizer and averaging, so that nothing else is reported.
 template <class M, class Set, bool Fine>
-using checked_pipeline = compiled_pipeline<
-    M, std::conditional_t<
-           Fine, Set,
-           option_set<
-               countable_optimizer<typename Set::template get<option_family::optimizer>,
-                                   typename Set::template get<option_family::precision>::element>,
-               typename Set::template get<option_family::precision>,
-               typename Set::template get<option_family::averaging>, PortableHost>>>;
+struct checked_options {
+  using type =
+      option_set<countable_optimizer<typename Set::template get<option_family::optimizer>,
+                                     typename Set::template get<option_family::precision>::element>,
+                 typename Set::template get<option_family::precision>,
+                 typename Set::template get<option_family::averaging>, PortableHost>;
+};
+template <class M, class Set>
+struct checked_options<M, Set, true> : fitting_options<compiled_pipeline, M, Set> {};
+template <class M, class Set, bool Fine>
+using checked_pipeline =
+    compiled_pipeline<M, typename checked_options<M, Set, Fine>::type>;
 
 /// Whether Given is a model without an error; false for a type that is no model.
 template <class Given>

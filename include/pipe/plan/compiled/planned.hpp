@@ -23,6 +23,7 @@
 #include <pipe/plan/compiled/chosen_cuts.hpp>
 #include <pipe/plan/compiled/chunk_layout.hpp>
 #include <pipe/plan/compiled/find_links.hpp>
+#include <pipe/plan/compiled/fitting_cuts.hpp>
 #include <pipe/plan/compiled/make_plan.hpp>
 #include <pipe/plan/compiled/memory_map.hpp>
 #include <pipe/plan/compiled/proved_schedule.hpp>
@@ -40,9 +41,12 @@ namespace detail {
 /// Run-time counterpart of compiled_pipeline for plans: the same passes and the same layout, called
 /// once, when the program first asks for the plan.
 ///
+/// Try: 0, or under a memory limit the number of a trial, of which the first that fits has the cuts
+/// of number 0: see fitting_options
+///
 /// law: plan() equals Pipeline<M, Options...>::plan, where that is a constant
-template <class M, class Options>
-struct planned_pipeline : proved_schedule<Options, planned_pipeline<M, Options>> {
+template <class M, class Options, int Try = 0>
+struct planned_pipeline : proved_schedule<Options, planned_pipeline<M, Options, Try>> {
   using chosen = chosen_options<Options>;
   using chosen::stages, chosen::ranks, chosen::where, chosen::micro_batches, chosen::samples,
       chosen::threads, chosen::some_keep, chosen::some_drop;
@@ -80,15 +84,52 @@ struct planned_pipeline : proved_schedule<Options, planned_pipeline<M, Options>>
         {stages, samples, chosen::widths, flushed::splits_backward,
          rule_of<typename chosen::recompute>(), chosen::recomputes_ahead, chosen::input_gradients},
         [](uncut_model const& m, auto const& layer_times, int units, int count, auto& cuts) {
-          if constexpr (is_cut_by_memory<chosen>)
-            with_cut_problem<chosen, nothing_fixed>(
-                m, layer_times, units, m.values.forward,
-                [&](cut_problem const& p) { partition_by_memory(p, cuts); });
+          if constexpr (is_cut_to_fit<chosen> && Try == 0)
+            copy_cuts<1>(cuts);
+          else if constexpr (is_cut_by_memory<chosen>)
+            with_cut_problem<chosen, fixed_before>(m, layer_times, units, m.values.forward,
+                                                   [&](cut_problem const& p) {
+                                                     partition_by_memory(p, cuts);
+                                                     counted().resize(std::size_t(ranks));
+                                                     count_bytes(p, cuts, counted());
+                                                   });
           else
             cut_planned<typename chosen::cutter>(layer_times, units, count, cuts);
         });
     return made;
   }
+  template <int Tried, class Cuts>
+  static void copy_cuts(Cuts& cuts) {
+    using trial = planned_pipeline<M, Options, Tried>;
+    if constexpr (Tried <= most_recuts)
+      if (fullest_over(trial::memory().rank, chosen::memory_limit) >= 0)
+        return copy_cuts<Tried + 1>(cuts);
+    for (int s = 0; s <= stages; ++s) cuts[s] = trial::cuts()[s];
+  }
+  /// The bytes of each rank that the cuts were chosen by, without what is fixed.
+  static std::vector<long>& counted() {
+    static std::vector<long> bytes;
+    return bytes;
+  }
+  /// What each rank has beside these, as the trials before have found.
+  struct fixed_before {
+    static long const* by_rank() {
+      if constexpr (Try <= 1) {
+        return nullptr;
+      } else {
+        using before = planned_pipeline<M, Options, Try - 1>;
+        static list<long, ranks> bytes = [] {
+          list<long, ranks> all;
+          auto const& memory = before::memory().rank;
+          find_fixed(before::fixed_before::by_rank(), memory, before::counted(), all);
+          return all;
+        }();
+        return bytes.items;
+      }
+    }
+  };
+  template <class, class, int>
+  friend struct planned_pipeline;
 
   /// A stage's programs and the contents of its chunk.
   struct stage {

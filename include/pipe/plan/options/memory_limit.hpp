@@ -56,20 +56,21 @@ struct option_family::memory_limit : detail::any_family {
 
 namespace detail {
 
-/// The first rank whose memory exceeds the limit, or -1. A limit of 0 is none.
+/// The fullest rank if its memory exceeds the limit, or -1. A limit of 0 is none.
 template <class Ranks>
-constexpr int first_over(Ranks const& ranks, long limit) {
-  for (int r = 0; r < ranks.size(); ++r)
-    if (limit > 0 && ranks[r].bytes > limit) return r;
-  return -1;
+constexpr int fullest_over(Ranks const& ranks, long limit) {
+  int fullest = 0;
+  for (int r = 1; r < ranks.size(); ++r)
+    if (ranks[r].bytes > ranks[fullest].bytes) fullest = r;
+  return limit > 0 && ranks[fullest].bytes > limit ? fullest : -1;
 }
 
 /// The check of a plan that is no constant: of a schedule made at run time, and of Planned.
 ///
-/// throws: error that names the first rank over the limit
+/// throws: error that names the fullest rank, if it is over the limit
 template <class Ranks>
 void require_memory(Ranks const& ranks, long limit) {
-  if (int const rank = first_over(ranks, limit); rank >= 0)
+  if (int const rank = fullest_over(ranks, limit); rank >= 0)
     detail::throw_error<error>({"rank ", rank, " needs ", ranks[rank].bytes, " bytes of memory, ",
                                 ranks[rank].bytes - limit, " more than the limit of ", limit});
 }
@@ -85,7 +86,7 @@ constexpr int used(list<memory_share, memory_uses> const& shares) {
 /// constant.
 template <class P>
 constexpr auto diagnose_memory_limit() {
-  if constexpr (constexpr int rank = first_over(P::memory().rank, P::memory_limit); rank < 0) {
+  if constexpr (constexpr int rank = fullest_over(P::memory().rank, P::memory_limit); rank < 0) {
     return std::type_identity<detail::nothing_wrong>{};
   } else {
     constexpr long bytes = P::plan().rank_bytes[rank];
