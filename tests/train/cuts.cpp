@@ -59,6 +59,10 @@ TEST_CASE("cuts that the slowest stage leaves free take memory from the fullest 
   CHECK(planned<>::compiled::timeline().makespan ==
         planned<Cut<12, 22, 27>>::compiled::timeline().makespan);
   CHECK(is_cut_at(by_memory, {5, 14, 27}));
+  // The head bounds the time, and no cut divides it.
+  CHECK(by_memory.limiting_layer == 27);
+  CHECK_THAT(explain<planned<>>(),
+             Catch::Contains("layer 27 (Linear<50257>, CrossEntropy) alone takes as long as the"));
 }
 TEST_CASE("a plan under a limit has cuts that are within it, if there are any") {
   constexpr long limit = 805'000'000;  // less than any cuts that are as fast need
@@ -70,7 +74,7 @@ TEST_CASE("a plan under a limit has cuts that are within it, if there are any") 
                     Catch::Contains("more than the limit of 734003200"));
 }
 TEST_CASE("a pipeline under a limit has cuts that are within it, if there are any") {
-  // As fast as possible: six of twelve layers and the last in a stage.
+  CHECK(fast.limiting_layer == -1);
   CHECK(fast.imbalance < limited.imbalance);
   CHECK(fullest_rank(fast) == needed);
   CHECK(fullest_rank(limited) < needed);

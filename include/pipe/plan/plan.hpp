@@ -139,6 +139,9 @@ struct plan_of {
   long step_flops = 0;            ///< forward and backward of one mini-batch
   int kernels = 0;                ///< distinct kernel groups, each compiled once
   double imbalance = 0;           ///< time of the slowest stage per rank over the mean
+  /// The layer that takes as long as the slowest stage, so that no cuts are faster; -1: there is
+  /// none, or one stage.
+  int limiting_layer = -1;
   double bubble = 0;              ///< idle fraction of the makespan, simulated
   double bubble_stage_local = 0;  ///< idle fraction of the stage-local span, simulated
   /// The largest share of the time of a step that another order of the same stages on the same

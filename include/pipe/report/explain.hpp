@@ -304,14 +304,29 @@ std::string explain_gap() {
          " of the step in this memory\n";
 }
 
+/// The layer that no cut can make faster, if there is one and stages are unequal: a line.
+template <class Trainer>
+std::string explain_limit() {
+  auto const& plan = Trainer::compiled::plan();
+  int const layer = plan.limiting_layer;
+  if (layer < 0 || plan.imbalance < 1.05) return {};
+  std::string const name =
+      list_layers<typename Trainer::model>(Trainer::compiled::work::graph(), layer, layer + 1);
+  return wrapped("layer " + std::to_string(layer) + " (" + name +
+                     ") alone takes as long as the slowest stage: no cut is faster, only finer "
+                     "layers or more ranks for this stage",
+                 explain_width, 2) +
+         "\n";
+}
+
 /// Imbalance, bubbles and a drawing of the schedule with the plan's times.
 template <class Trainer>
 std::string explain_schedule() {
   auto const& plan = Trainer::compiled::plan();
   return "imbalance " + readable_real(plan.imbalance, 3) + " (slowest stage over mean), bubble " +
          readable_percent(plan.bubble) + " of the makespan, " +
-         readable_percent(plan.bubble_stage_local) + " stage-local\n" + explain_period<Trainer>() +
-         explain_gap<Trainer>() +
+         readable_percent(plan.bubble_stage_local) + " stage-local\n" + explain_limit<Trainer>() +
+         explain_period<Trainer>() + explain_gap<Trainer>() +
          draw(Trainer::compiled::table(), Trainer::compiled::timeline(), explain_width - 12) +
          drawing_legend(Trainer::compiled::schedule::splits_backward) + "\n";
 }

@@ -9,6 +9,7 @@
 #include <pipe/base/bytes.hpp>
 #include <pipe/graph/position_tables.hpp>
 #include <pipe/passes/costs.hpp>
+#include <pipe/plan/compiled/stage_times.hpp>
 #include <pipe/plan/plan.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/schedule/certificate.hpp>
@@ -57,6 +58,18 @@ constexpr double gap_of(Problem const& problem) {
                               : 0;
 }
 
+/// The layer of a stage that takes as long as the whole stage, or -1. time: of the stage
+template <class P>
+constexpr int limiting_layer(int first, int end, long time, bool recomputes) {
+  for (int u = first; u < end; ++u) {
+    chunk_cost const c = time_of_layer<typename P::partition>(P::work::costs()[u], u, P::samples,
+                                                              recompute_place::ahead);
+    if (c.forward + c.backward_input + c.backward_weight + (recomputes ? c.recompute : 0) == time)
+      return u;
+  }
+  return -1;
+}
+
 /// The plan of P, a compiled_pipeline or a planned_pipeline.
 ///
 /// g: the model, with or without ops and values. problem, map: P::work::times(), P::memory()
@@ -95,11 +108,17 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
   p.links = P::links();
   long total = 0;
   double slowest = 0;
+  int last = 0;  // of the slowest stages
   for (int s = 0; s < stages; ++s) {
     long const time = time_of(problem.cost(s), map.chunks[s]);
     total += time;
-    if (double const each = double(time) / map.chunks[s].holders; each > slowest) slowest = each;
+    if (double const each = double(time) / map.chunks[s].holders; each >= slowest)
+      slowest = each, last = s;
   }
+  if (stages > 1)
+    p.limiting_layer =
+        limiting_layer<P>(cuts[last], cuts[last + 1], time_of(problem.cost(last), map.chunks[last]),
+                          map.chunks[last].first_kept > 0);
   p.imbalance = slowest * map.holders.size() / double(total);
   for (int s = 0; s < stages; ++s) {
     chunk_description const& c = map.chunks[s];
