@@ -66,13 +66,15 @@ value value_of(model const& m, cuts_of const& cuts) {
   long total = 0, before = 0;
   for (long t : m.times) total += t;
   for (int s = 0; s < stages; ++s) {
-    long time = 0, mine = 0;
-    for (std::size_t i = std::size_t(cuts[std::size_t(s)]); i < std::size_t(cuts[std::size_t(s) + 1]); ++i) {
+    long time = 0, owned = 0, in_each = 0;
+    for (std::size_t i = std::size_t(cuts[std::size_t(s)]);
+         i < std::size_t(cuts[std::size_t(s) + 1]); ++i) {
       time += m.times[i];
-      mine += m.state[i] + m.in_flight[std::size_t(s)] * m.kept[i];
+      owned += m.state[i];
+      in_each += m.in_flight[std::size_t(s)] * m.kept[i];
     }
     for (int k = 0; k < m.replicas; ++k)
-      bytes[std::size_t(m.rank[std::size_t(s * m.replicas + k)])] += mine;
+      bytes[std::size_t(m.rank[std::size_t(s * m.replicas + k)])] += in_each + (k == 0 ? owned : 0);
     v.time = std::max(v.time, time);
     before += time;
     int const cut = cuts[std::size_t(s) + 1];

@@ -29,8 +29,8 @@ constexpr long mib(long n) { return n << 20; }
 // ---- a GPT whose head bounds the time: review of planning, fault 11 ----
 
 template <int W, int H>
-using Layer = Seq<Residual<LayerNorm, Attention<H>>,
-                  Residual<LayerNorm, Linear<4 * W>, GELU, Linear<W>>>;
+using Layer =
+    Seq<Residual<LayerNorm, Attention<H>>, Residual<LayerNorm, Linear<4 * W>, GELU, Linear<W>>>;
 struct LargeVocabulary : Model<Tokens<50257, 256>, Embedding<512>, Positions,
                                Repeat<12, Layer<512, 8>>, LayerNorm, Linear<50257>, CrossEntropy> {
 };
@@ -43,8 +43,8 @@ using planned =
 using Equal = Repeat<6, Seq<Linear<64>, Tanh>>;
 struct Deep : Model<Input<64>, Equal, Linear<64>, MSE> {};
 template <class... Options>
-using deep = Pipeline<Deep, Stages<2>, MicroBatches<4>, MicroBatchSize<256>, SGD, PortableHost,
-                      Options...>;
+using deep =
+    Pipeline<Deep, Stages<2>, MicroBatches<4>, MicroBatchSize<256>, SGD, PortableHost, Options...>;
 constexpr auto const& fast = deep<>::plan;
 constexpr long needed = fast.rank_bytes[0];
 constexpr auto const& limited = deep<MemoryLimit<needed - 1>>::plan;

@@ -84,15 +84,14 @@ class heap_compilation {
         described_(describe_values(g, backward_, o.samples, value_count_)),
         values_(described_.table(g.values.count, o.widths, o.samples)),
         last_reader_(find_last_readers(g.ops, g.values.count)),
-        cuts_(cut_units(
-            training_costs_.begin(), g.units.count, o.stages,
-            [&](auto const& times, int units, int stages, auto& cuts) {
-              uncut_model const uncut{graph_, backward_, values_, last_reader_.begin()};
-              if constexpr (requires { cut(uncut, times, units, stages, cuts); })
-                cut(uncut, times, units, stages, cuts);
-              else
-                cut(times, units, stages, cuts);
-            })),
+        cuts_(cut_units(training_costs_.begin(), g.units.count, o.stages,
+                        [&](auto const& times, int units, int stages, auto& cuts) {
+                          uncut_model const uncut{graph_, backward_, values_, last_reader_.begin()};
+                          if constexpr (requires { cut(uncut, times, units, stages, cuts); })
+                            cut(uncut, times, units, stages, cuts);
+                          else
+                            cut(times, units, stages, cuts);
+                        })),
         stage_of_unit_(find_stages(cuts_.begin(), o.stages, g.units.count)),
         crossing_(
             find_boundaries(g, backward_, values_, last_reader_.begin(), cuts_.begin(), o.stages,

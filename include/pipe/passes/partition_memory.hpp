@@ -23,12 +23,20 @@ struct cut_problem {
   long const* kept = nullptr;      // by layer: what a micro-batch in flight keeps
   long const* crossing = nullptr;  // by layer: transfers of a micro-batch over the cut before it
   int const* in_flight = nullptr;  // by stage: micro-batches
-  int const* rank = nullptr;       // by stage and replica
+  int const* rank = nullptr;       // by stage and replica: the first has the state
   long const* fixed = nullptr;     // by rank: what it has whatever its stages are
   long limit = 0;                  // of a rank; 0: none
 
   constexpr long bytes_of(int layer, int stage) const {
     return state[layer] + in_flight[stage] * kept[layer];
+  }
+  /// Calls use(rank, bytes) for the ranks of a stage with layers [begin, end).
+  template <class Use>
+  constexpr void for_each_rank(int stage, int begin, int end, Use const& use) const {
+    long owned = 0, in_each = 0;
+    for (int i = begin; i < end; ++i) owned += state[i], in_each += in_flight[stage] * kept[i];
+    for (int k = 0; k < replicas; ++k)
+      use(rank[stage * replicas + k], k == 0 ? owned + in_each : in_each);
   }
   constexpr long fixed_of(int r) const { return fixed == nullptr ? 0 : fixed[r]; }
   /// Whether no rank has several stages.
@@ -46,9 +54,7 @@ struct cut_problem {
 template <class Cuts, class Bytes>
 constexpr void count_bytes(cut_problem const& p, Cuts const& cuts, Bytes& bytes) {
   for (int s = 0; s < p.stages; ++s)
-    for (int k = 0; k < p.replicas; ++k)
-      for (int i = cuts[s]; i < cuts[s + 1]; ++i)
-        bytes[p.rank[s * p.replicas + k]] += p.bytes_of(i, s);
+    p.for_each_rank(s, cuts[s], cuts[s + 1], [&](int r, long all) { bytes[r] += all; });
 }
 
 /// A search for cuts of a problem. The objectives are compared in this order: the time of the
@@ -106,15 +112,8 @@ class cut_search {
     return time_before_.item[end] - time_before_.item[begin];
   }
   constexpr long crossing_at(int cut) const { return cut < p_.layers ? p_.crossing[cut] : 0; }
-  /// The most that a rank of a stage has whatever its stages are.
-  constexpr long fixed_of_stage(int s) const {
-    long most = 0;
-    for (int k = 0; k < p_.replicas; ++k) {
-      long const mine = p_.fixed_of(p_.rank[s * p_.replicas + k]);
-      most = mine > most ? mine : most;
-    }
-    return most;
-  }
+  /// What the first rank of a stage has whatever its stages are.
+  constexpr long fixed_of_stage(int s) const { return p_.fixed_of(p_.rank[s * p_.replicas]); }
 
   /// The least transfers with which layers [i, layers) can be stages s and later ones, each within
   /// a time and the memory of a rank by itself, by s and i. Returns whether that is possible for
@@ -144,12 +143,12 @@ class cut_search {
         long const nearest = after[begin + 1];
         if (nearest < none && begin < end) {
           long const sum = nearest + crossing_at(begin + 1);
-          while (head < tail && after[ends_.item[tail - 1]] + crossing_at(ends_.item[tail - 1]) >= sum)
+          while (head < tail &&
+                 after[ends_.item[tail - 1]] + crossing_at(ends_.item[tail - 1]) >= sum)
             --tail;
           ends_.item[tail++] = begin + 1;
         }
-        mine[begin] =
-            head < tail ? after[ends_.item[head]] + crossing_at(ends_.item[head]) : none;
+        mine[begin] = head < tail ? after[ends_.item[head]] + crossing_at(ends_.item[head]) : none;
       }
     }
     return row(0)[0] < none;
@@ -269,15 +268,12 @@ class cut_search {
   /// Places stage s on layers [begin, end), and the stages after it.
   constexpr void extend(int s, int begin, int end, long crossed, long most, long time) {
     ++tried_;
-    long sum = 0;
-    for (int i = begin; i < end; ++i) sum += p_.bytes_of(i, s);
-    for (int k = 0; k < p_.replicas; ++k) {
-      long& all = bytes_.item[p_.rank[s * p_.replicas + k]];
-      all += sum;
-      most = all > most ? all : most;
-    }
+    p_.for_each_rank(s, begin, end, [&](int r, long bytes) {
+      bytes_.item[r] += bytes;
+      most = bytes_.item[r] > most ? bytes_.item[r] : most;
+    });
     place(s + 1, end, crossed + crossing_at(end), most, time);
-    for (int k = 0; k < p_.replicas; ++k) bytes_.item[p_.rank[s * p_.replicas + k]] -= sum;
+    p_.for_each_rank(s, begin, end, [&](int r, long bytes) { bytes_.item[r] -= bytes; });
   }
 
   cut_problem const& p_;

@@ -136,9 +136,9 @@ struct plan_of {
   char const* optimizer = "";
   char const* precision = "";
   long parameters = 0, trained = 0, buffers = 0;
-  long step_flops = 0;            ///< forward and backward of one mini-batch
-  int kernels = 0;                ///< distinct kernel groups, each compiled once
-  double imbalance = 0;           ///< time of the slowest stage per rank over the mean
+  long step_flops = 0;   ///< forward and backward of one mini-batch
+  int kernels = 0;       ///< distinct kernel groups, each compiled once
+  double imbalance = 0;  ///< time of the slowest stage per rank over the mean
   /// The layer that takes as long as the slowest stage, so that no cuts are faster; -1: there is
   /// none, or one stage.
   int limiting_layer = -1;

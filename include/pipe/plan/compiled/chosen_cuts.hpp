@@ -38,8 +38,7 @@ constexpr long bytes_of_parameter(parameter const& p) {
   custom::tensor_shape const shape =
       whole ? custom::tensor_shape{p.kind, p.rows(), p.columns()}
             : custom::tensor_shape{custom::tensor_kind::vector, 1, padded<element>(p.elements())};
-  return all +
-         padded<element>(state_elements<optimizer>(whole, shape)) * long(sizeof(element));
+  return all + padded<element>(state_elements<optimizer>(whole, shape)) * long(sizeof(element));
 }
 
 /// What each rank has apart from what a cut_problem counts: nothing is known yet.
@@ -62,22 +61,21 @@ struct fixed_of_policy<Partition> {
 template <class Chosen, class Fixed, class Times, class Units, class Values, class Use>
 constexpr void with_cut_problem(uncut_model const& m, Times const& times, Units units,
                                 Values forward_values, Use const& use) {
-  constexpr int stages = Chosen::stages, replicas = pp::detail::replicas(Chosen::where, 0);
+  constexpr int stages = Chosen::stages, copies = replicas(Chosen::where, 0);
   auto const bytes = find_unit_bytes(
       m, rule_of<typename Chosen::recompute>(),
       [](parameter const& p) { return bytes_of_parameter<Chosen>(p); }, units, forward_values);
   auto cut_times = array_of<long>(units);
-  for (int u = 0; u < int(units); ++u)
-    cut_times[u] = Chosen::partition::time_of_cut(u, times[u]);
-  list<int, stages * replicas> rank;
+  for (int u = 0; u < int(units); ++u) cut_times[u] = Chosen::partition::time_of_cut(u, times[u]);
+  list<int, stages * copies> rank;
   for (int s = 0; s < stages; ++s)
-    for (int k = 0; k < replicas; ++k)
-      rank[s * replicas + k] = rank_of(Chosen::where, Chosen::ranks, s, k);
-  auto const in_flight =
-      stages_in_flight<typename Chosen::flushed, stages, Chosen::ranks, Chosen::micro_batches>::most;
-  use(cut_problem{int(units), stages, Chosen::ranks, replicas, cut_times.begin(),
-                  bytes.state.begin(), bytes.kept.begin(), bytes.crossing.begin(),
-                  in_flight.begin(), rank.begin(), Fixed::by_rank(), Chosen::memory_limit});
+    for (int k = 0; k < copies; ++k)
+      rank[s * copies + k] = rank_of(Chosen::where, Chosen::ranks, s, k);
+  auto const in_flight = stages_in_flight<typename Chosen::flushed, stages, Chosen::ranks,
+                                          Chosen::micro_batches>::most;
+  use(cut_problem{int(units), stages, Chosen::ranks, copies, cut_times.begin(), bytes.state.begin(),
+                  bytes.kept.begin(), bytes.crossing.begin(), in_flight.begin(), rank.begin(),
+                  Fixed::by_rank(), Chosen::memory_limit});
 }
 
 /// The cuts of model M with these options, by the compiler.
@@ -97,16 +95,16 @@ struct chosen_cuts {
          described::last_reader.items},
         times, fixed<described::units>{}, fixed<sizes.values>{}, use);
   }
-  static constexpr auto cuts = cut_units(
-      described::training_costs.items, fixed<described::units>{}, fixed<stages>{},
-      [](auto const& times, int of, int into, auto& c) {
-        if constexpr (Chosen::stages == 1)
-          c[1] = of;
-        else if constexpr (is_cut_by_memory<Chosen>)
-          with_problem(times, [&](cut_problem const& p) { partition_by_memory(p, c); });
-        else
-          Chosen::cutter::cut(times, of, into, c);
-      });
+  static constexpr auto cuts =
+      cut_units(described::training_costs.items, fixed<described::units>{}, fixed<stages>{},
+                [](auto const& times, int of, int into, auto& c) {
+                  if constexpr (Chosen::stages == 1)
+                    c[1] = of;
+                  else if constexpr (is_cut_by_memory<Chosen>)
+                    with_problem(times, [&](cut_problem const& p) { partition_by_memory(p, c); });
+                  else
+                    Chosen::cutter::cut(times, of, into, c);
+                });
   /// The bytes of each rank that the cuts were chosen by, without what is fixed.
   static constexpr auto counted() {
     list<long, Chosen::ranks> bytes;

@@ -88,8 +88,7 @@ struct checked_options {
 template <class M, class Set>
 struct checked_options<M, Set, true> : fitting_options<compiled_pipeline, M, Set> {};
 template <class M, class Set, bool Fine>
-using checked_pipeline =
-    compiled_pipeline<M, typename checked_options<M, Set, Fine>::type>;
+using checked_pipeline = compiled_pipeline<M, typename checked_options<M, Set, Fine>::type>;
 
 /// Whether Given is a model without an error; false for a type that is no model.
 template <class Given>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Cuts under a memory limit. What decides about the limit is the plan, which also has what no sum
-// over layers knows before the cut: boundary slots, staging, bookkeeping and scratch. So the plan of
-// the chosen cuts says what each rank has beside what was counted, and as long as a rank is over the
-// limit, the model is cut again with this known.
+// over layers knows before the cut: boundary slots, staging, bookkeeping and scratch. So the plan
+// of the chosen cuts says what each rank has beside what was counted, and as long as a rank is over
+// the limit, the model is cut again with this known.
 #pragma once
 
 #include <type_traits>
@@ -55,8 +55,7 @@ template <template <class, class> class Compiled, class M, class Set, int Left>
 struct fitting_options<Compiled, M, Set, Left> {
   using compiled = Compiled<M, Set>;
   using cuts = chosen_cuts<M, chosen_options<Set>>;
-  static constexpr bool fits =
-      fullest_over(compiled::memory().rank, compiled::memory_limit) < 0;
+  static constexpr bool fits = fullest_over(compiled::memory().rank, compiled::memory_limit) < 0;
   static constexpr auto fixed = [](auto...) {
     list<long, compiled::ranks> bytes;
     find_fixed(cuts::fixed_memory::by_rank(), compiled::memory().rank, cuts::counted(), bytes);
