@@ -6,6 +6,8 @@
 // rank at no cost of time.
 #pragma once
 
+#include <type_traits>
+
 #include <pipe/passes/partition.hpp>
 #include <pipe/schedule/scratch.hpp>
 
@@ -77,6 +79,8 @@ class cut_search {
   /// Finds the best cuts; within the limit, if there is one, as far as is_found() then says.
   template <class Cuts>
   constexpr void run(Cuts& cuts) {
+    if (std::is_constant_evaluated() && cells() > most_cells)
+      return partition_by_cost(p_.times, p_.layers, p_.stages, cuts);
     long const total = time_before_.item[p_.layers];
     long time = least_bottleneck(p_.times, p_.layers, p_.stages);
     bool const limited = p_.limit > 0;
@@ -105,8 +109,15 @@ class cut_search {
 
  private:
   static constexpr long none = 1L << 62;    // no bound, and the transfers of what is impossible
-  static constexpr int most_tried = 4'096;  // stages placed in a search for ranks with several
+  static constexpr int most_tried = 1'024;  // stages placed in a search for ranks with several
+  /// Stages times layers of one problem, and of all passes, for which compilers have room in a
+  /// constant.
+  static constexpr long most_cells = 8'000, most_passed = 24'000;
 
+  constexpr long cells() const { return long(p_.stages) * p_.layers; }
+  /// Whether there is room for another pass: the same at run time, for problems that could be cut
+  /// by the compiler.
+  constexpr bool may_go_on() const { return passed_ < most_passed || cells() > most_cells; }
   constexpr long* row(int s) const { return least_.item + long(s) * (p_.layers + 1); }
   constexpr long time_of(int begin, int end) const {
     return time_before_.item[end] - time_before_.item[begin];
@@ -120,6 +131,7 @@ class cut_search {
   /// all layers; if not, next_ is a bound of memory below which the answer is the same.
   constexpr bool complete(long time, long bytes) {
     int const layers = p_.layers;
+    passed_ += cells();
     next_ = none;
     for (int i = 0; i <= layers; ++i) row(p_.stages)[i] = i == layers ? 0 : none;
     for (int s = p_.stages - 1; s >= 0; --s) {
@@ -169,7 +181,7 @@ class cut_search {
     complete(time, most);
     take_even(time, most);
     long high = fullest(), low = 0;
-    while (low < high) {
+    while (low < high && may_go_on()) {
       long const middle = low + (high - low) / 2;
       if (complete(time, middle)) {
         take_even(time, middle);
@@ -285,6 +297,7 @@ class cut_search {
   scratch<int> cut_, best_cut_;
   scratch<long> bytes_;  // by rank, of the stages placed so far
   long next_ = 0, best_bytes_ = 0, best_crossing_ = 0;
+  long passed_ = 0;
   int tried_ = 0;
 };
 
@@ -295,7 +308,9 @@ class cut_search {
 ///         rank with fewer bytes; of those, none has fewer bytes of transfers. Under a limit: of
 ///         the cuts that are within it, or of the least memory if none is
 /// needs:  1 <= stages <= layers; the sums are a long
-/// cost:   some 10 to 20 passes of stages times layers
+/// cost:   10 to 20 passes of stages times layers. A constant has room for 8,000 of these, as 16
+///         stages of 500 layers have; beyond, the cuts of a constant are by time alone. From some
+///         1,500 on, not all steps of the search for the least memory may be made
 template <class Cuts>
 constexpr void partition_by_memory(cut_problem const& p, Cuts& cuts) {
   cut_search(p).run(cuts);

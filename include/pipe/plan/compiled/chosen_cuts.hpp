@@ -56,23 +56,28 @@ struct fixed_of_policy<Partition> {
   using type = typename Partition::fixed;
 };
 
-/// Calls use(problem) with the problem of cutting a model with these options. times: of the units,
-/// by estimated cost. Fixed: see nothing_fixed
-template <class Chosen, class Fixed, class Times, class Units, class Values, class Use>
-constexpr void with_cut_problem(uncut_model const& m, Times const& times, Units units,
-                                Values forward_values, Use const& use) {
-  constexpr int stages = Chosen::stages, copies = replicas(Chosen::where, 0);
-  auto const bytes = find_unit_bytes(
+/// The bytes of all units of a model with these options.
+template <class Chosen, class Units, class Values>
+constexpr auto find_unit_bytes(uncut_model const& m, Units units, Values forward_values) {
+  return find_unit_bytes(
       m, rule_of<typename Chosen::recompute>(),
       [](parameter const& p) { return bytes_of_parameter<Chosen>(p); }, units, forward_values);
+}
+
+/// Calls use(problem) with the problem of cutting a model with these options. times: of the units,
+/// by estimated cost. Fixed: see nothing_fixed
+template <class Chosen, class Fixed, class Times, class Bytes, class Units, class Use>
+constexpr void with_cut_problem(Times const& times, Bytes const& bytes, Units units,
+                                Use const& use) {
+  constexpr int stages = Chosen::stages, copies = replicas(Chosen::where, 0);
   auto cut_times = array_of<long>(units);
   for (int u = 0; u < int(units); ++u) cut_times[u] = Chosen::partition::time_of_cut(u, times[u]);
   list<int, stages * copies> rank;
   for (int s = 0; s < stages; ++s)
     for (int k = 0; k < copies; ++k)
       rank[s * copies + k] = rank_of(Chosen::where, Chosen::ranks, s, k);
-  auto const in_flight = stages_in_flight<typename Chosen::flushed, stages, Chosen::ranks,
-                                          Chosen::micro_batches>::most;
+  constexpr auto const& in_flight =
+      stages_in_flight<typename Chosen::flushed, stages, Chosen::ranks, Chosen::micro_batches>;
   use(cut_problem{int(units), stages, Chosen::ranks, copies, cut_times.begin(), bytes.state.begin(),
                   bytes.kept.begin(), bytes.crossing.begin(), in_flight.begin(), rank.begin(),
                   Fixed::by_rank(), Chosen::memory_limit});
@@ -85,15 +90,29 @@ struct chosen_cuts {
   using fixed_memory = typename fixed_of_policy<typename Chosen::partition>::type;
   static constexpr int stages = Chosen::stages;
 
+  /// The bytes of all units, or nothing where the cuts do not depend on them.
+  static constexpr auto find_bytes() {
+    if constexpr (is_cut_by_memory<Chosen>) {
+      constexpr graph_size sizes = described::sizes;
+      return find_unit_bytes<Chosen>(
+          {described::forward, described::backward,
+           described::described_values.table(sizes.values, Chosen::widths, Chosen::samples),
+           described::last_reader.items},
+          fixed<described::units>{}, fixed<sizes.values>{});
+    } else {
+      return 0;
+    }
+  }
+  /// A constant of its own, only of pipelines that need it.
+  template <class>
+  struct measured {
+    static constexpr auto bytes = chosen_cuts::find_bytes();
+  };
   /// See with_cut_problem.
   template <class Times, class Use>
   static constexpr void with_problem(Times const& times, Use const& use) {
-    constexpr graph_size sizes = described::sizes;
-    with_cut_problem<Chosen, fixed_memory>(
-        {described::forward, described::backward,
-         described::described_values.table(sizes.values, Chosen::widths, Chosen::samples),
-         described::last_reader.items},
-        times, fixed<described::units>{}, fixed<sizes.values>{}, use);
+    with_cut_problem<Chosen, fixed_memory>(times, measured<Times>::bytes, fixed<described::units>{},
+                                           use);
   }
   static constexpr auto cuts =
       cut_units(described::training_costs.items, fixed<described::units>{}, fixed<stages>{},

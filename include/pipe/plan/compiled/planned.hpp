@@ -87,12 +87,13 @@ struct planned_pipeline : proved_schedule<Options, planned_pipeline<M, Options, 
           if constexpr (is_cut_to_fit<chosen> && Try == 0)
             copy_cuts<1>(cuts);
           else if constexpr (is_cut_by_memory<chosen>)
-            with_cut_problem<chosen, fixed_before>(m, layer_times, units, m.values.forward,
-                                                   [&](cut_problem const& p) {
-                                                     partition_by_memory(p, cuts);
-                                                     counted().resize(std::size_t(ranks));
-                                                     count_bytes(p, cuts, counted());
-                                                   });
+            with_cut_problem<chosen, fixed_before>(
+                layer_times, find_unit_bytes<chosen>(m, units, m.values.forward), units,
+                [&](cut_problem const& p) {
+                  partition_by_memory(p, cuts);
+                  counted().resize(std::size_t(ranks));
+                  count_bytes(p, cuts, counted());
+                });
           else
             cut_planned<typename chosen::cutter>(layer_times, units, count, cuts);
         });
