@@ -231,7 +231,8 @@ TEST_CASE("closed forms of the families that fill each other's bubbles", "[famil
         REQUIRE(hanayo.when.idle(0) == 4L * (p - 1));
         REQUIRE(hanayo.highest_peak() <= 2 * waves * p);
       }
-      for (chunk_cost const& each : {unit, chunk_cost{3, 2, 4}, chunk_cost{2, 2, 1}}) {
+      for (chunk_cost const& each :
+           {unit, chunk_cost{3, 2, 4}, chunk_cost{2, 2, 1}, chunk_cost{5, 4, 4}}) {
         long const both = each.backward_input + each.backward_weight;
         auto const dual = play("dualpipe", p, 2 * m, each);
         REQUIRE(dual.local_idle() <=
@@ -241,6 +242,13 @@ TEST_CASE("closed forms of the families that fill each other's bubbles", "[famil
         REQUIRE(dual_v.local_idle() <=
                 (p / 2 - 1) * (each.forward + 2 * both - 3 * each.backward_weight));
         REQUIRE(dual_v.highest_peak() == p + 1);
+        // Less than the authors' formula by a B for each of the p/2 - 1.
+        long const most =
+            each.backward_input > each.backward_weight ? each.backward_input : each.backward_weight;
+        if (most > each.forward) continue;
+        long const idle = (p / 2 - 1) * (each.forward + both - 2 * each.backward_weight);
+        for (int rank = 0; rank < p; ++rank) REQUIRE(dual.when.idle(rank) == idle);
+        for (int rank = 0; rank < p / 2; ++rank) REQUIRE(dual_v.when.idle(rank) == idle);
       }
     }
   REQUIRE(named("chimera").refuses(equal(named("chimera"), 3, 6, unit)) != nullptr);
