@@ -2,7 +2,9 @@
 #include <cstdio>
 #include <vector>
 
+#include <pipe/plan/compiled/planned.hpp>
 #include <pipe/plan/profile.hpp>
+#include <pipe/report/explain_profile.hpp>
 
 #include "../outputs.hpp"
 #include "gpt.hpp"
@@ -18,6 +20,10 @@ void measure(options const& o) {
     tokens[i] = int(i % 256);  // any text takes as long
   auto const times = pp::measure_layers(trainer, {tokens, tokens}, 20, o.profile_spread);
   pp::write_profile(o.profile, "gpt_profile", times);
+
+  using FourStages =
+      pp::Planned<GPT, pp::Stages<4>, Partition, pp::MicroBatches<8>, pp::MicroBatchSize<2>>;
+  std::fputs(pp::explain_profile<FourStages>(times).c_str(), stdout);
   // [/measure]
   std::printf(
       "wrote the times of %d layers to '%s', spread %.0f %%: build again with it as "

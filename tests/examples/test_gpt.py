@@ -118,14 +118,16 @@ class Gpt(unittest.TestCase):
     def test_a_profile_is_a_header_of_positive_times(self):
         result = self.run_gpt("--profile", "gpt_profile.hpp", "--profile-spread", "1e9")
         self.assertEqual((0, ""), (result.returncode, result.stderr))
-        self.assertRegex(result.stdout, r"\Awrote the times of 20 layers to 'gpt_profile.hpp', spread \d+ %: build again [^\n]*\n\Z")
+        self.assertRegex(result.stdout, r"\Atimes of a micro-batch, of GPT: (.*\n){22}4 stages, 1f1b, by these times:\ncut +stages begin at .*\n"
+                                        r"ByCost +0, .*\nby these times +0, .*\nwrote the times of 20 layers to 'gpt_profile.hpp', spread \d+ %: build again [^\n]*\n\Z")
         self.assertFalse((self.path / "metrics.csv").exists())
         self.compiles("""
             #include "gpt_profile.hpp"
             static_assert(gpt_profile::layers == 20 && sizeof gpt_profile::forward_nanoseconds == 20 * sizeof(long));
-            constexpr bool all_take_time() {  // but layer 1: it adds its table as layer 0 looks up, in one kernel
+            constexpr bool all_take_time() {  // no gradient goes to the tokens, nor to the table of positions
               for (int i = 0; i < 20; ++i)
-                if ((gpt_profile::forward_nanoseconds[i] > 0) != (i != 1) || gpt_profile::backward_nanoseconds[i] <= 0)
+                if (gpt_profile::forward_nanoseconds[i] <= 0 || gpt_profile::backward_weight_nanoseconds[i] <= 0 ||
+                    (gpt_profile::backward_input_nanoseconds[i] > 0) != (i > 1))
                   return false;
               return true;
             }
@@ -139,6 +141,7 @@ class Gpt(unittest.TestCase):
 
     def test_a_profile_cuts_the_next_build(self):
         one = ["1"] * 20
+        # As --profile wrote it before: one time for B and W.
         (self.path / "slow.hpp").write_text("struct gpt_profile {\n  static constexpr int layers = 20;\n" + "".join(
             f"  static constexpr long {of}_nanoseconds[] = {{{times}}};\n" for of, times in
             {"forward": ", ".join(["900", *one[1:]]), "backward": ", ".join([*one[1:], "700"])}.items()) + "};\n")

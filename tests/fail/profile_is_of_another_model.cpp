@@ -9,7 +9,8 @@ using namespace pp;
 struct layer_profile_of_net {
   static constexpr int layers = 3;
   static constexpr long forward_nanoseconds[] = {10, 20, 30};
-  static constexpr long backward_nanoseconds[] = {20, 40, 60};
+  static constexpr long backward_input_nanoseconds[] = {0, 20, 30};
+  static constexpr long backward_weight_nanoseconds[] = {20, 20, 30};
 };
 
 #ifdef PIPE_EXPECT_OK

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <pipe/base/list.hpp>
+#include <pipe/passes/layer_profile.hpp>
 #include <pipe/passes/partition.hpp>
 #include <pipe/passes/partition_replicas.hpp>
 #include <pipe/schedule/problem.hpp>
@@ -49,25 +50,6 @@ struct ByCount {
   }
 };
 
-namespace detail {
-
-/// Measured times of the layers of a model, as write_profile writes them (plan/profile.hpp):
-/// nanoseconds per micro-batch.
-template <class P>
-concept layer_profile = requires {
-  requires P::layers > 0;
-  requires sizeof(P::forward_nanoseconds) == P::layers * sizeof(long);
-  requires sizeof(P::backward_nanoseconds) == P::layers * sizeof(long);
-};
-/// time * part / all; 0 if all is 0. Computed in double, so that the product does not overflow.
-constexpr long in_proportion(long time, long part, long all) {
-  return all > 0 ? static_cast<long>(static_cast<double>(time) * static_cast<double>(part) /
-                                     static_cast<double>(all))
-                 : 0;
-}
-
-}  // namespace detail
-
 /// As ByCost, with the times of profile P instead of estimated costs. The plan's shares and the
 /// simulated schedule use these times as well.
 ///
@@ -75,11 +57,9 @@ constexpr long in_proportion(long time, long part, long all) {
 template <class P>
 struct ByProfile {
   using profile = P;
-  /// The profile as a list of costs: a layer's forward and backward time.
+  /// The profile as a list of costs: a layer's time of F, B and W.
   struct times {
-    constexpr long operator[](int layer) const {
-      return P::forward_nanoseconds[layer] + P::backward_nanoseconds[layer];
-    }
+    constexpr long operator[](int layer) const { return detail::time_in_profile<P>(layer).all(); }
   };
   static constexpr long time_of_cut(int layer, long) { return times{}[layer]; }
   template <class Costs, class Cuts>
@@ -90,15 +70,9 @@ struct ByProfile {
   static constexpr void cut(Costs const&, int layers, int stages, Cuts& cuts, Ranks const& ranks) {
     detail::partition_for_ranks(times{}, layers, stages, ranks, cuts);
   }
-  /// Times of a layer in nanoseconds. The profile has one time for backward, which is split into B
-  /// and W in proportion to the estimates; so is the time of R, a share of forward.
+  /// Times of a layer in nanoseconds. R has the share of F that the estimates say.
   static constexpr schedules::chunk_cost time_of(int layer, schedules::chunk_cost const& estimate) {
-    long const forward = P::forward_nanoseconds[layer], backward = P::backward_nanoseconds[layer];
-    long const weight = detail::in_proportion(backward, estimate.backward_weight,
-                                              estimate.backward_input + estimate.backward_weight);
-    schedules::chunk_cost c{forward, backward - weight, weight};
-    c.recompute = detail::in_proportion(forward, estimate.recompute, estimate.forward);
-    return c;
+    return detail::cost_by_time(detail::time_in_profile<P>(layer, estimate), estimate);
   }
 };
 /// User-defined cuts: the first layer (from 0, as `explain` counts them) of the second, third ...

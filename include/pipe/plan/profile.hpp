@@ -18,8 +18,11 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/type_name.hpp>
-#include <pipe/runtime/job.hpp>
 #include <pipe/io/atomic_file.hpp>
+#include <pipe/passes/launch_parts.hpp>
+#include <pipe/passes/layer_profile.hpp>
+#include <pipe/passes/storage.hpp>
+#include <pipe/runtime/job.hpp>
 
 namespace pp {
 
@@ -27,10 +30,9 @@ namespace detail {
 
 /// Times of a model's top-level layers.
 ///
-/// units: nanoseconds per micro-batch
-/// law:   forward, backward and layers have equal sizes
+/// law: `each` and `layers` have equal sizes
 struct layer_times {
-  std::vector<long> forward, backward;
+  std::vector<layer_time> each;     ///< nanoseconds per micro-batch
   std::vector<std::string> layers;  ///< names
   std::string what;                 ///< description of the measurement, a comment in the header
   /// How sure they are: the range that the middle half of a launch's times spans, as a share of
@@ -52,44 +54,75 @@ inline long median(std::vector<long> numbers) { return quantile(std::move(number
 
 /// The times of one launch of a rank's program, over micro-batches and repeats.
 struct timed_launch {
-  int layer = 0;
-  bool is_forward = false;
+  std::vector<launch_part> parts;
   std::vector<bool> ran;          ///< by micro-batch: some run the programs that recompute
   std::vector<long> nanoseconds;  ///< in any order
 };
 
+/// Whether a launch does more than recompute, which is not measured.
+inline bool is_measured(std::vector<launch_part> const& parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [](launch_part const& p) { return p.list != op_list::recompute; });
+}
+
 /// The times of layers: for each launch the median of its times, so that one that was interrupted
-/// spoils no sum; for each micro-batch the sum of those of a layer's launches; and of these sums
-/// the median.
+/// spoils no sum, shared between its layers by their work; for each micro-batch the sums of these
+/// shares; and of the sums the medians. F, B and W are apart.
 ///
-/// units: nanoseconds per micro-batch
-/// law:   a launch's times above its median may be as long as they like: no layer's changes
+/// needs: launches that are measured
+/// law:   a launch's times above its median may be as long as they like: no layer's changes; the
+///        times of all layers add up to the medians of all launches, if every micro-batch runs the
+///        same launches and none recomputes
 inline layer_times times_of(std::vector<timed_launch> const& launches, int layers,
                             int micro_batches) {
-  layer_times times;
-  // By direction, layer and micro-batch.
   std::size_t const count = std::size_t(layers), batches = std::size_t(micro_batches);
-  std::vector<long> sums[2] = {std::vector<long>(count * batches),
-                               std::vector<long>(count * batches)};
+  per_op_list<std::vector<long>> sums;  // by layer and micro-batch
+  for (op_list l : every_op_list) sums[l].resize(count * batches);
   double all = 0, range = 0;
   for (timed_launch const& launch : launches) {
     long const middle = median(launch.nanoseconds);
-    for (std::size_t mb = 0; mb < batches; ++mb)
-      if (launch.ran[mb])
-        sums[launch.is_forward][std::size_t(launch.layer) * batches + mb] += middle;
+    share_time(middle, launch.parts, [&](launch_part const& of, long time) {
+      for (std::size_t mb = 0; mb < batches; ++mb)
+        if (launch.ran[mb]) sums[of.list][std::size_t(of.layer) * batches + mb] += time;
+    });
     double const weight = double(launch.nanoseconds.size());
     all += weight * double(middle);
     range +=
         weight * double(quantile(launch.nanoseconds, 0.75) - quantile(launch.nanoseconds, 0.25));
   }
-  for (std::size_t l = 0; l < count; ++l)
-    for (bool const is_forward : {true, false}) {
-      auto const first = sums[is_forward].begin() + std::ptrdiff_t(l * batches);
-      (is_forward ? times.forward : times.backward)
-          .push_back(median({first, first + micro_batches}));
-    }
+  layer_times times;
+  for (std::size_t l = 0; l < count; ++l) {
+    auto const of_list = [&](op_list which) {
+      auto const first = sums[which].begin() + std::ptrdiff_t(l * batches);
+      return median({first, first + micro_batches});
+    };
+    times.each.push_back({of_list(op_list::forward), of_list(op_list::input_gradients),
+                          of_list(op_list::weight_gradients)});
+  }
   times.spread = all > 0 ? range / all : 0;
   return times;
+}
+
+/// The parts of launch number `launch` of a program of chunk `chunk`, for a micro-batch that keeps
+/// all values or drops some. Work: a pipeline_schedule
+template <class Work, int... S>
+std::vector<launch_part> parts_of_launch(int chunk, bool drops, program p, int launch,
+                                         std::integer_sequence<int, S...>) {
+  std::vector<launch_part> found;
+  auto const look = [&]<class Programs>(Programs const*) {
+    int const loss = p == program::backward ? Programs::recomputed.loss_chain : -1;
+    found = list_launch_parts(Work::passes::kernels, p, Programs::order_of(p),
+                              Programs::chains_of(p), loss)
+                .at(std::size_t(launch));
+  };
+  auto const look_in = [&]<int Stage>(fixed<Stage>) {
+    if constexpr (Work::some_keep)
+      if (!drops) look(static_cast<typename Work::template programs<Stage, false>*>(nullptr));
+    if constexpr (Work::some_drop)
+      if (drops) look(static_cast<typename Work::template programs<Stage, true>*>(nullptr));
+  };
+  ((chunk == S ? look_in(fixed<S>{}) : void()), ...);
+  return found;
 }
 
 /// throws: error for a spread above the most that is accepted
@@ -105,10 +138,10 @@ inline void require_spread(layer_times const& times, double most) {
 }  // namespace detail
 
 /// Measures a trainer's layers: the launches of `repeats` training steps without updates, after a
-/// warm-up step. The time of a layer is the sum of its launches' medians over all repeats and
-/// micro-batches; that of a fused launch counts for its first layer, and recomputation does not
-/// count. Most accurate with one stage: there are no cuts to prevent fusion, and no other rank
-/// competes for cores.
+/// warm-up step. The times of a layer, of F, B and W, are the sums of its launches' medians over
+/// all repeats and micro-batches; a launch that is for several layers is shared between them by
+/// their work in it, and recomputation does not count. Most accurate with one stage: there are no
+/// cuts to prevent fusion, and no other rank competes for cores.
 ///
 /// law:    parameters, optimizer state and step count are unchanged
 /// throws: error for repeats < 1, or a spread of the times above most_spread; what gradients(batch)
@@ -117,26 +150,32 @@ template <class Trainer>
 detail::layer_times measure_layers(Trainer& trainer, typename Trainer::batch const& batch,
                                    int repeats = 20, double most_spread = 0.5) {
   using compiled = typename Trainer::compiled;
+  using work = typename compiled::work;
   if (repeats < 1)
     throw error("measure_layers: expected at least 1 repeat, got " + std::to_string(repeats));
   constexpr int layers = Trainer::model::graph_type::size.units,
                 micro_batches = compiled::micro_batches;
   // By rank, as ranks watch concurrently; and by launch.
   std::vector<std::map<detail::launch const*, detail::timed_launch>> seen_by(compiled::ranks);
-  // Repeat -1 is the warm-up, which is not counted.
+  // Repeat -1 is the warm-up, whose times are not counted.
   for (int repeat = -1; repeat < repeats; ++repeat)
     trainer.watch(batch, [&](launch_seen const& seen) {
-      if (repeat < 0 || seen.what->recomputed) return;
-      detail::timed_launch& of = seen_by[std::size_t(seen.rank)][seen.what];
-      of.layer = seen.what->layer;
-      of.is_forward = seen.which == detail::program::forward;
-      of.ran.resize(std::size_t(micro_batches));
-      of.ran[std::size_t(seen.micro_batch % micro_batches)] = true;
-      of.nanoseconds.push_back(seen.nanoseconds);
+      int const mb = seen.micro_batch % micro_batches;
+      auto const [at, is_new] = seen_by[std::size_t(seen.rank)].try_emplace(seen.what);
+      detail::timed_launch& of = at->second;
+      if (is_new) {
+        of.parts = detail::parts_of_launch<work>(
+            seen.chunk, mb < work::first_kept_of(seen.chunk), seen.which, seen.launch,
+            std::make_integer_sequence<int, compiled::stages>{});
+        of.ran.resize(std::size_t(micro_batches));
+      }
+      of.ran[std::size_t(mb)] = true;
+      if (repeat >= 0) of.nanoseconds.push_back(seen.nanoseconds);
     });
   std::vector<detail::timed_launch> launches;
   for (auto const& of_rank : seen_by)
-    for (auto const& [what, launch] : of_rank) launches.push_back(launch);
+    for (auto const& [what, launch] : of_rank)
+      if (detail::is_measured(launch.parts)) launches.push_back(launch);
 
   detail::layer_times times = detail::times_of(launches, layers, micro_batches);
   for (int l = 0; l < layers; ++l) times.layers.push_back(Trainer::layer_name(l));
@@ -173,15 +212,14 @@ inline bool is_identifier(std::string_view name) {
 inline std::string profile_header(std::string const& name, layer_times const& times) {
   if (!is_identifier(name))
     throw error("write_profile: '" + name + "': expected a C++ identifier, the name of a struct");
-  if (times.backward.size() != times.forward.size() || times.layers.size() != times.forward.size())
-    throw error("write_profile: " + std::to_string(times.forward.size()) + " forward times, " +
-                std::to_string(times.backward.size()) + " backward times and " +
-                std::to_string(times.layers.size()) + " names of layers: expected as many of each");
-  auto const array = [&](char const* of, std::vector<long> const& nanoseconds) {
+  if (times.layers.size() != times.each.size())
+    throw error("write_profile: times of " + std::to_string(times.each.size()) + " layers and " +
+                std::to_string(times.layers.size()) + " names: expected as many of each");
+  auto const array = [&](char const* of, long layer_time::* time) {
     std::string text = std::string("  static constexpr long ") + of + "_nanoseconds[] = {\n";
-    for (std::size_t l = 0; l < nanoseconds.size(); ++l) {
+    for (std::size_t l = 0; l < times.each.size(); ++l) {
       // Layer names are aligned as comments at column 20.
-      std::string const number = "      " + std::to_string(nanoseconds[l]) + ",";
+      std::string const number = "      " + std::to_string(times.each[l].*time) + ",";
       text += number + std::string(number.size() < 20 ? 20 - number.size() : 1, ' ') + "// " +
               std::to_string(l) + " " + times.layers[l] + "\n";
     }
@@ -189,8 +227,10 @@ inline std::string profile_header(std::string const& name, layer_times const& ti
   };
   return "// Nanoseconds per micro-batch that each layer takes, for pp::ByProfile<" + name +
          ">; written by pp::write_profile.\n// " + times.what + "\n#pragma once\n\nstruct " + name +
-         " {\n  static constexpr int layers = " + std::to_string(times.forward.size()) + ";\n" +
-         array("forward", times.forward) + array("backward", times.backward) + "};\n";
+         " {\n  static constexpr int layers = " + std::to_string(times.each.size()) + ";\n" +
+         array("forward", &layer_time::forward) +
+         array("backward_input", &layer_time::backward_input) +
+         array("backward_weight", &layer_time::backward_weight) + "};\n";
 }
 
 }  // namespace detail

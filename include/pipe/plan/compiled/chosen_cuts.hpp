@@ -64,23 +64,30 @@ constexpr auto find_unit_bytes(uncut_model const& m, Units units, Values forward
       [](parameter const& p) { return bytes_of_parameter<Chosen>(p); }, units, forward_values);
 }
 
-/// Calls use(problem) with the problem of cutting a model with these options. times: of the units,
-/// by estimated cost. Fixed: see nothing_fixed
-template <class Chosen, class Fixed, class Times, class Bytes, class Units, class Use>
-constexpr void with_cut_problem(Times const& times, Bytes const& bytes, Units units,
-                                Use const& use) {
+/// Calls use(problem) with the problem of cutting a model with these options. cut_times: of the
+/// units. Fixed: see nothing_fixed
+template <class Chosen, class Fixed, class Bytes, class Units, class Use>
+constexpr void with_cut_times(long const* cut_times, Bytes const& bytes, Units units,
+                              Use const& use) {
   constexpr int stages = Chosen::stages, copies = replicas(Chosen::where, 0);
-  auto cut_times = array_of<long>(units);
-  for (int u = 0; u < int(units); ++u) cut_times[u] = Chosen::partition::time_of_cut(u, times[u]);
   list<int, stages * copies> rank;
   for (int s = 0; s < stages; ++s)
     for (int k = 0; k < copies; ++k)
       rank[s * copies + k] = rank_of(Chosen::where, Chosen::ranks, s, k);
   constexpr auto const& in_flight =
       stages_in_flight<typename Chosen::flushed, stages, Chosen::ranks, Chosen::micro_batches>;
-  use(cut_problem{int(units), stages, Chosen::ranks, copies, cut_times.begin(), bytes.state.begin(),
+  use(cut_problem{int(units), stages, Chosen::ranks, copies, cut_times, bytes.state.begin(),
                   bytes.kept.begin(), bytes.crossing.begin(), in_flight.begin(), rank.begin(),
                   Fixed::by_rank(), Chosen::memory_limit});
+}
+
+/// The same, with the times of the partition policy. times: of the units, by estimated cost
+template <class Chosen, class Fixed, class Times, class Bytes, class Units, class Use>
+constexpr void with_cut_problem(Times const& times, Bytes const& bytes, Units units,
+                                Use const& use) {
+  auto cut_times = array_of<long>(units);
+  for (int u = 0; u < int(units); ++u) cut_times[u] = Chosen::partition::time_of_cut(u, times[u]);
+  with_cut_times<Chosen, Fixed>(cut_times.begin(), bytes, units, use);
 }
 
 /// The cuts of model M with these options, by the compiler.

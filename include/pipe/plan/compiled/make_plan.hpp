@@ -62,8 +62,8 @@ constexpr double gap_of(Problem const& problem) {
 template <class P>
 constexpr int limiting_layer(int first, int end, long time, bool recomputes) {
   for (int u = first; u < end; ++u) {
-    chunk_cost const c = time_of_layer<typename P::partition>(P::work::costs()[u], u, P::samples,
-                                                              recompute_place::ahead);
+    chunk_cost const c = time_of_layer(P::work::costs()[u], u, P::samples, recompute_place::ahead,
+                                       time_by<typename P::partition>{});
     if (c.forward + c.backward_input + c.backward_weight + (recomputes ? c.recompute : 0) == time)
       return u;
   }

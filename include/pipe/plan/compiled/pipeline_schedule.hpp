@@ -95,10 +95,10 @@ struct pipeline_schedule : proved_schedule<Options, pipeline_schedule<M, Options
   /// are kept, the times are those of the recomputed ones.
   template <int... S>
   static constexpr auto make_problem(std::integer_sequence<int, S...>) {
-    chunk_cost const cost[] = {time_of_stage<option<option_family::partition>>(
+    chunk_cost const cost[] = {time_of_stage(
         passes::costs.items, passes::cuts[S], passes::cuts[S + 1], samples,
         passes::whole.place_of_recompute(some_drop), programs<S, some_drop>::layout.bytes,
-        hidden_percent_of<flushed>())...};
+        hidden_percent_of<flushed>(), time_by<option<option_family::partition>>{})...};
     return unequal_times(ranks, micro_batches, cost);
   }
   static constexpr auto problem = make_problem(std::make_integer_sequence<int, stages>{});

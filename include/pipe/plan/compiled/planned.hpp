@@ -18,21 +18,19 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/once.hpp>
 #include <pipe/base/sentence.hpp>
-#include <pipe/passes/heap_compilation.hpp>
 #include <pipe/plan/compiled/check_planned.hpp>
 #include <pipe/plan/compiled/chosen_cuts.hpp>
 #include <pipe/plan/compiled/chunk_layout.hpp>
 #include <pipe/plan/compiled/find_links.hpp>
 #include <pipe/plan/compiled/fitting_cuts.hpp>
+#include <pipe/plan/compiled/heap_problem.hpp>
 #include <pipe/plan/compiled/make_plan.hpp>
 #include <pipe/plan/compiled/memory_map.hpp>
 #include <pipe/plan/compiled/proved_schedule.hpp>
-#include <pipe/plan/compiled/stage_times.hpp>
 #include <pipe/plan/compiled/step_memory.hpp>
 #include <pipe/plan/compiled/ties.hpp>
 #include <pipe/plan/compiled/update_ranges.hpp>
 #include <pipe/plan/options/diagnose.hpp>
-#include <pipe/schedule/catalog/catalog.hpp>
 
 namespace pp {
 
@@ -80,9 +78,7 @@ struct planned_pipeline : proved_schedule<Options, planned_pipeline<M, Options, 
   static heap_compilation const& compilation() {
     static std::unique_ptr<typename M::graph_type> const g(checked_graph());
     static heap_compilation const made(
-        *g,
-        {stages, samples, chosen::widths, flushed::splits_backward,
-         rule_of<typename chosen::recompute>(), chosen::recomputes_ahead, chosen::input_gradients},
+        *g, compile_options_of<chosen>(),
         [](uncut_model const& m, auto const& layer_times, int units, int count, auto& cuts) {
           if constexpr (is_cut_to_fit<chosen> && Try == 0)
             copy_cuts<1>(cuts);
@@ -180,28 +176,16 @@ struct planned_pipeline : proved_schedule<Options, planned_pipeline<M, Options, 
     }
     return all_stages;
   }
-  /// Times and saved bytes of every stage, see pipeline_schedule::make_problem.
-  ///
-  /// throws: error if the sums of a plan could overflow, see is_countable
+  /// See heap_problem.
   struct make_problem {
     static run_time_problem make() {
-      heap_compilation const& c = compilation();
-      if (!is_countable(c.costs(), samples, micro_batches))
-        throw_error<error>({"a step of ", micro_batches, " micro-batches of ", samples,
-                            " samples: expected less than 2^62 FLOPs"});
-      run_time_problem p;
-      p.ranks = ranks;
-      p.chunks = stages;
-      p.micro_batches = micro_batches;
-      for (int s = 0; s < stages; ++s) {
-        stage const& one = stage_of()[std::size_t(s)];
-        heap_stage const& saves = some_drop ? *one.dropping : *one.keeping;
-        p.costs.push_back(
-            time_of_stage<partition>(c.costs().items, c.model().cuts[s], c.model().cuts[s + 1],
-                                     samples, c.model().place_of_recompute(some_drop),
-                                     saves.totals().bytes, hidden_percent_of<flushed>()));
-      }
-      return p;
+      return heap_problem<chosen>(
+          compilation(),
+          [](int s) {
+            stage const& one = stage_of()[std::size_t(s)];
+            return (some_drop ? *one.dropping : *one.keeping).totals().bytes;
+          },
+          time_by<partition>{});
     }
   };
 
