@@ -149,7 +149,8 @@ TEST_CASE("a slowest cycle takes the period", "[period]") {
   for (int i = 0; i < 1000; ++i) {
     placement const where = reference::placements[roll(0, 3)];
     auto problem = reference::random_problem(roll, where, 4, 5, 1);
-    problem.hop = 0;
+    problem.hop = problem.bandwidth = 0;
+    for (chunk_cost& c : problem.costs) c.hop = c.bandwidth = -1;
     auto const table = reference::random_table(roll, problem, where, reference::styles[roll(0, 3)]);
     long time = 0;
     auto const period = for_each_critical_of_period(problem, table, [&](int rank, int position) {

@@ -129,18 +129,19 @@ TEST_CASE("more micro-batches do not make the idle time grow", "[search][long]")
 }
 
 TEST_CASE("an order whose period is repeated is an order of more micro-batches", "[search]") {
-  auto few = equal_times(4, 12), many = equal_times(4, 22);
-  auto const order_of = [](auto const& problem) {
-    return search_order(problem, placement::straight, 4, objective::makespan);
-  };
-  auto order = order_of(few), longer = order_of(many);
-  ZeroBubbleH1::fill(few, order);
-  auto periods = order_periods(order, few.chunks, few.micro_batches);
+  auto const many = equal_times(4, 22);
+  search_problem const few_question(many, placement::straight, objective::makespan, 4, 12),
+      question(many, placement::straight, objective::makespan, 4);
+  search_actions const few_actions(few_question), actions(question);
+  search_order order(few_actions), longer(actions);
+  ZeroBubbleH1::fill(few_question, order);
+  auto periods = order_periods(order, 4, 12);
   periods.set_length(2);
   REQUIRE(periods.begin_at(5));
   periods.repeat(5, longer);
   REQUIRE(longer.fits());
-  REQUIRE(longer.play().worst == order.play().worst + 30);
+  REQUIRE(order_times(actions).play(longer).worst ==
+          order_times(few_actions).play(order).worst + 30);
   auto table = dynamic_table(4);
   for (int rank = 0; rank < 4; ++rank)
     for (int i = 0; i < longer.size(rank); ++i) table.push(rank, longer.at(rank, i));
@@ -166,6 +167,7 @@ many_costs limited_problem(dice& roll, placement where, int most_ranks, int most
 
 template <class Policy>
 void require_not_worse(many_costs const& problem, certificate const& found, objective want) {
+  if (why_refused<Policy>(problem) != nullptr) return;
   auto const table = make_dynamic_table<Policy>(problem);
   if (!validate(problem, table).ok()) return;
   INFO(Policy::name);
@@ -179,8 +181,8 @@ TEST_CASE(
     "[search]") {
   dice roll(21);
   int limited = 0, refused = 0;
-  for (placement where : {placement::straight, placement::vee})
-    for (int i = 0; i < 250; ++i) {
+  for (placement where : {placement::straight, placement::vee, placement::loop})
+    for (int i = 0; i < 170; ++i) {
       auto const problem = limited_problem(roll, where, 12, 24);
       auto const want = roll(0, 1) ? objective::makespan : objective::stage_local_span;
       long const limit = problem.limit > 0 ? problem.limit : search_options::no_limit;
@@ -188,7 +190,8 @@ TEST_CASE(
       auto table = dynamic_table(problem.ranks, where);
       search(problem, table, {want, limit, little});
       if (table.size(0) == 0) {
-        REQUIRE(!planner<many_costs>(problem, where, limit).possible());
+        search_problem const question(problem, where, want, limit);
+        REQUIRE(!planner(question).possible());
         ++refused;
         continue;
       }
@@ -205,7 +208,12 @@ TEST_CASE(
         require_not_worse<EagerOneFOneB>(problem, found, want);
         require_not_worse<ZeroBubbleH1>(problem, found, want);
         require_not_worse<ZeroBubbleH2>(problem, found, want);
+      } else if (where == placement::loop) {
+        require_not_worse<Interleaved<2>>(problem, found, want);
+        require_not_worse<GroupedInterleaved<2>>(problem, found, want);
+        require_not_worse<LoopedBFS<2>>(problem, found, want);
       } else {
+        require_not_worse<Hanayo<>>(problem, found, want);
         require_not_worse<ZeroBubbleV>(problem, found, want);
         require_not_worse<VHalf>(problem, found, want);
         require_not_worse<VMin>(problem, found, want);
@@ -217,22 +225,31 @@ TEST_CASE(
 
 TEST_CASE("a plan plays as the simulator says, whatever the plan", "[search]") {
   dice roll(22);
+  int whole = 0, stuck = 0;
   for (placement where : {placement::straight, placement::vee, placement::loop})
     for (int i = 0; i < 200; ++i) {
       auto const problem = limited_problem(roll, where, 6, 8);
       long const limit = problem.limit > 0 ? problem.limit : search_options::no_limit;
-      auto const plans = planner<many_costs>(problem, where, limit);
+      search_problem const question(problem, where, objective::makespan, limit);
+      planner const plans(question);
       if (!plans.possible()) continue;
       auto x = plan(problem.chunks);
       for (int visit = 0; visit < 2 * problem.chunks; ++visit) x.gap.item[visit] = roll(0, 60);
-      x.choices = {roll(0, 1) == 1, roll(0, 1) == 1, roll(0, 3)};
+      x.period = 1 + roll(0, 2 * static_cast<int>(plans.busiest()) * planner::parts);
+      x.rules = {roll(0, 1) == 1, roll(0, 1) == 1, roll(0, 3),
+                 roll(0, 9),      roll(0, 9),      roll(0, 1) == 1};
       auto table = dynamic_table(problem.ranks, where);
       std::vector<std::vector<long>> starts(static_cast<std::size_t>(problem.ranks));
-      plans.play(x, [&](int rank, action const& a, long start, long end) {
+      bool const ended = plans.play(x, [&](int rank, action const& a, long start, long end) {
         REQUIRE(end == start + problem.time(a));
         table.push(rank, a);
         starts[static_cast<std::size_t>(rank)].push_back(start);
+        return true;
       });
+      (ended ? whole : stuck) += 1;
+      REQUIRE((ended || !x.rules.oldest_fits));
+      if (!ended) continue;
+      INFO(validate(problem, table).text());
       REQUIRE(validate(problem, table).ok());
       auto const when = simulate(problem, table);
       for (int rank = 0; rank < problem.ranks; ++rank)
@@ -240,6 +257,7 @@ TEST_CASE("a plan plays as the simulator says, whatever the plan", "[search]") {
           REQUIRE(when.spans.at(rank, k).start <=
                   starts[static_cast<std::size_t>(rank)][static_cast<std::size_t>(k)]);
     }
+  REQUIRE(whole > 20 * stuck);
 }
 
 TEST_CASE("small changes keep an order right and make it no worse", "[search]") {
@@ -247,13 +265,16 @@ TEST_CASE("small changes keep an order right and make it no worse", "[search]") 
   int better = 0;
   for (placement where : {placement::straight, placement::vee, placement::loop})
     for (int i = 0; i < 60; ++i) {
-      auto const problem = limited_problem(roll, where, 5, 6);
+      auto problem = limited_problem(roll, where, 5, 6);
+      problem.limit = 0;
       auto const before = reference::random_table(roll, problem, where, reference::style::split);
       auto const want = roll(0, 1) ? objective::makespan : objective::stage_local_span;
       long limit = 0;
       for (int rank = 0; rank < problem.ranks; ++rank)
         limit = std::max(limit, peak_memory(problem, before, rank));
-      auto order = search_order(problem, where, limit, want);
+      search_problem const question(problem, where, want, limit);
+      search_actions const actions(question);
+      search_order order(actions);
       for (int rank = 0; rank < problem.ranks; ++rank)
         for (action const& a : before.row(rank)) order.push(rank, a);
       auto const time_of = [&](auto const& table) {
@@ -261,9 +282,9 @@ TEST_CASE("small changes keep an order right and make it no worse", "[search]") 
         return want == objective::makespan ? when.makespan : when.stage_local_span();
       };
       REQUIRE(order.fits());
-      REQUIRE(order.play().worst == time_of(before));
+      REQUIRE(order_times(actions).play(order).worst == time_of(before));
       search_dice chance;
-      score const found = order.improve(300, 0, chance);
+      score const found = order_tuner(actions).improve(order, {100L * actions.count, 0}, chance);
       auto after = dynamic_table(problem.ranks, where);
       for (int rank = 0; rank < problem.ranks; ++rank)
         for (int k = 0; k < order.size(rank); ++k) after.push(rank, order.at(rank, k));

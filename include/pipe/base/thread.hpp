@@ -5,6 +5,11 @@
 #pragma once
 
 #include <pthread.h>
+#include <unistd.h>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
 
 #include <ctime>
 #include <exception>
@@ -69,6 +74,16 @@ class thread {
   pthread_t id_{};
   bool runs_ = false;
 };
+
+/// Number of cores available to this process (its affinity mask), at least 1.
+inline unsigned allowed_cores() {
+#if defined(__linux__)
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return unsigned(CPU_COUNT(&set));
+#endif
+  long const n = sysconf(_SC_NPROCESSORS_ONLN);
+  return n > 0 ? unsigned(n) : 1;
+}
 
 /// The calling thread sleeps. Signals that wake it meanwhile do not end the sleep.
 inline void sleep_for(long nanoseconds) {

@@ -36,7 +36,8 @@ struct flush_floor {
   floor_bound makespan_by{}, span_by{};
 };
 
-/// The floor of a problem on a placement: with one copy of each chunk, under the problem's limit.
+/// The floor of a problem on a placement: with one copy of each chunk, under the memory limit of
+/// each rank.
 ///
 /// cost:   linear in the chunks, and under a limit in the micro-batches that a rank holds at once
 /// throws: pp::error if the problem does not fit the placement
@@ -90,7 +91,7 @@ constexpr flush_floor floor_of(Problem const& problem, placement where = placeme
   // A rank above another waits for the other in between: from the F that goes down to the other,
   // until the gradient of the other's last B has come back up.
   auto const passed = detail::flush_ways(problem, where);
-  auto const bounds = detail::memory_floor<Problem>(problem, where, passed, problem.limit);
+  auto const bounds = detail::memory_floor<Problem>(problem, where, passed);
   long above = LONG_MIN, w_above = LONG_MIN;
   for (int rank = 0; rank < p; ++rank) {
     long const way_down = passed.down.item[rank], way_up = passed.back.item[rank];

@@ -181,9 +181,8 @@ struct rank_floor {
 template <pipeline_problem Problem>
 class memory_floor {
  public:
-  constexpr memory_floor(Problem const& problem, placement where, flush_ways const& ways,
-                         long limit)
-      : problem_(problem), where_(where), ways_(ways), limit_(limit) {}
+  constexpr memory_floor(Problem const& problem, placement where, flush_ways const& ways)
+      : problem_(problem), where_(where), ways_(ways) {}
 
   constexpr rank_floor of(int rank) const {
     auto result = rank_floor{};
@@ -244,14 +243,15 @@ class memory_floor {
   /// The memory of a rank; without a limit, or where an action gives back more than was taken, any
   /// amount.
   constexpr long room_on(int rank) const {
-    if (limit_ <= 0) return unlimited;
+    long const own = memory_limit(problem_, rank);
+    if (own <= 0 || own >= unlimited) return unlimited;
     for (int i = 0; i < held(); ++i) {
       memory_change const& x = problem_.cost(chunk(rank, i)).memory;
       if (x.forward < 0 || x.forward + x.backward_input < 0 ||
           x.forward + x.backward_input + x.backward_weight < 0)
         return unlimited;
     }
-    return limit_;
+    return own;
   }
   /// The start of the last F. Only n micro-batches fit between an F of chunk `to` and the end of B
   /// or W of an earlier chunk `from`, so each F of chunk `to` waits for the n-th before it.
@@ -310,7 +310,6 @@ class memory_floor {
   Problem const& problem_;
   placement where_;
   flush_ways const& ways_;
-  long limit_;
 };
 
 }  // namespace detail

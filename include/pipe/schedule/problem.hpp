@@ -131,6 +131,24 @@ concept pipeline_problem = requires(P const& p, int i, action a) {
   { p.limit } -> std::convertible_to<long>;
 };
 
+}  // namespace schedules
+
+namespace detail {
+
+/// The memory limit of a rank; 0: unlimited. It is the problem's `limit`, or room(rank) of a
+/// problem whose ranks have different memory; `limit` is then that of the rank that has the most.
+template <pipeline_problem Problem>
+constexpr long memory_limit(Problem const& problem, int rank) {
+  if constexpr (requires { problem.room(rank); })
+    return problem.room(rank);
+  else
+    return problem.limit;
+}
+
+}  // namespace detail
+
+namespace schedules {
+
 /// A problem of `ranks * chunks_per_rank` chunks of equal cost.
 constexpr problem<> equal_times(int ranks, int micro_batches, chunk_cost each = {}, long hop = 0,
                                 int chunks_per_rank = 1) {

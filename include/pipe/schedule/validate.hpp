@@ -226,7 +226,8 @@ constexpr verdict check_resources(Problem const& problem, Table const& table) {
   auto updates = scratch<int>(holders(table.where, problem.chunks));
   auto read = scratch<int>(long(problem.chunks) * problem.micro_batches, -1);
   verdict found;
-  for (int rank = 0; rank < problem.ranks; ++rank)
+  for (int rank = 0; rank < problem.ranks; ++rank) {
+    long const limit = memory_limit(problem, rank);
     for_each_memory(problem, table, rank, [&](int i, long live, long) {
       if (!found.ok()) return;
       action const a = table.at(rank, i);
@@ -244,8 +245,9 @@ constexpr verdict check_resources(Problem const& problem, Table const& table) {
       else if (by_forward < 0)
         by_forward = a.version;
       if (!right) found = verdict{fault::wrong_version, rank, i, a};
-      if (problem.limit > 0 && live > problem.limit) found = verdict{fault::over_limit, rank, i, a};
+      if (limit > 0 && live > limit) found = verdict{fault::over_limit, rank, i, a};
     });
+  }
   return found;
 }
 

@@ -1,27 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A search for the best order under a memory limit, for any times. Five methods, of which the best
-// result is taken: (a) plans at several paces, with the choices of the zero-bubble paper's greedy
-// method; (b) variations of the best plan, chunk by chunk; (c) simulated annealing of the best
-// order; (d) the best orders of fewer micro-batches, with a period repeated; (e) on a V, building
-// blocks. The known families that fit into the memory are candidates too, so no family is better
-// than the result.
+// A search for the best order under a memory limit, for any times. (1) The known families, so that
+// none that fits into the memory is better than the result. (2) Short problems: the same one with
+// few micro-batches. Their openings are families, plans and, on a V, building blocks. (3) The best
+// openings of each kind are annealed, and then the best orders. (4) After every annealing, periods
+// of a short order are repeated until it has all micro-batches. (5) The best long orders are
+// annealed until that gains nothing. The search ends early at the floor.
 #pragma once
 
 #include <type_traits>
 
-#include <pipe/schedule/families/building_block.hpp>
-#include <pipe/schedule/families/eager.hpp>
-#include <pipe/schedule/families/gpipe.hpp>
-#include <pipe/schedule/families/one_f_one_b.hpp>
-#include <pipe/schedule/families/zb_v.hpp>
-#include <pipe/schedule/families/zero_bubble.hpp>
 #include <pipe/schedule/floors.hpp>
-#include <pipe/schedule/search/search_blocks.hpp>
-#include <pipe/schedule/search/search_order.hpp>
-#include <pipe/schedule/search/search_plan.hpp>
+#include <pipe/schedule/search/search_openings.hpp>
 #include <pipe/schedule/search/search_repeat.hpp>
-#include <pipe/schedule/simulate.hpp>
+#include <pipe/schedule/search/search_tasks.hpp>
+#include <pipe/schedule/search/search_tuner.hpp>
 #include <pipe/schedule/validate.hpp>
 
 namespace pp {
@@ -30,276 +23,302 @@ namespace detail {
 
 /// The options of a search.
 struct search_options {
-  static constexpr long no_limit = LONG_MAX / 4;
+  static constexpr long no_limit = search_problem::no_limit;
   static constexpr long usual_effort = 200'000'000;
 
   objective want = objective::stage_local_span;
-  long limit = no_limit;  ///< memory limit of a rank, in the unit of memory_change
-  /// The number of actions to simulate in all. The time of a search is proportional to this number,
-  /// whatever the size of the problem.
+  /// The memory limit of every rank for which the problem has none, in the unit of memory_change.
+  long limit = no_limit;
+  /// A factor of the usual effort, which grows with the number of actions: twice usual_effort is
+  /// twice as much.
   long effort = usual_effort;
+  int threads = 0;  ///< at most; 0: as many as this process has cores
+
+  /// A usual effort times the factor.
+  constexpr long scaled(long usual) const {
+    constexpr long parts = 1000;
+    long const factor = effort / (usual_effort / parts);
+    return usual / parts * factor + usual % parts * factor / parts;
+  }
+  /// A usual number of openings times the factor, within bounds.
+  constexpr int scaled_count(int usual) const {
+    long const count = scaled(usual);
+    return count < usual / 16 ? usual / 16 : count > 4 * usual ? 4 * usual : int(count);
+  }
+  /// The actions to be timed by the annealing of a problem of that many actions.
+  constexpr long budget(long actions) const {
+    constexpr long least = 9'000'000, each = 2000;
+    return scaled(each * actions < least ? least : each * actions);
+  }
 };
 
-/// One search: the best order so far, and the effort that is left.
+/// One problem of a search, and its best orders.
+struct search_question {
+  search_problem problem;
+  search_actions actions;
+  planner plans;
+  shortlist families, planned, blocks, annealed;
+  long floor;
+
+  template <pipeline_problem Problem>
+  constexpr search_question(Problem const& question, placement where, search_options const& options,
+                            int micro_batches)
+      : problem(question, where, options.want, options.limit, micro_batches), actions(problem),
+        plans(problem), floor(floor_of_problem()) {}
+
+ private:
+  constexpr long floor_of_problem() const {
+    flush_floor const all = floor_of(problem, problem.where);
+    return problem.want == objective::makespan ? all.makespan : all.stage_local_span;
+  }
+};
+
+/// One search.
 ///
-/// needs: replicas(where) == 1; a number of chunks that `where` can hold
-template <pipeline_problem Problem>
+/// needs: plans are possible
 class schedule_search {
  public:
-  constexpr schedule_search(Problem const& problem, placement where, search_options const& options)
-      : problem_(problem), where_(where), options_(options), plans_(problem, where, options.limit),
-        best_plan_(problem.chunks), order_(problem, where, options.limit, options.want),
-        best_order_(problem, where, options.limit, options.want), effort_(options.effort),
-        actions_(3L * problem.chunks * problem.micro_batches) {
-    flush_floor const floor = floor_of(problem, where);
-    floor_ = options.want == objective::makespan ? floor.makespan : floor.stage_local_span;
+  schedule_search(search_problem const& problem, search_options const& options)
+      : options_(options), all_(problem, problem.where, options, problem.micro_batches) {
+    int const p = problem.ranks, m = problem.micro_batches;
+    // A beginning and an end need as many micro-batches as are in flight, and some more; all others
+    // must be whole periods.
+    long flight = 3L * p;
+    for (int rank = 0; rank < p; ++rank)
+      if (long const each = problem.cost(rank).memory.forward; each > 0)
+        if (long const fit = problem.room(rank) / each; fit < flight) flight = fit;
+    // Loops tend to have periods of P micro-batches.
+    bool const loops = problem.where == placement::loop;
+    for (auto const& [times, divisor] : {shorter{2, 6}, {3, loops ? p : 4}}) {
+      int least = times * p;
+      if (least < flight + 6) least = static_cast<int>(flight) + 6;
+      int const few = least + (m - least) % divisor;
+      if (m - least >= divisor)
+        short_[shorts_++] =
+            owner<search_question>(new search_question(problem, problem.where, options, few));
+    }
   }
 
-  /// Searches, and appends the best order to `table`. In a constant evaluation it tries only a few
-  /// openings and the families.
-  ///
-  /// needs: plans are possible
-  template <action_table Table>
-  constexpr void run(Table& table) {
-    if (std::is_constant_evaluated()) {
-      effort_ = constant_effort;
-      try_openings();
-      try_families();
-    } else {
-      try_openings();
-      vary_plans();
-      try_families();
-      try_blocks();
-      repeat_shorter();
-      improve_order([](search_order const&) {});
-    }
-    for (int rank = 0; rank < problem_.ranks; ++rank)
-      for (int i = 0; i < best_order_.size(rank); ++i) table.push(rank, best_order_.at(rank, i));
+  /// Searches. The result is a reference to the best order.
+  search_order const& run() {
+    open(all_, shorts_ == 0);
+    if (!at_floor()) start();
+    anneal_again();
+    if (!at_floor()) anneal_long();
+    return best_.order(0);
   }
 
  private:
-  static constexpr int plans_tried = 1000;  ///< the maximum number of plans of method (b)
-  static constexpr int plans_share = 2;  ///< method (b) takes at most 1 / plans_share of the effort
-  /// 1 / looking_share of the effort of a shorter run is for repeating the orders that the run
-  /// finds.
-  static constexpr int looking_share = 4;
-  static constexpr int blocks_share = 4;  ///< method (e) takes at most 1 / blocks_share of the rest
-  static constexpr int block_price = 10;  ///< of moving a block's actions, in simulated orders
-  static constexpr int rounds = 4;        ///< of annealing, each from the best order so far
-  /// The effort of the openings in a constant evaluation: six openings at P = 8 and M = 32, or one
-  /// on a vee. The families then still fit into the default limits of compilers.
-  static constexpr long constant_effort = 4700;
+  struct shorter {
+    int times, divisor;
+  };
+  static constexpr int most_shorts = 2, kinds = 3, kept_of_a_kind = 2;
+  static constexpr int most_tasks = (most_shorts + 1) * kinds * kept_of_a_kind;
 
-  constexpr bool at_floor() const { return best_.worst <= floor_; }
+  /// An annealing, and what became of it.
+  struct task {
+    search_question* question = nullptr;
+    search_order const* from = nullptr;
+    int heat = order_tuner::usual_heat, seed = 0;
+    long actions = 0;
+    score value{};
+    owner<search_order> made;
+    shortlist longer;
+  };
 
-  /// Simulates a plan, and keeps the plan and its order if they are no worse than the best.
-  constexpr void offer(plan const& x) {
-    auto times = rank_times(problem_.ranks);
-    order_.clear();
-    plans_.play(x, [&](int rank, action const& a, long start, long end) {
-      times.add(rank, start, end);
-      order_.push(rank, a);
-    });
-    int const held = problem_.chunks / problem_.ranks;
-    // A compiler's operations grow with the square of the chunks per rank.
-    effort_ -= actions_ * (std::is_constant_evaluated() ? held * held : 1);
-    score const found = times.total(problem_.ranks, options_.want);
-    if (best_ < found) return;
-    if (found < best_) best_order_.assign(order_);
-    best_ = found;
-    best_plan_.assign(x);
+  bool at_floor() const { return best_.size() > 0 && best_.value(0).worst <= all_.floor; }
+  search_question& question(int i) { return shorts_ > 0 ? *short_[i] : all_; }
+  /// The actions to be timed by the annealing of one of the questions.
+  long budget_of(search_question const& q) const {
+    return options_.budget(q.actions.count) * 2 / questions();
   }
+  int questions() const { return shorts_ > 0 ? shorts_ : 1; }
 
-  /// (a) The openings: plans ordered so that the first few already do well on many problems.
-  constexpr void try_openings() {
-    struct opening {
-      int quarters = 0;
-      plan_choices choices{};
-    };
-    constexpr int any = plan_choices::any_ahead;
-    constexpr opening openings[] = {
-        {11, {true, false, 0}},  {11, {false, false, 0}},  {9, {false, false, any}},
-        {12, {true, false, 0}},  {6, {false, false, 0}},   {20, {true, false, any}},
-        {13, {false, true, 0}},  {14, {true, true, 0}},    {8, {false, false, 0}},
-        {5, {false, true, 0}},   {4, {false, false, 1}},   {8, {false, false, 1}},
-        {2, {false, false, 1}},  {10, {true, false, 0}},   {0, {true, false, any}},
-        {7, {true, false, 0}},   {2, {false, true, 2}},    {20, {false, false, 0}},
-        {10, {false, false, 2}}, {11, {true, false, any}}, {6, {false, false, 1}},
-    };
-    auto x = plan(problem_.chunks);
-    for (opening const& o : openings) {
-      if (best_.possible() && (effort_ < 0 || at_floor())) return;
-      for (int leg = 0; leg < legs(); ++leg) plans_.pace(x, leg, o.quarters);
-      x.choices = o.choices;
-      offer(x);
+  /// Openings; of a problem that is not annealed, the families and a few plans.
+  void open(search_question& q, bool is_annealed) {
+    search_openings openings(q.plans, q.actions);
+    search_dice roll(q.actions.micro_batches);
+    openings.keep(&q.families);
+    openings.try_families(q.floor);
+    openings.keep(&q.planned);
+    openings.try_usual(100, q.floor);
+    if (is_annealed) {
+      openings.try_plans(options_.scaled_count(300), q.floor, roll);
+      openings.keep(&q.blocks);
+      openings.try_blocks(options_.scaled_count(150), q.floor);
     }
+    if (&q != &all_) return;
+    for (shortlist const* kind : {&q.families, &q.planned, &q.blocks})
+      for (int i = 0; i < kind->size(); ++i) best_.offer(kind->value(i), kind->order(i));
   }
 
-  /// (b) Variations of the best plan: another pace for a leg, longer or shorter gaps, or another
-  /// choice.
-  constexpr void vary_plans() {
-    auto x = plan(problem_.chunks);
-    int const visits = 2 * problem_.chunks;
-    long const tries = effort_ / plans_share / actions_;
-    long const quarter = plans_.period * problem_.ranks / problem_.chunks / 4;
-    for (long left = tries < plans_tried ? tries : plans_tried; left > 0 && !at_floor(); --left) {
-      x.assign(best_plan_);
-      int const which = roll_.below(8);
-      if (which < 3) {
-        plans_.pace(x, roll_.below(legs()), roll_.below(17));
-      } else if (which < 7) {
-        long const amount = (1 + roll_.below(4)) * quarter;
-        long &longer = x.gap.item[roll_.below(visits)], &shorter = x.gap.item[roll_.below(visits)];
-        if (which != 3) longer += amount;
-        if (which != 6) shorter = shorter > amount ? shorter - amount : 0;
-      } else {
-        constexpr int aheads[] = {0, 1, 2, plan_choices::any_ahead};
-        int const choice = roll_.below(3);
-        if (choice == 0) x.choices.any_gap = !x.choices.any_gap;
-        if (choice == 1) x.choices.backward_first = !x.choices.backward_first;
-        if (choice == 2) x.choices.ahead = aheads[roll_.below(4)];
+  /// (2), (3): the annealing of the best openings of each kind.
+  void start() {
+    if (shorts_ > 0) {
+      search_tasks all(shorts_);
+      all.run(threads(), [&](int i) { open(*short_[i], true); });
+    }
+    int count = 0;
+    for (int i = 0; i < questions(); ++i) {
+      search_question& q = question(i);
+      int const first = count;
+      for (shortlist const* kind : {&q.families, &q.planned, &q.blocks})
+        for (int k = 0; k < kind->size() && k < kept_of_a_kind; ++k) add(count, q, kind->order(k));
+      for (int k = first; k < count; ++k) tasks_[k].actions = budget_of(q) / 2 / (count - first);
+    }
+    anneal(count);
+  }
+  /// (3): the best order of each problem, hotter and colder, while that gains something.
+  void anneal_again() {
+    constexpr int most_rounds = 4;
+    for (int round = 0; round < most_rounds && !at_floor(); ++round) {
+      score const before = best_.value(0);
+      int count = 0;
+      for (int i = 0; i < questions(); ++i) {
+        search_question& q = question(i);
+        if (q.annealed.size() == 0 || q.annealed.value(0).worst <= q.floor) continue;
+        for (int k = 0; k < 3; ++k) {
+          task& t = add(count, q, q.annealed.order(k == 2 && q.annealed.size() > 1 ? 1 : 0));
+          t.heat = k == 0 ? 120 : k == 1 ? 30 : order_tuner::usual_heat;
+          t.actions = budget_of(q) / 4;
+        }
       }
-      offer(x);
+      anneal(count);
+      if (round > 0 && !(best_.value(0) < before)) break;
+    }
+  }
+  /// (5)
+  void anneal_long() {
+    constexpr int most_rounds = 4;
+    for (int round = 0; round < most_rounds && !at_floor(); ++round) {
+      score const before = best_.value(0);
+      int count = 0;
+      for (int i = 0; i < 2; ++i) {
+        task& t = add(count, all_, best_.order(i < best_.size() && round == 0 ? i : 0));
+        t.heat = round == 0 ? order_tuner::usual_heat : i == 0 ? 120 : 30;
+        t.actions = options_.budget(all_.actions.count) / 8;
+      }
+      anneal(count);
+      if (round > 0 && !(best_.value(0) < before)) break;
     }
   }
 
-  /// (c) Simulated annealing of the best order.
-  template <class Seen>
-  constexpr void improve_order(Seen seen) {
-    for (int round = rounds; round > 0 && !at_floor(); --round) {
-      long const tries = search_order::tries_of(effort_ / round, actions_);
-      best_ = best_order_.improve(tries, floor_, roll_, [&](search_order const& order) {
-        if (round == 1) seen(order);
-      });
-      effort_ -= search_order::effort_of(tries, actions_);
+  task& add(int& count, search_question& q, search_order const& from) {
+    task& t = tasks_[count++];
+    t = task{};
+    t.question = &q;
+    t.from = &from;
+    t.seed = ++seeds_;
+    return t;
+  }
+  /// Runs the first `count` tasks, and adds what they found in the order of the tasks.
+  void anneal(int count) {
+    search_tasks all(count);
+    long effort = 0;
+    for (int i = 0; i < count; ++i) effort += tasks_[i].actions;
+    all.run(effort < least_for_threads ? 1 : threads(), [&](int i) { anneal(all, i); });
+    // What later tasks found depends on when they ended.
+    for (int i = 0; i < count && i <= all.reached(); ++i) {
+      task& t = tasks_[i];
+      if (t.value.possible()) t.question->annealed.offer(t.value, *t.made);
+      for (int k = 0; k < t.longer.size(); ++k) best_.offer(t.longer.value(k), t.longer.order(k));
     }
   }
-
-  /// (d) The same problem with few micro-batches, and the periods of its better orders repeated.
-  /// Two to four times P micro-batches suffice for the beginning and the end; all other
-  /// micro-batches must be whole periods, so numbers with different remainders are tried.
-  constexpr void repeat_shorter() {
-    constexpr int runs[][2] = {
-        {2, 4}, {2, 6}, {3, 4}, {3, 6}};  // minimum in units of P, and a divisor of the remainder
-    long const share = effort_ / 16 * 3;
-    for (auto const& [times, divisor] : runs) {
-      int const least = times * problem_.ranks, rest = problem_.micro_batches - least;
-      bool const affordable = share / plans_tried > actions_;
-      if (rest >= divisor && affordable && !at_floor())
-        repeat_shorter(least + rest % divisor, share);
-    }
+  void anneal(search_tasks& all, int i) {
+    task& t = tasks_[i];
+    search_question& q = *t.question;
+    search_dice roll(t.seed);
+    t.made = owner<search_order>(new search_order(q.actions));
+    t.made->assign(*t.from);
+    auto tuner = owner<order_tuner>(new order_tuner(q.actions));
+    t.value = tuner->improve(*t.made, {t.actions, q.floor, t.heat}, roll,
+                             [&] { return all.needless(i); });
+    if (!t.value.possible()) return;
+    if (&q == &all_)
+      t.longer.offer(t.value, *t.made);
+    else
+      repeat(t, all, i);
+    if (t.longer.size() > 0 && t.longer.value(0).worst <= all_.floor) all.reach(i);
   }
-  constexpr void repeat_shorter(int few, long share) {
-    Problem question = problem_;
-    question.micro_batches = few;
-    search_options options = options_;
-    options.effort = share - share / looking_share;
-    effort_ -= options.effort;
-    long const kept = effort_ - share / looking_share;
-    auto search = schedule_search(question, where_, options);
-    search.roll_.state += roll_.bits();
-    search.try_openings();
-    search.vary_plans();
-    search.try_families();
-    search.try_blocks();
-    repeat_periods(search.best_order_, few, kept);
-    search.improve_order([&](search_order const& order) { repeat_periods(order, few, kept); });
-    repeat_periods(search.best_order_, few, 0);
-  }
-  constexpr void repeat_periods(search_order const& order, int few, long kept) {
-    if (effort_ < kept || at_floor()) return;
-    int const more = problem_.micro_batches - few;
-    auto periods = order_periods(order, problem_.chunks, few);
-    for (int length = 1; length <= few / 2 && effort_ >= kept; ++length) {
+  /// (4): periods of 1 to 6 micro-batches, from the middle of the order.
+  void repeat(task& t, search_tasks const& all, int i) {
+    int const few = t.question->problem.micro_batches, more = all_.problem.micro_batches - few;
+    auto periods = order_periods(*t.made, t.question->problem.chunks, few);
+    search_order longer(all_.actions);
+    order_times times(all_.actions);
+    for (int length = 1; length <= few / 2 && !all.needless(i); ++length) {
       if (more % length != 0) continue;
       periods.set_length(length);
-      effort_ -= actions_ / problem_.micro_batches * few;
-      for (int first = 0; first < few && effort_ >= kept; ++first) {
+      for (int first = few / 4; first + length <= few / 4 * 3 + 1; ++first) {
         if (!periods.begin_at(first)) continue;
-        periods.repeat(more / length, order_);
-        try_order();
+        periods.repeat(more / length, longer);
+        if (longer.fits())
+          if (score const found = times.play(longer); found.possible())
+            t.longer.offer(found, longer);
       }
     }
   }
-
-  /// The known families of the placement, so that the result is at least as good as each family
-  /// that fits.
-  constexpr void try_families() {
-    if (where_ == placement::straight)
-      try_each<GPipe, OneFOneB, EagerOneFOneB, ZeroBubbleH1, ZeroBubbleH2>();
-    if (where_ == placement::vee && problem_.chunks == 2 * problem_.ranks)
-      try_each<ZeroBubbleV, VHalf, VMin>();
-  }
-  template <schedule_policy... Policies>
-  constexpr void try_each() {
-    auto const try_one = [&]<class Policy>(std::type_identity<Policy>) {
-      if (at_floor()) return;
-      order_.clear();
-      Policy::fill(problem_, order_);
-      try_order();
-    };
-    (try_one(std::type_identity<Policies>{}), ...);
-  }
-  /// (e) The building blocks of a V that fit into the memory, brought forward in ticks.
-  constexpr void try_blocks() {
-    int const p = problem_.ranks;
-    if (where_ != placement::vee || problem_.chunks != 2 * p) return;
-    int chunks = 2 * p;
-    for (int rank = 0; rank < p; ++rank)
-      if (long const both =
-              problem_.cost(rank).memory.forward + problem_.cost(2 * p - 1 - rank).memory.forward;
-          both > 0 && 2 * options_.limit / both < chunks)
-        chunks = static_cast<int>(2 * options_.limit / both);
-    long const kept = effort_ - effort_ / blocks_share;
-    for_each_sloped_block(p, chunks, [&](sloped_block const& block) {
-      auto ticks = block_ticks(p, problem_.micro_batches, chunks, block.ticks());
-      // Some actions have room only when others have moved.
-      for (int pass = 0; pass < 2; ++pass) ticks.advance(0, ticks.ticks());
-      order_.clear();
-      fill_by_ticks(problem_, order_, ticks, ticks.ticks(), 0, [&](int) { return options_.limit; });
-      effort_ -= block_price * actions_;
-      try_order();
-      return effort_ > kept && !at_floor();
-    });
-  }
-  constexpr void try_order() {
-    effort_ -= actions_;
-    if (!order_.fits()) return;
-    score const found = order_.play(best_.worst);
-    if (!(found < best_)) return;
-    best_ = found;
-    best_order_.assign(order_);
+  int threads() const {
+    return options_.threads > 0 ? options_.threads : static_cast<int>(allowed_cores());
   }
 
-  /// The number of passes of a micro-batch over all ranks.
-  constexpr int legs() const { return 2 * problem_.chunks / problem_.ranks; }
+  /// The actions from which threads gain more than they cost to start.
+  static constexpr long least_for_threads = 1'000'000;
 
-  Problem const& problem_;
-  placement where_;
   search_options options_;
-  planner<Problem> plans_;
-  plan best_plan_;
-  search_order order_, best_order_;  // the order being tried, and the best so far
-  score best_{};
-  search_dice roll_{};
-  long effort_, actions_, floor_ = 0;
+  search_question all_;
+  list<owner<search_question>, most_shorts> short_;
+  int shorts_ = 0, seeds_ = 0;
+  list<task, most_tasks> tasks_;
+  shortlist best_;
 };
+
+/// The first openings and the families, within the default limits of compilers for constant
+/// evaluations: six plans at P = 8 and M = 32, or one on a vee.
+template <action_table Table>
+constexpr void search_in_constant(search_problem const& problem, planner const& plans, Table& table,
+                                  long floor) {
+  search_actions const actions(problem);
+  search_openings openings(plans, actions);
+  // A compiler's operations grow with the square of the chunks per rank.
+  long const price = problem.actions() * problem.held() * problem.held(), effort = 4700;
+  openings.try_usual(1 + static_cast<int>(effort / price), floor);
+  openings.try_families(floor);
+  for (int rank = 0; rank < problem.ranks; ++rank)
+    for (int i = 0; i < openings.best().size(rank); ++i)
+      table.push(rank, openings.best().at(rank, i));
+}
+template <action_table Table>
+void search_at_run_time(search_problem const& problem, Table& table,
+                        search_options const& options) {
+  auto const search = owner<schedule_search>(new schedule_search(problem, options));
+  search_order const& found = search->run();
+  for (int rank = 0; rank < problem.ranks; ++rank)
+    for (int i = 0; i < found.size(rank); ++i) table.push(rank, found.at(rank, i));
+}
 
 /// Fills `table` with the best order found for its placement. Leaves it empty if not even one
 /// micro-batch fits into the limit.
 ///
 /// needs: replicas(table.where) == 1
-/// law:   a filled table validates, and no rank needs more memory than the limit
-/// law:   the result is the same on every machine
-/// cost:  about `effort` simulated actions, of some 5 ns in small problems and 50 ns in large ones;
-///        at least one plan and the families. In a constant evaluation at most a few plans and the
-///        families
+/// law:   a filled table validates, and no rank needs more memory than its limit
+/// law:   the result is the same on every machine, for any number of threads
+/// cost:  at the usual effort about .2 s for 8 ranks and 32 micro-batches on one core, and 6 s for
+///        32 and 256. In a constant evaluation at most a few plans and the families
 template <pipeline_problem Problem, action_table Table>
 constexpr void search(Problem const& problem, Table& table, search_options const& options = {}) {
-  if (!check_shape(problem, table).ok() ||
-      !planner<Problem>(problem, table.where, options.limit).possible())
-    return;
-  schedule_search<Problem>(problem, table.where, options).run(table);
+  if (!check_shape(problem, table).ok()) return;
+  search_problem const question(problem, table.where, options.want, options.limit);
+  planner const plans(question);
+  if (!plans.possible()) return;
+  if (std::is_constant_evaluated()) {
+    flush_floor const floor = floor_of(question, table.where);
+    search_in_constant(
+        question, plans, table,
+        options.want == objective::makespan ? floor.makespan : floor.stage_local_span);
+  } else {
+    search_at_run_time(question, table, options);
+  }
 }
 
 }  // namespace detail

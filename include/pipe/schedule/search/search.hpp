@@ -73,7 +73,8 @@ struct Searched {
   /// The reason why a problem has no solution, or null.
   template <schedules::pipeline_problem Problem>
   static constexpr char const* refuses(Problem const& problem) {
-    return detail::planner<Problem>(problem, where, options(problem).limit).possible()
+    detail::search_problem const question(problem, where, Want, options(problem).limit);
+    return detail::planner(question).possible()
                ? nullptr
                : "not even one micro-batch fits into the memory limit";
   }

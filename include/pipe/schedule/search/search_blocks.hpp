@@ -7,6 +7,7 @@
 #include <bit>
 
 #include <pipe/schedule/families/building_block.hpp>
+#include <pipe/schedule/search/search_plan.hpp>
 
 namespace pp::detail {
 
@@ -37,8 +38,8 @@ struct sloped_block {
     }
     return true;
   }
-  /// The ticks of every rank: each action as early as its residue allows.
-  constexpr auto ticks() const {
+  /// The block as a plan, in ticks: each action as early as its residue allows.
+  constexpr void plan_into(plan& x) const {
     constexpr auto from = [](int earliest, int residue) {
       constexpr int n = block_ticks::period;
       return earliest + ((residue - earliest) % n + n) % n;
@@ -46,10 +47,17 @@ struct sloped_block {
     int const up = ranks - 1, forward_up = from(down(up) + 1 + up, due[0]),
               backward_up = from(forward_up + 1, due[1]),
               backward_down = from(backward_up + down(up) + 1 + up, due[2]);
-    return [block = *this, forward_up, backward_up, backward_down](int rank) {
-      int const later = block.down(rank);
-      return building_block{later, forward_up - rank, backward_up + later, backward_down - rank};
-    };
+    x.period = block_ticks::period;
+    for (int rank = 0; rank < ranks; ++rank) {
+      int const later = down(rank) - down(rank > 0 ? rank - 1 : 0), back = ranks - 1 - rank;
+      x.gap.item[rank > 0 ? rank - 1 : 4 * ranks - 1] = later;
+      x.gap.item[ranks + back] = 1;
+      x.gap.item[2 * ranks + (rank > 0 ? rank - 1 : ranks - 1)] = later;
+      x.gap.item[3 * ranks + back] = 1;
+    }
+    x.gap.item[ranks - 1] = forward_up - up - down(up);
+    x.gap.item[2 * ranks - 1] = backward_up - forward_up;
+    x.gap.item[3 * ranks - 1] = backward_down - up - (backward_up + down(up));
   }
 };
 

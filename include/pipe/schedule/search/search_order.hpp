@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Improvement of orders by simulated annealing. One action of a rank moves to another place, the
-// order is timed, and the change is kept if the order is not much worse, with a tolerance that
-// decreases. Most changes are made where they can help, on the longest path that ends with the
-// slowest rank. An action of a stretch of actions on one rank is moved before or behind the rest of
-// the stretch.
+// Orders under search, and their times.
 #pragma once
 
 #include <pipe/schedule/policy.hpp>
+#include <pipe/schedule/search/search_problem.hpp>
 #include <pipe/schedule/search/search_score.hpp>
 
 namespace pp::detail {
@@ -32,10 +29,96 @@ class scratch_rows {
   scratch<int> size_;
 };
 
+/// The actions of a problem as numbers, (3 chunk + kind) M + micro-batch with kinds F, B, W, and
+/// what the search asks about each.
+struct search_actions {
+  static constexpr int kinds = 3, none = -1;
+  struct fact {
+    long time = 0;
+    long memory = 0;   ///< its change, see memory_change
+    int input = none;  ///< the action whose result this one reads
+    /// The actions that read this one's result: F or B of the next chunk, and W.
+    int output = none, weight = none;
+    long hop = 0;     ///< from the end of `input` until the action can start
+    long on_way = 0;  ///< from the end of the action until `output` can start
+    int rank = 0;
+  };
+
+  int ranks, micro_batches, held;
+  int count, length;  ///< actions of all ranks, and of one
+  placement where;
+  scratch<fact> of;
+  scratch<long> room;  ///< by rank: its memory limit
+  /// By rank: the time at which it begins, from which its time counts.
+  scratch<long> begin;
+  long latest = 0;  ///< of `begin`
+
+  constexpr explicit search_actions(search_problem const& problem)
+      : ranks(problem.ranks), micro_batches(problem.micro_batches), held(problem.held()),
+        count(static_cast<int>(problem.actions())), length(count / ranks), where(problem.where),
+        of(count), room(ranks), begin(ranks) {
+    for (int rank = 0; rank < ranks; ++rank) room.item[rank] = problem.room(rank);
+    // The first action of a rank is F of its first chunk; those are the chunks 0 .. P-1.
+    if (problem.want != objective::makespan)
+      for (int chunk = 1; chunk < ranks; ++chunk)
+        latest = begin.item[problem.holder.item[chunk]] =
+            latest + problem.cost(chunk - 1).forward + problem.down.item[chunk - 1];
+    int const m = micro_batches, last = problem.chunks - 1;
+    for (int chunk = 0; chunk <= last; ++chunk)
+      for (int kind = 0; kind < kinds; ++kind) {
+        bool const reads_own = kind == 2 || (kind == 1 && chunk == last);
+        int const from = kind == 0 ? chunk - 1 : chunk + 1, first = (chunk * kinds + kind) * m;
+        fact f{problem.time({kind_of(kind), chunk, 0}),
+               problem.cost(chunk).memory.of(kind_of(kind))};
+        f.rank = problem.holder.item[chunk];
+        if (!reads_own && from >= 0)
+          f.hop = (kind == 0 ? problem.down : problem.up).item[kind == 0 ? from : chunk];
+        if (kind == 0) f.on_way = problem.down.item[chunk];
+        if (kind == 1 && chunk > 0) f.on_way = problem.up.item[chunk - 1];
+        for (int x = first; x < first + m; ++x) {
+          of.item[x] = f;
+          if (reads_own)
+            of.item[x].input = x - m;
+          else if (from >= 0)
+            of.item[x].input = x + (from - chunk) * kinds * m;
+          if (kind == 0 && chunk < last)
+            of.item[x].output = x + kinds * m;
+          else if (kind < 2)
+            (kind == 1 ? of.item[x].weight : of.item[x].output) = x + m;
+          if (kind == 1 && chunk > 0) of.item[x].output = x - kinds * m;
+        }
+      }
+  }
+
+  /// Ranks begin when they ended a step before: the largest of their times is then an upper bound
+  /// of the period, and not above the bound before.
+  constexpr void begin_after(scratch<long> const& end) {
+    long earliest = LONG_MAX;
+    latest = 0;
+    for (int rank = 0; rank < ranks; ++rank)
+      if (end.item[rank] < earliest) earliest = end.item[rank];
+    for (int rank = 0; rank < ranks; ++rank) {
+      begin.item[rank] = end.item[rank] - earliest;
+      if (begin.item[rank] > latest) latest = begin.item[rank];
+    }
+  }
+
+  static constexpr action_kind kind_of(int kind) {
+    return kind == 0   ? action_kind::forward
+           : kind == 1 ? action_kind::backward_input
+                       : action_kind::backward_weight;
+  }
+  constexpr int number(int kind, int chunk, int micro_batch) const {
+    return (chunk * kinds + kind) * micro_batches + micro_batch;
+  }
+  constexpr action named(int x) const {
+    int const which = x / micro_batches;
+    return action{kind_of(which % kinds), which / kinds, x % micro_batches};
+  }
+};
+
 /// An order under search. It has the interface of a table that a policy's `fill` needs; a BW
-/// becomes a B and a W. Actions are numbers, 3 (chunk M + micro-batch) + kind, with kinds F, B, W.
-///
-/// needs: replicas(where) == 1; every action pushed once before it is timed
+/// becomes a B and a W.
 class search_order {
  public:
   placement where;
@@ -43,327 +126,154 @@ class search_order {
   int mini_batch = 0;
   int drift = 0;
 
-  template <pipeline_problem Problem>
-  constexpr search_order(Problem const& problem, placement place, long limit, objective want)
-      : where(place), want_(want), p_(problem.ranks), m_(problem.micro_batches),
-        actions_(kinds * problem.chunks * m_), length_(actions_ / p_), limit_(limit),
-        row_(actions_), filled_(p_), fact_(actions_), work_(p_), left_(p_), start_(actions_),
-        end_(actions_), waiting_(actions_), also_waiting_(p_), next_(p_), awake_(p_), times_(p_) {
-    for (int x = 0; x < actions_; ++x) {
-      action const a = decoded(x);
-      int const from = a.kind == action_kind::forward          ? a.chunk - 1
-                       : a.kind == action_kind::backward_input ? a.chunk + 1
-                                                               : -1;
-      bool const reads = from >= 0 && from < problem.chunks;
-      int const rank = rank_of(where, p_, a.chunk);
-      fact& f = fact_.item[x];
-      f = fact{x / kinds / m_,
-               x % kinds,
-               rank,
-               -1,
-               0,
-               problem.time(a),
-               problem.cost(a.chunk).memory.of(a.kind)};
-      work_.item[rank] += f.time;
-      if (!reads) continue;
-      f.source = x + kinds * m_ * (from - a.chunk);
-      f.hop = problem.hop_time(rank_of(where, p_, from), rank, from < a.chunk ? from : a.chunk);
-    }
-  }
+  /// needs: `actions` outlives the order
+  constexpr explicit search_order(search_actions const& actions)
+      : where(actions.where), actions_(actions), row_(actions.count), filled_(actions.ranks) {}
 
   /// Rows of another type with this table's extents: see static_rows::like.
   template <class Other>
   constexpr auto like() const {
-    return scratch_rows<Other>(p_, length_);
+    return scratch_rows<Other>(actions_.ranks, actions_.length);
   }
-  constexpr int ranks() const { return p_; }
+  constexpr search_actions const& actions() const { return actions_; }
+  constexpr int ranks() const { return actions_.ranks; }
   constexpr int size(int rank) const { return filled_.item[rank]; }
-  constexpr action at(int rank, int position) const {
-    return decoded(row_.item[rank * length_ + position]);
-  }
+  constexpr action at(int rank, int position) const { return actions_.named(row(rank)[position]); }
+  constexpr int const* row(int rank) const { return row_.item + rank * actions_.length; }
+  constexpr int* row(int rank) { return row_.item + rank * actions_.length; }
+
   /// Appends an action; BW becomes a B and a W. Beyond the rank's length it is dropped.
   constexpr void push(int rank, action const& a) {
-    int const x = kinds * (a.chunk * m_ + a.micro_batch);
     auto const add = [&](int kind) {
-      if (filled_.item[rank] < length_) row_.item[rank * length_ + filled_.item[rank]++] = x + kind;
+      push_number(rank, actions_.number(kind, a.chunk, a.micro_batch));
     };
     if (a.kind == action_kind::forward) add(0);
     if (makes_input_gradient(a.kind)) add(1);
     if (makes_weight_gradient(a.kind)) add(2);
   }
+  constexpr void push_number(int rank, int x) {
+    if (filled_.item[rank] < actions_.length) row(rank)[filled_.item[rank]++] = x;
+  }
   constexpr void clear() {
-    for (int rank = 0; rank < p_; ++rank) filled_.item[rank] = 0;
+    for (int rank = 0; rank < actions_.ranks; ++rank) filled_.item[rank] = 0;
   }
   /// Copies the rows of another order. needs: both are of the same problem
   constexpr void assign(search_order const& from) {
-    for (int i = 0; i < actions_; ++i) row_.item[i] = from.row_.item[i];
-    for (int rank = 0; rank < p_; ++rank) filled_.item[rank] = from.filled_.item[rank];
+    for (int i = 0; i < actions_.count; ++i) row_.item[i] = from.row_.item[i];
+    for (int rank = 0; rank < actions_.ranks; ++rank) filled_.item[rank] = from.filled_.item[rank];
   }
 
-  /// Whether the rank's memory stays within the limit; without a rank: whether all ranks are
-  /// complete and stay within the limit.
-  constexpr bool fits(int rank) const {
-    long live = 0;
-    for (int i = rank * length_; i < (rank + 1) * length_; ++i) {
-      live += fact_.item[row_.item[i]].memory;
-      if (live > limit_) return false;
-    }
-    return true;
-  }
+  /// Whether all ranks are complete and stay within their memory.
   constexpr bool fits() const {
-    for (int rank = 0; rank < p_; ++rank)
-      if (filled_.item[rank] < length_ || !fits(rank)) return false;
-    return true;
-  }
-
-  /// The score of the order. Not possible() if it deadlocks; timing stops early, with the same
-  /// result, when some rank is certain to take longer than `most`.
-  constexpr score play(long most = LONG_MAX / 2) {
-    for (int rank = 0; rank < p_; ++rank) times_.first.item[rank] = -1, times_.last.item[rank] = 0;
-    if (want_ != objective::period) return play_step(most);
-    // A rank begins its second step when it has ended the first.
-    if (!play_step(LONG_MAX / 2).possible()) return score{};
-    for (int rank = 0; rank < p_; ++rank) times_.first.item[rank] = times_.last.item[rank];
-    return play_step(most);
-  }
-
-  /// The effort of `tries` changes of an order of `actions` actions, in simulated actions.
-  static constexpr long effort_of(long tries, long actions) {
-    return tries * (actions + change_price);
-  }
-  /// The number of changes that an effort allows.
-  static constexpr long tries_of(long effort, long actions) {
-    return effort / (actions + change_price);
-  }
-  /// Tries `tries` changes, or fewer once no rank takes longer than `good_enough`, and keeps the
-  /// best order. Returns its score, never worse than before.
-  ///
-  /// needs: fits(), and play() is possible
-  /// cost:  at most `tries` times the number of actions
-  constexpr score improve(long tries, long good_enough, search_dice& roll) {
-    return improve(tries, good_enough, roll, [](search_order const&) {});
-  }
-  /// Improves as above, and calls seen(order) now and then with orders that take no longer than any
-  /// earlier order.
-  template <class Seen>
-  constexpr score improve(long tries, long good_enough, search_dice& roll, Seen seen) {
-    score now = play(), best = now;
-    auto best_row = scratch<int>(actions_);
-    auto const remember = [&] {
-      for (int i = 0; i < actions_; ++i) best_row.item[i] = row_.item[i];
-    };
-    remember();
-    fine_ = now.worst < 1L << 40 ? 256 : 1;
-    long mean_time = 0;
-    for (int x = 0; x < actions_; ++x) mean_time += fact_.item[x].time;
-    mean_time = (mean_time + actions_ - 1) / actions_;
-    auto path = scratch<stretch>(actions_);
-    int stretches = 0;
-    long next_look = tries;
-    for (long left = tries; left > 0 && best.worst > good_enough; --left) {
-      if (stretches == 0) stretches = find_path(now.worst, path, roll);
-      change const c = pick(path.item[roll.below(stretches)], roll);
-      if (c.from == c.to || !move(c.rank, c.from, c.to)) continue;
-      long const allowed =
-          mean_time * fine_ / 256 * (heat * left / tries) * roll.exponential() / 256;
-      score then{};
-      if (fits(c.rank))
-        then = play(now.worst + (energy(now) - fine_ * now.worst + allowed) / fine_);
-      if (then.possible() && energy(then) - energy(now) <= allowed) {
-        now = then;
-        stretches = 0;
-        if (now.worst <= best.worst && left <= next_look) {
-          seen(*this);
-          next_look = left - pause;
-        }
-        if (!(now < best)) continue;
-        best = now;
-        remember();
-      } else {
-        move(c.rank, c.to, c.from);
+    for (int rank = 0; rank < actions_.ranks; ++rank) {
+      if (filled_.item[rank] < actions_.length) return false;
+      long live = 0;
+      for (int i = 0; i < actions_.length; ++i) {
+        live += actions_.of.item[row(rank)[i]].memory;
+        if (live > actions_.room.item[rank]) return false;
       }
     }
-    for (int i = 0; i < actions_; ++i) row_.item[i] = best_row.item[i];
-    return best;
+    return true;
   }
 
  private:
-  static constexpr int kinds = 3;
-  /// The overhead of a change, beside simulating its order.
-  static constexpr int change_price = 100;
-  /// The mean time of the ranks enters the energy with weight 1 / mean_share.
-  static constexpr int mean_share = 5;
-  /// The initial temperature: mean allowed growth of the energy, in 1/256 of the mean action.
-  static constexpr long heat = 51;
-  static constexpr int pause = 20;  ///< minimum number of tries between two calls of `seen`
-  /// The maximum distance of a move, or of a move beyond its stretch of the path.
-  static constexpr int reach = 5;
+  search_actions const& actions_;
+  scratch<int> row_;     // the actions of rank 0, then those of rank 1 ...
+  scratch<int> filled_;  // by rank: the number of its actions so far
+};
 
-  /// The energy of annealing, in parts of a unit: the worst time, and a share of the mean time,
-  /// which gives the search a direction where several ranks take the worst time.
-  constexpr long energy(score const& s) const {
-    return fine_ * s.worst + fine_ * s.sum / (p_ * mean_share);
-  }
+/// The times of an order: every action starts as soon as its rank and its input are ready.
+class order_times {
+ public:
+  scratch<long> end;       ///< by action
+  scratch<int> run;        ///< the actions in an order in which each comes after what it needs
+  scratch<int> turn;       ///< by action: its place in `run`
+  scratch<long> rank_end;  ///< by rank
 
-  /// Constants of an action that play() reads.
-  struct fact {
-    int chunk = 0, kind = 0, rank = 0;
-    int source = -1;  ///< the action of another chunk whose result this action reads, or -1
-    long hop = 0, time = 0, memory = 0;
-  };
-  /// Positions of a rank that run without a gap, the first as soon as its input arrives.
-  struct stretch {
-    int rank = 0, first = 0, last = 0;
-  };
-  /// A move of one action of a rank to another position.
-  struct change {
-    int rank = 0, from = 0, to = 0;
-  };
+  constexpr explicit order_times(search_actions const& actions)
+      : end(actions.count), run(actions.count), turn(actions.count), rank_end(actions.ranks),
+        waiting_(actions.count, none), also_waiting_(actions.ranks), next_(actions.ranks),
+        awake_(actions.ranks) {}
 
-  /// Times a step in which every rank begins at its time in times_.
-  constexpr score play_step(long most) {
-    for (int x = 0; x < actions_; ++x) end_.item[x] = waiting_.item[x] = -1;
-    int count = 0, unfinished = p_;
-    for (int rank = p_ - 1; rank >= 0; --rank) {
-      next_.item[rank] = 0;
-      left_.item[rank] = work_.item[rank];
-      awake_.item[count++] = rank;
+  /// Times an order. The result is not possible() if the order deadlocks.
+  ///
+  /// needs: the order is complete
+  /// cost:  linear in the number of actions
+  constexpr score play(search_order const& order) { return play(order, *this, 0); }
+  /// Times an order that differs from the one of `before` only behind the first `kept` actions of
+  /// before.run.
+  constexpr score play(search_order const& order, order_times const& before, int kept) {
+    search_actions const& all = order.actions();
+    for (int i = kept; i < all.count; ++i) end.item[kept > 0 ? before.run.item[i] : i] = none;
+    for (int i = 0; i < kept; ++i) {
+      int const x = run.item[i] = before.run.item[i];
+      end.item[x] = before.end.item[x];
+      turn.item[x] = i;
     }
-    while (count > 0) {
-      int const rank = awake_.item[--count];
-      int& i = next_.item[rank];
-      for (; i < length_; ++i) {
-        int const x = row_.item[rank * length_ + i];
-        fact const& f = fact_.item[x];
-        long start = times_.last.item[rank];
-        if (f.source >= 0) {
-          if (end_.item[f.source] < 0) {
-            also_waiting_.item[rank] = waiting_.item[f.source];
-            waiting_.item[f.source] = rank;
+    for (int rank = 0; rank < all.ranks; ++rank) {
+      int const i = next_.item[rank] = kept > 0 ? before.first_from(order, rank, kept) : 0;
+      rank_end.item[rank] = i > 0 ? end.item[order.row(rank)[i - 1]] : all.begin.item[rank];
+    }
+    int count = kept, ready = 0;
+    for (int rank = all.ranks - 1; rank >= 0; --rank) awake_.item[ready++] = rank;
+    auto total = score{0, 0};
+    while (ready > 0) {
+      int const rank = awake_.item[--ready];
+      int const* const row = order.row(rank);
+      int i = next_.item[rank];
+      long now = rank_end.item[rank];
+      for (; i < all.length; ++i) {
+        int const x = row[i];
+        search_actions::fact const& f = all.of.item[x];
+        if (f.input >= 0) {
+          long const there = end.item[f.input];
+          if (there < 0) {
+            also_waiting_.item[rank] = waiting_.item[f.input];
+            waiting_.item[f.input] = rank;
             break;
           }
-          if (long const there = end_.item[f.source] + f.hop; there > start) start = there;
+          if (there + f.hop > now) now = there + f.hop;
         }
-        start_.item[x] = start;
-        end_.item[x] = start + f.time;
-        times_.add(rank, start, start + f.time);
-        left_.item[rank] -= f.time;
-        if (times_.of(rank, want_) + left_.item[rank] > most) return score{};
-        for (int who = waiting_.item[x]; who >= 0; who = also_waiting_.item[who])
-          awake_.item[count++] = who;
+        end.item[x] = now += f.time;
+        turn.item[x] = count;
+        run.item[count++] = x;
+        if (waiting_.item[x] >= 0) {
+          for (int who = waiting_.item[x]; who >= 0; who = also_waiting_.item[who])
+            awake_.item[ready++] = who;
+          waiting_.item[x] = none;
+        }
       }
-      unfinished -= i == length_;
+      next_.item[rank] = i;
+      rank_end.item[rank] = now;
+      if (i == all.length) total.add(now - all.begin.item[rank]);
     }
-    return unfinished == 0 ? times_.total(p_, want_) : score{};
+    if (count == all.count) return total;
+    for (int x = 0; x < all.count; ++x) waiting_.item[x] = none;
+    return score{};
   }
 
-  constexpr action decoded(int x) const {
-    constexpr action_kind kind[kinds] = {action_kind::forward, action_kind::backward_input,
-                                         action_kind::backward_weight};
-    return action{kind[x % kinds], x / kinds / m_, x / kinds % m_};
-  }
-
-  /// The longest path that ends with a rank whose time is `worst`, from its end to its beginning,
-  /// as stretches. Returns their number. needs: play()
-  constexpr int find_path(long worst, scratch<stretch>& path, search_dice& roll) {
-    int rank = 0, equals = 0, count = 0;
-    for (int r = 0; r < p_; ++r)
-      if (times_.of(r, want_) == worst && roll.below(++equals) == 0) rank = r;
-    for (int last = length_ - 1; last >= 0;) {
-      int first = last, next_rank = 0, next_last = -1;
-      for (;; --first) {
-        int const x = row_.item[rank * length_ + first];
-        fact const& f = fact_.item[x];
-        long const start = start_.item[x];
-        bool const in_a_row =
-            first > 0 && end_.item[row_.item[rank * length_ + first - 1]] == start;
-        bool const handed = f.source >= 0 && end_.item[f.source] + f.hop == start;
-        if (handed && fact_.item[f.source].rank != rank && (!in_a_row || roll.below(2) == 0)) {
-          next_rank = fact_.item[f.source].rank;
-          next_last = position_of(next_rank, f.source);
-          break;
-        }
-        if (!in_a_row) break;
-      }
-      path.item[count++] = stretch{rank, first, last};
-      rank = next_rank;
-      last = next_last;
-    }
-    return count;
-  }
-  /// The position of an action, by bisection: the actions of a rank start in order; those of zero
-  /// duration may start together.
-  constexpr int position_of(int rank, int x) const {
-    int const* const row = row_.item + rank * length_;
-    int low = 0, high = length_ - 1;
+  /// The first position of a rank whose action has that turn or a later one.
+  ///
+  /// needs: the order is the one that was timed, or its actions of earlier turns are in their
+  /// places
+  constexpr int first_from(search_order const& order, int rank, int least_turn) const {
+    int low = 0, high = order.actions().length;
     while (low < high) {
       int const middle = (low + high) / 2;
-      if (start_.item[row[middle]] < start_.item[x])
+      if (turn.item[order.row(rank)[middle]] < least_turn)
         low = middle + 1;
       else
         high = middle;
     }
-    while (row[low] != x) ++low;
     return low;
   }
 
-  /// A random change. Three of four move an action of the stretch to its end or its beginning, or
-  /// slightly beyond; the others move any action.
-  constexpr change pick(stretch const& s, search_dice& roll) const {
-    int const which = roll.below(8), inside = s.last - s.first;
-    if (which >= 6) {
-      int const rank = roll.below(p_), from = roll.below(length_);
-      return change{rank, from, clamp(from + roll.below(2 * reach + 1) - reach)};
-    }
-    if (inside == 0) return change{};
-    int const more = which % 3 == 0 ? roll.below(reach + 1) : 0;
-    return which < 3 ? change{s.rank, s.first + roll.below(inside), clamp(s.last + more)}
-                     : change{s.rank, s.first + 1 + roll.below(inside), clamp(s.first - more)};
-  }
-  constexpr int clamp(int position) const {
-    return position < 0 ? 0 : position < length_ ? position : length_ - 1;
-  }
+ private:
+  static constexpr int none = -1;
 
-  /// Moves an action to another position on its rank. Actions of the same chunk and kind on the way
-  /// keep their order: each takes the place of the next. Returns false, with nothing changed, if an
-  /// F would come after its B, or a B after its W.
-  constexpr bool move(int rank, int from, int to) {
-    int* const row = row_.item + rank * length_;
-    int const towards = from < to ? 1 : -1;
-    fact const& moved = fact_.item[row[from]];
-    for (int i = from, carried = row[from]; i != to;) {
-      i += towards;
-      fact const& f = fact_.item[row[i]];
-      if (f.chunk != moved.chunk) continue;
-      if (f.kind == moved.kind)
-        carried = row[i];
-      else if (f.kind == moved.kind + towards && row[i] == carried + towards)
-        return false;
-    }
-    int carried = row[from];
-    for (int i = from; i != to; i += towards) {
-      int const x = row[i + towards];
-      bool const alike = fact_.item[x].chunk == moved.chunk && fact_.item[x].kind == moved.kind;
-      row[i] = alike ? carried : x;
-      if (alike) carried = x;
-    }
-    row[to] = carried;
-    return true;
-  }
-
-  objective want_;
-  int p_, m_, actions_, length_;
-  long limit_;
-  scratch<int> row_;           // the actions of rank 0, then those of rank 1 ...
-  scratch<int> filled_;        // by rank: the number of its actions so far
-  scratch<fact> fact_;         // by action
-  scratch<long> work_, left_;  // by rank: the total work, and the part that is left
-  scratch<long> start_, end_;  // by action; an end of -1: not run yet
-  scratch<int> waiting_;       // by action: the last rank that began to wait for it
+  scratch<int> waiting_;       // by action: the last rank that waits for it
   scratch<int> also_waiting_;  // by rank: the next one that waits for the same action
   scratch<int> next_, awake_;  // by rank: its next position; a stack of ranks
-  rank_times times_;
-  long fine_ = 1;  // parts per unit of time in the energy: 256, or 1 where times are large
 };
 
 }  // namespace pp::detail

@@ -12,6 +12,42 @@
 
 namespace pp::detail {
 
+/// Fills `table` with the order that search() finds, improved by its period.
+template <pipeline_problem Problem, action_table Table>
+void improve_period(Problem const& problem, Table& table, search_options const& options) {
+  Table first = table;
+  search(problem, first, options);
+  search_problem const question(problem, table.where, options.want, options.limit);
+  search_actions actions(question);
+  search_order order(actions), best(actions);
+  long busiest = 0;
+  for (int rank = 0; rank < problem.ranks; ++rank) {
+    long work = 0;
+    for (int i = 0; i < first.size(rank); ++i) {
+      work += problem.time(first.at(rank, i));
+      order.push(rank, first.at(rank, i));
+    }
+    busiest = work > busiest ? work : busiest;
+  }
+  if (first.size(0) == 0) return;
+  best.assign(order);
+  step_period found = period_of(problem, first);
+  order_times times(actions);
+  search_dice roll;
+  constexpr int rounds = 8;
+  for (int round = 0; round < rounds && found.time > busiest * found.steps; ++round) {
+    for (int step = 0; step < 3; ++step)
+      if (times.play(order).possible()) actions.begin_after(times.rank_end);
+    order_tuner(actions).improve(order, {options.budget(actions.count) / rounds, busiest}, roll);
+    step_period const now = period_of(problem, order);
+    if (!(now < found)) continue;
+    found = now;
+    best.assign(order);
+  }
+  for (int rank = 0; rank < problem.ranks; ++rank)
+    for (int i = 0; i < best.size(rank); ++i) table.push(rank, best.at(rank, i));
+}
+
 /// Searches as search() does, for the shortest period.
 ///
 /// law:  the period is at most that of the order which search() finds by the stage-local span with
@@ -23,31 +59,7 @@ constexpr void search_by_period(Problem const& problem, Table& table,
   search_options by_span = options;
   by_span.want = objective::stage_local_span;
   if (std::is_constant_evaluated()) return search(problem, table, by_span);
-
-  Table first = table;
-  search(problem, first, by_span);
-  auto order = search_order(problem, table.where, options.limit, objective::period);
-  long busiest = 0, actions = 0;
-  for (int rank = 0; rank < problem.ranks; ++rank) {
-    long work = 0;
-    for (int i = 0; i < first.size(rank); ++i, ++actions) {
-      work += problem.time(first.at(rank, i));
-      order.push(rank, first.at(rank, i));
-    }
-    busiest = work > busiest ? work : busiest;
-  }
-  bool is_better = false;
-  if (actions > 0) {
-    step_period const found = period_of(problem, first);
-    search_dice roll{};
-    if (found.time > busiest * found.steps) {
-      order.improve(search_order::tries_of(options.effort, actions), busiest, roll);
-      is_better = period_of(problem, order) < found;
-    }
-  }
-  for (int rank = 0; rank < problem.ranks; ++rank)
-    for (int i = 0; i < first.size(rank); ++i)
-      table.push(rank, is_better ? order.at(rank, i) : first.at(rank, i));
+  improve_period(problem, table, by_span);
 }
 
 }  // namespace pp::detail

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The objective, the score and the random numbers of the search.
+// The score and the random numbers of the search.
 #pragma once
 
 #include <bit>
 #include <climits>
-
-#include <pipe/schedule/objective.hpp>
-#include <pipe/schedule/scratch.hpp>
 
 namespace pp {
 
@@ -23,33 +20,14 @@ struct score {
 
   /// False for an order that deadlocks or was not timed to its end.
   constexpr bool possible() const { return worst < LONG_MAX / 2; }
+  constexpr void add(long time) {
+    sum += time;
+    if (time > worst) worst = time;
+  }
   constexpr bool operator<(score const& b) const {
     return worst != b.worst ? worst < b.worst : sum < b.sum;
   }
-};
-
-/// The start of each rank's first action and the end of its last.
-struct rank_times {
-  scratch<long> first, last;
-
-  constexpr explicit rank_times(int ranks) : first(ranks, -1), last(ranks) {}
-  /// Adds an action of a rank from `start` to `end`. The actions of a rank come in order.
-  constexpr void add(int rank, long start, long end) {
-    if (first.item[rank] < 0) first.item[rank] = start;
-    last.item[rank] = end;
-  }
-  constexpr long of(int rank, objective want) const {
-    return last.item[rank] - (want == objective::makespan ? 0 : first.item[rank]);
-  }
-  constexpr score total(int ranks, objective want) const {
-    auto result = score{0, 0};
-    for (int rank = 0; rank < ranks; ++rank) {
-      long const time = of(rank, want);
-      result.sum += time;
-      if (time > result.worst) result.worst = time;
-    }
-    return result;
-  }
+  friend constexpr bool operator==(score const&, score const&) = default;
 };
 
 /// Random numbers with a fixed seed, so that a search has one answer on every machine.
@@ -57,6 +35,13 @@ struct rank_times {
 /// source: Marsaglia, Xorshift RNGs, 2003
 struct search_dice {
   unsigned long long state = 0x9E3779B97F4A7C15u;
+
+  search_dice() = default;
+  /// Another sequence for every `seed`.
+  constexpr explicit search_dice(int seed) {
+    state += static_cast<unsigned long long>(seed) * 0xD1342543DE82EF95u;
+    for (int i = 0; i < 8; ++i) bits();
+  }
 
   /// The next 64 random bits.
   constexpr unsigned long long bits() {

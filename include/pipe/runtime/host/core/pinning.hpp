@@ -1,29 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Thread affinity: the cores available to this process, and binding of a thread to one of them.
-// Without effect on systems other than Linux.
+// Thread affinity: binding of a thread to one of the cores available to this process. Without
+// effect on systems other than Linux.
 #pragma once
-
-#include <unistd.h>
 
 #if defined(__linux__)
 #include <pthread.h>
 #include <sched.h>
 #endif
 
+#include <pipe/base/thread.hpp>
 #include <pipe/runtime/job.hpp>
 
 namespace pp::detail {
-
-/// Number of cores available to this process (its affinity mask), at least 1.
-inline unsigned allowed_cores() {
-#if defined(__linux__)
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return unsigned(CPU_COUNT(&set));
-#endif
-  long const n = sysconf(_SC_NPROCESSORS_ONLN);
-  return n > 0 ? unsigned(n) : 1;
-}
 
 /// Binds the calling thread to the n-th allowed core, from 0, in the order of the cores' numbers. A
 /// refusal by the system is ignored: the binding only affects speed.
