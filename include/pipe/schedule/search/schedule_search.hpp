@@ -146,6 +146,8 @@ class schedule_search {
       openings.try_plans(options_.scaled_count(300), q.floor, roll);
       openings.keep(&q.blocks);
       openings.try_blocks(options_.scaled_count(150), q.floor);
+    } else {
+      openings.vary_plans(options_.scaled_count(1000), q.floor, roll);
     }
     if (&q != &all_) return;
     for (shortlist const* kind : {&q.families, &q.planned, &q.blocks})

@@ -126,7 +126,12 @@ class search_openings {
               offer(x);
             }
         }
-    for (left = count / 2; left > 0 && best_score_.worst > good_enough; --left) {
+    vary_plans(count / 2, good_enough, roll);
+  }
+  /// Changes of the best plan, and then of what has become the best.
+  void vary_plans(int count, long good_enough, search_dice& roll) {
+    auto x = plan(problem_.chunks);
+    for (; count > 0 && best_score_.worst > good_enough; --count) {
       x.assign(best_plan_);
       vary(x, roll);
       offer(x);
