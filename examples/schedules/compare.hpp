@@ -19,6 +19,7 @@
 #include <pipe/schedule/communication.hpp>
 #include <pipe/schedule/families/recompute_ahead.hpp>
 #include <pipe/schedule/families/repeated.hpp>
+#include <pipe/schedule/appraise.hpp>
 #include <pipe/schedule/certificate.hpp>
 #include <string>
 #include <string_view>
@@ -39,9 +40,7 @@ struct entry {
   int scale = 1;  // the problem's times are this many times those asked for
   pp::schedules::run_time_problem problem;
   pp::schedules::dynamic_table table{0};
-  pp::schedules::timeline<pp::schedules::dynamic_rows<pp::schedules::time_span>> when{
-      pp::schedules::dynamic_rows<pp::schedules::time_span>(0)};
-  long peak = 0;
+  pp::schedules::appraisal numbers;
 
   bool exists() const { return table.ranks() > 0; }
 };
@@ -125,21 +124,18 @@ inline void repeat(entry& e, int steps) {
 }
 
 inline void judge(entry& e) {
-  pp::schedules::verdict v = pp::schedules::validate(e.problem, e.table);
-  bool const is_over_limit = v.what == pp::schedules::fault::over_limit;
+  e.numbers = pp::schedules::appraise(e.problem, e.table);
+  bool const is_over_limit = e.numbers.found.what == pp::schedules::fault::over_limit;
   if (is_over_limit) {  // and is it right otherwise?
     long const limit = std::exchange(e.problem.limit, 0);
-    v = pp::schedules::validate(e.problem, e.table);
+    e.numbers = pp::schedules::appraise(e.problem, e.table);
     e.problem.limit = limit;
   }
-  if (!v.ok()) {
-    e.verdict = sentence_of(v);
+  if (!e.numbers.found.ok()) {
+    e.verdict = sentence_of(e.numbers.found);
     e.table = pp::schedules::dynamic_table(0);
     return;
   }
-  e.when = pp::schedules::simulate(e.problem, e.table);
-  for (int rank = 0; rank < e.problem.ranks; ++rank)
-    e.peak = std::max(e.peak, pp::schedules::peak_memory(e.problem, e.table, rank));
   if (is_over_limit) e.verdict = "needs more memory than the limit";
 }
 
@@ -288,24 +284,28 @@ inline std::vector<std::string> row_of(request const& r, entry const& e) {
     row.insert(row.end(), {"", "", "", "", "", "", "", "", "", limit, e.verdict});
     return row;
   }
-  pp::schedules::certificate known;
-  if (e.table.trains) known = pp::schedules::certify(e.problem, e.table, e.when);
+  auto const& when = e.numbers.when;
   pp::schedules::objective const want = r.minimised == "makespan"
                                             ? pp::schedules::objective::makespan
                                             : pp::schedules::objective::stage_local_span;
+  // What needs more memory than the limit may be faster than all that does not.
+  bool const is_bounded = e.table.trains && e.verdict == "ok";
+  pp::schedules::certificate known;
+  if (e.table.trains) known = pp::schedules::certify(e.problem, e.table, when, e.numbers.peak);
   auto const share = [&](long least) {
     double const all = double(least) * e.problem.ranks;
-    return all > 0 ? std::max(0.0, 1 - double(e.when.total_busy()) / all) : 0.0;
+    return all > 0 ? std::max(0.0, 1 - double(when.total_busy()) / all) : 0.0;
   };
   double const unit = double(r.memory[0]) * double(e.parts);
-  row.insert(row.end(),
-             {std::to_string((e.when.makespan + e.scale / 2) / e.scale),
-              decimals(e.when.bubble_by_makespan(), 4), decimals(share(known.floor.makespan), 4),
-              decimals(e.when.bubble_by_stage_local_span(), 4),
-              decimals(share(known.floor.stage_local_span), 4), decimals(known.gap_share(want), 4),
-              e.table.trains && known.proved(want) ? "yes" : "",
-              e.table.trains ? bound_of(known, want) : "", decimals(double(e.peak) / unit, 2),
-              limit, e.verdict});
+  row.insert(
+      row.end(),
+      {std::to_string((when.makespan + e.scale / 2) / e.scale),
+       decimals(when.bubble_by_makespan(), 4), decimals(share(known.floor.makespan), 4),
+       decimals(when.bubble_by_stage_local_span(), 4),
+       decimals(share(known.floor.stage_local_span), 4),
+       is_bounded ? decimals(known.gap_share(want), 4) : "",
+       is_bounded && known.proved(want) ? "yes" : "", is_bounded ? bound_of(known, want) : "",
+       decimals(double(e.numbers.peak) / unit, 2), limit, e.verdict});
   return row;
 }
 
@@ -323,8 +323,9 @@ inline pp::drawings::drawing drawing_of(entry const& e) {
   if (e.steps > 1) title += ", " + std::to_string(e.steps) + " steps";
   if (e.parts > 1) title += ", " + std::to_string(e.parts) + " chunks per rank; memory in chunks";
   if (e.scale > 1) title += "; a unit of time is 1/" + std::to_string(e.scale);
-  auto d = pp::drawings::of_table(e.problem, e.table, e.when, {.title = title});
-  if (e.steps == 1) pp::detail::set_floor(d, e.problem, e.table, e.when);
+  auto const when = pp::schedules::simulate(e.problem, e.table);
+  auto d = pp::drawings::of_table(e.problem, e.table, when, {.title = title});
+  if (e.steps == 1) pp::detail::set_floor(d, e.problem, e.table, when);
   return d;
 }
 

@@ -17,6 +17,7 @@
 #include <pipe/schedule/communication.hpp>
 #include <pipe/schedule/critical_path.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
+#include <pipe/schedule/appraise.hpp>
 #include <pipe/schedule/families/repeated.hpp>
 #include <pipe/schedule/families/weave.hpp>
 #include <pipe/schedule/certificate.hpp>

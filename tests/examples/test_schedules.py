@@ -15,7 +15,7 @@ from pathlib import Path
 
 PROGRAM = sys.argv.pop(1)
 HEADER = "schedule,ranks,micro_batches,chunks,makespan,bubble_makespan,floor_makespan,bubble_span,floor_span,gap,proved,bound_by,peak,limit,verdict"
-NAMES = ("gpipe, 1f1b, eager-1f1b, interleaved, grouped-interleaved, looped-bfs, zb-h1, zb-h2, zb-1p, zb-2p, searched, zb-v, v-half, v-min, hanayo, "
+NAMES = ("gpipe, 1f1b, eager-1f1b, adapted-1f1b, interleaved, grouped-interleaved, interleaved-zb, looped-bfs, zb-h1, zb-h2, zb-1p, zb-2p, searched, zb-v, v-half, v-min, hanayo, "
          "chimera, chimera-doubled, dualpipe, dualpipe-v, paired eager-1f1b, paired dualpipe, paired dualpipe-v, forward-only, pipedream, "
          "pipedream-2bw, paci").split(", ")
 
@@ -204,7 +204,9 @@ class ClosedForms(unittest.TestCase):
         "gpipe": lambda p, v: 3 * (p - 1),
         "1f1b": lambda p, v: 3 * (p - 1),
         "eager-1f1b": lambda p, v: 3 * (p - 1),
+        "adapted-1f1b": lambda p, v: 3 * (p - 1),
         "interleaved": lambda p, v: 3 * (p - 1) / v,
+        "interleaved-zb": lambda p, v: (p - 1) / v,
         "grouped-interleaved": lambda p, v: 3 * (p - 1) / v,
         "looped-bfs": lambda p, v: 3 * (p - 1) / v,
         "zb-h1": lambda p, v: p - 1,
@@ -223,7 +225,9 @@ class ClosedForms(unittest.TestCase):
         "gpipe": lambda p, m, v: m,
         "1f1b": lambda p, m, v: p,
         "eager-1f1b": lambda p, m, v: 2 * p - 1,
+        "adapted-1f1b": lambda p, m, v: p,
         "interleaved": lambda p, m, v: p + (p - 1) / v,
+        "interleaved-zb": lambda p, m, v: p,
         "grouped-interleaved": lambda p, m, v: p,
         "looped-bfs": lambda p, m, v: m,
         "zb-h1": lambda p, m, v: p,

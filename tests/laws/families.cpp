@@ -16,6 +16,9 @@ TEST_CASE("GPipe and 1F1B with everything give the bits of one stage", "[laws]")
 TEST_CASE("eager 1F1B gives the bits of one stage", "[laws]") {
   gives_the_bits_of_one_stage<EagerOneFOneB, 4, Selected>();
 }
+TEST_CASE("1F1B with an adapted warm-up gives the bits of one stage", "[laws]") {
+  gives_the_bits_of_one_stage<AdaptedOneFOneB, 4, RecomputeAll>();
+}
 TEST_CASE("interleaved schedules give the bits of one stage", "[laws]") {
   gives_the_bits_of_one_stage<Interleaved<2>, 8>();
   gives_the_bits_of_one_stage<Interleaved<4, 3>, 8, RecomputeAll>();

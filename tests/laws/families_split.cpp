@@ -15,6 +15,10 @@ TEST_CASE("zero-bubble schedules give the bits of one stage", "[laws]") {
   gives_the_bits_of_one_stage<ZeroBubbleH2, 4, Selected>();
   gives_the_bits_of_one_stage<ZeroBubbleH2, 8>();
 }
+TEST_CASE("interleaved zero bubble gives the bits of one stage", "[laws]") {
+  gives_the_bits_of_one_stage<InterleavedZeroBubble<2>, 4, RecomputeAll>();
+  gives_the_bits_of_one_stage<InterleavedZeroBubble<4, 3>, 8>();
+}
 TEST_CASE("searched schedules give the bits of one stage", "[laws]") {
   gives_the_bits_of_one_stage<ZeroBubble1P, 4, RecomputeAllButLast>();
   gives_the_bits_of_one_stage<Searched<1, 1, schedules::placement::vee>, 8>();

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Every published family: right for all sizes, and as good as its paper says.
+#include <climits>
+
 #include "catch.hpp"
 #include <pipe/schedule/catalog/catalog.hpp>
 #include <pipe/schedule/communication.hpp>
+#include <pipe/schedule/appraise.hpp>
 
 #include "proofs.hpp"
 #include "reference.hpp"
@@ -162,10 +165,108 @@ TEST_CASE("closed forms of the looped families", "[families]") {
         REQUIRE(grouped.peak(0) == p * v);
         REQUIRE(breadth.peak(0) == m * v);
       }
+  for (int p = 1; p <= 8; ++p)
+    for (int v = 1; v <= 4; ++v)
+      for (int m = 2 * p; m <= 3 * p; m += p)
+        for (chunk_cost const& each : {unit, chunk_cost{3, 3, 3}}) {
+          auto const split = play("interleaved-zb", p, m, each, 0, v);
+          INFO("p " << p << ", v " << v << ", m " << m);
+          for (int rank = 0; rank < p; ++rank) {
+            REQUIRE(split.when.idle(rank) == (p - 1) * each.forward);
+            REQUIRE(split.peak(rank) == p * v);
+          }
+        }
+  // What PyTorch's table of the same name has.
+  REQUIRE(play("interleaved-zb", 4, 8, unit, 0, 2).when.bubble_by_makespan() ==
+          Approx(.0588).margin(5e-5));
+  REQUIRE(play("interleaved-zb", 4, 12, unit, 0, 3).when.bubble_by_makespan() ==
+          Approx(.0270).margin(5e-5));
   // A group may be larger than the pipeline.
+  auto const large = equal_times(4, 16, unit, 0, 3);
+  auto const groups_of_eight = make_dynamic_table<InterleavedZeroBubble<3, 8>>(large);
+  REQUIRE(validate(large, groups_of_eight).ok());
+  REQUIRE(simulate(large, groups_of_eight).makespan == 3 * 16 * 3 + 3);
+  for (int rank = 0; rank < 4; ++rank) REQUIRE(peak_in_flight(groups_of_eight, rank) == 8 * 2 + 4);
   auto const problem = equal_times(4, 16, unit, 0, 3);
   REQUIRE(simulate(problem, make_dynamic_table<Interleaved<3, 8>>(problem)).makespan ==
           3 * 16 * 3 + 3 * 3);
+}
+
+TEST_CASE("an adapted warm-up is never worse than 1F1B and eager 1F1B", "[families]") {
+  dice roll(7);
+  int better = 0, compared = 0;
+  for (int i = 0; i < 400; ++i) {
+    int const p = roll(1, 10), m = roll(1, 24);
+    auto problem = equal(named("1f1b"), p, m, unit, roll(0, 2) == 0 ? 0 : roll(0, 15));
+    long most = 0;
+    for (chunk_cost& c : problem.costs) {
+      c = {roll(0, 20), roll(0, 20), roll(0, 20)};
+      c.bytes = roll(0, 40);
+      long const added = roll(1, 5), by_b = roll(-int(added), 2);
+      c.memory = {added, by_b, -added - by_b};
+      most = std::max(most, added);
+    }
+    problem.bandwidth = roll(0, 1) * roll(1, 8);
+    if (roll(0, 2) > 0) problem.limit = most * roll(2, 2 * p);
+    auto const appraised = [&](char const* name) {
+      return appraise(problem, make_dynamic_table(named(name), problem));
+    };
+    auto const adapted = appraised("adapted-1f1b"), one = appraised("1f1b"),
+               eager = appraised("eager-1f1b");
+    INFO("roll " << i << ", p " << p << ", m " << m << ", limit " << problem.limit);
+    if (one.found.ok() || eager.found.ok()) REQUIRE(adapted.found.ok());
+    if (!adapted.found.ok()) {
+      REQUIRE(adapted.found.what == fault::over_limit);
+      continue;
+    }
+    long best = LONG_MAX;  // of the two, where it fits into memory
+    for (auto const* other : {&one, &eager})
+      if (other->found.ok()) best = std::min(best, other->when.makespan);
+    REQUIRE(adapted.when.makespan <= best);
+    compared += best < LONG_MAX;
+    better += best < LONG_MAX && adapted.when.makespan < best;
+  }
+  INFO(better << " of " << compared);
+  REQUIRE(3 * better > compared);
+  for (int p = 1; p <= 8; ++p)  // nothing to adapt to
+    for (int m : {p, 2 * p + 1, 4 * p})
+      for (int rank = 0; rank < p; ++rank)
+        REQUIRE(play("adapted-1f1b", p, m).table.row(rank) == play("1f1b", p, m).table.row(rank));
+}
+
+TEST_CASE("an appraisal says what proof, simulation and memory say", "[families]") {
+  dice roll(5);
+  int wrong = 0;
+  for (int i = 0; i < 300; ++i) {
+    family const& f = catalog[std::size_t(roll(0, int(std::size(catalog)) - 1))];
+    int const p = roll(1, 6), m = roll(1, 12);
+    auto problem = equal(f, p, m, {roll(0, 9), roll(0, 9), roll(0, 9)}, roll(0, 3));
+    if (f.searches || f.refuses(problem)) continue;
+    auto table = make_dynamic_table(f, problem);
+    if (roll(0, 3) == 0) problem.limit = roll(1, p);
+    if (auto& row = table.row(roll(0, p - 1)); roll(0, 2) == 0 && row.size() > 1)
+      std::swap(row[std::size_t(roll(0, int(row.size()) - 1))], row.back());
+    auto const found = appraise(problem, table);
+    verdict const proof = validate(problem, table);
+    INFO(f.name << ", p " << p << ", m " << m << ", roll " << i << ": " << proof.text());
+    REQUIRE(found.found.what == proof.what);
+    REQUIRE(found.found.rank == proof.rank);
+    REQUIRE(found.found.position == proof.position);
+    wrong += !proof.ok();
+    if (!proof.ok()) continue;
+    auto const when = simulate(problem, table);
+    long peak = 0;
+    for (int rank = 0; rank < p; ++rank) {
+      peak = std::max(peak, peak_memory(problem, table, rank));
+      REQUIRE(found.when.busy(rank) == when.busy(rank));
+      REQUIRE(found.when.idle(rank) == when.idle(rank));
+    }
+    REQUIRE(found.when.complete);
+    REQUIRE(found.when.makespan == when.makespan);
+    REQUIRE(found.when.stage_local_span() == when.stage_local_span());
+    REQUIRE(found.peak == peak);
+  }
+  REQUIRE(wrong > 20);
 }
 
 TEST_CASE("closed forms of the V families", "[families]") {
@@ -337,7 +438,9 @@ static_assert(is_proved<GPipe>() && is_proved<OneFOneB>() && is_proved<EagerOneF
               is_proved<ForwardOnly>());
 static_assert(is_proved<ZeroBubbleH1>() && is_proved<ZeroBubbleH2>() && is_proved<ZeroBubbleV>());
 static_assert(is_proved<Interleaved<2>>() && is_proved<GroupedInterleaved<2>>() &&
-              is_proved<LoopedBFS<2>>());
+              is_proved<LoopedBFS<2>>() && is_proved<InterleavedZeroBubble<2>>() &&
+              is_proved<InterleavedZeroBubble<3>, 4, 10>());
+static_assert(is_proved<AdaptedOneFOneB>() && is_proved<AdaptedOneFOneB, 16, 64>());
 static_assert(is_proved<VHalf>() && is_proved<VMin>() && is_proved<Hanayo<>>() &&
               is_proved<Chimera>() && is_proved<ChimeraDoubled>());
 static_assert(is_proved<DualPipe>() && is_proved<DualPipeV>() && is_proved<Paired<DualPipe>>() &&

@@ -15,6 +15,7 @@ static_assert(is_proved<GPipe, 16, 128>() && is_proved<OneFOneB, 16, 128>() &&
               is_proved<EagerOneFOneB, 16, 128>());
 static_assert(is_proved<ZeroBubbleH1, 16, 128>() && is_proved<ZeroBubbleH2, 16, 128>());
 static_assert(is_proved<Interleaved<2>, 16, 128>() && is_proved<GroupedInterleaved<2>, 16, 128>());
+static_assert(is_proved<InterleavedZeroBubble<2>, 16, 128>());
 static_assert(is_proved<LoopedBFS<2>, 16, 128>() && is_proved<Hanayo<>, 16, 128>());
 static_assert(is_proved<ZeroBubbleV, 16, 128>() && is_proved<VHalf, 16, 128>() &&
               is_proved<VMin, 16, 128>());

@@ -116,6 +116,25 @@ TEST_CASE("recorded files of PyTorch are read", "[torch_csv]") {
   }
 }
 
+// Tables of PyTorch 2.15.0, and the family of the same order. PyTorch's groups have M / (M div P)
+// micro-batches: with 10 on 4 ranks 5 each.
+TEST_CASE("PyTorch's interleaved zero bubble is the family's table", "[torch_csv]") {
+  auto const same = [&]<class Policy>(Policy, char const* file_name, int p, int v, int m) {
+    INFO(file_name);
+    std::ifstream file(std::string(PIPE_TESTS_FOLDER "/schedule/torch/InterleavedZeroBubble") +
+                       file_name + ".compute_only.csv");
+    REQUIRE(file.is_open());
+    auto const theirs = read_torch_csv(std::string(std::istreambuf_iterator<char>(file), {}));
+    REQUIRE(theirs.micro_batches == m);
+    auto const ours = make_dynamic_table<Policy>(equal_times(p, m, {}, 0, v));
+    REQUIRE(torch_csv(theirs.table) == torch_csv(ours));
+  };
+  same(InterleavedZeroBubble<2>{}, "", 2, 2, 4);
+  same(InterleavedZeroBubble<2>{}, "_p4v2m8", 4, 2, 8);
+  same(InterleavedZeroBubble<3>{}, "_p4v3m12", 4, 3, 12);
+  same(InterleavedZeroBubble<2, 5>{}, "_p4v2m10", 4, 2, 10);
+}
+
 // A spreadsheet quotes cells, those of pairs where it separates cells by semicolons, and fills
 // lines up with empty ones.
 TEST_CASE("what spreadsheets write is read", "[torch_csv]") {

@@ -35,6 +35,13 @@ static_assert(Trainer::plan.peak_in_flight == 2 * 4 - 1 &&
               one_f_one_b::Trainer::plan.peak_in_flight == 4);
 }  // namespace eager
 
+namespace adapted {
+// [adapted-1f1b]
+using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, AdaptedOneFOneB>;
+// [/adapted-1f1b]
+static_assert(Trainer::plan.bubble <= one_f_one_b::Trainer::plan.bubble);
+}  // namespace adapted
+
 namespace interleaved {
 // [interleaved]
 using Trainer =
@@ -50,6 +57,14 @@ using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, GroupedInterleaved<2>>
 // [/grouped-interleaved]
 static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.bubble < gpipe::Trainer::plan.bubble);
 }  // namespace grouped
+
+namespace interleaved_zero_bubble {
+// [interleaved-zb]
+using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, InterleavedZeroBubble<2>>;  // 4 ranks
+// [/interleaved-zb]
+static_assert(Trainer::plan.rank_count == 4 &&
+              Trainer::plan.bubble < interleaved::Trainer::plan.bubble);
+}  // namespace interleaved_zero_bubble
 
 namespace looped {
 // [looped-bfs]

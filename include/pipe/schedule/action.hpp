@@ -33,13 +33,21 @@ namespace schedules {
 /// An entry of a schedule.
 struct action {
   action_kind kind = action_kind::forward;
+  /// Whether this action and the next one of its rank run together, as a pair: see pairs.hpp.
+  bool with_next = false;
   int chunk = 0;
   int micro_batch = 0;
   /// The version of the weights that the action reads, or that an update makes: the number of
   /// updates of the chunk in this table up to then, with the update itself.
   int version = 0;
-  /// Whether this action and the next one of its rank run together, as a pair: see pairs.hpp.
-  bool with_next = false;
+
+  constexpr action() = default;
+  /// An action of a list: {kind, chunk, micro_batch}, then what few lists have. The members are in
+  /// another order, in which they take 16 bytes: large tables are nothing but actions.
+  constexpr action(action_kind does, int of_chunk, int of_micro_batch = 0, int reads_version = 0,
+                   bool is_paired = false)
+      : kind(does), with_next(is_paired), chunk(of_chunk), micro_batch(of_micro_batch),
+        version(reads_version) {}
 
   friend constexpr bool operator==(action const&, action const&) = default;
 };

@@ -36,20 +36,27 @@ struct certificate {
   }
 };
 
-/// The certificate of a table whose timeline is known: under the problem's memory limit, or if the
-/// problem has none, in the memory that the table's fullest rank needs.
+/// The certificate of a table whose timeline and peak memory are known: under the problem's memory
+/// limit, or if the problem has none, in `peak`, the memory that the table's fullest rank needs.
 ///
 /// needs: validate(problem, table); the table trains
 template <pipeline_problem Problem, detail::action_table Table, class Rows>
 constexpr certificate certify(Problem const& problem, Table const& table,
-                              timeline<Rows> const& when) {
+                              timeline<Rows> const& when, long peak) {
   Problem limited = problem;
-  if (limited.limit == 0)
-    for (int rank = 0; rank < table.ranks(); ++rank)
-      if (long const peak = peak_memory(problem, table, rank); peak > limited.limit)
-        limited.limit = peak;
+  if (limited.limit == 0) limited.limit = peak;
   return certificate{floor_of(limited, table.where),
                      flush_floor{when.makespan, when.stage_local_span()}, limited.limit};
+}
+
+/// The certificate of a table whose timeline is known.
+template <pipeline_problem Problem, detail::action_table Table, class Rows>
+constexpr certificate certify(Problem const& problem, Table const& table,
+                              timeline<Rows> const& when) {
+  long peak = 0;
+  for (int rank = 0; rank < table.ranks() && problem.limit == 0; ++rank)
+    if (long const needed = peak_memory(problem, table, rank); needed > peak) peak = needed;
+  return certify(problem, table, when, peak);
 }
 
 /// The certificate of a table.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
 #include <pipe/base/checked_index.hpp>
@@ -30,9 +31,13 @@ struct dynamic_rows {
       detail::throw_error<error>({"a schedule's table: expected 0 or more ranks, got ", count});
   }
 
-  template <class Other, int = 1>
+  /// Empty rows of another type, with `Times` times the room of these.
+  template <class Other, int Times = 1>
   auto like() const {
-    return dynamic_rows<Other>(ranks());
+    auto others = dynamic_rows<Other>(ranks());
+    for (std::size_t rank = 0; rank < items.size(); ++rank)
+      others.items[rank].reserve(Times * items[rank].capacity());
+    return others;
   }
 
   int ranks() const { return static_cast<int>(items.size()); }
@@ -78,6 +83,14 @@ struct dynamic_table_on : dynamic_rows<action> {
   }
 };
 
+/// throws: pp::error if a table of these lists would have more than most_actions
+inline void require_countable(std::string_view name, int ranks, long actions_of_a_rank) {
+  if (ranks > most_actions / (actions_of_a_rank > 0 ? actions_of_a_rank : 1))
+    throw_error<error>({"schedule ", name, ": a table of ", ranks, " ranks with ",
+                        actions_of_a_rank, " actions each exceeds the limit of ", most_actions,
+                        " actions"});
+}
+
 }  // namespace detail
 
 namespace schedules {
@@ -93,10 +106,7 @@ using dynamic_table = detail::dynamic_table_on<placement>;
 template <schedule_policy Policy, pipeline_problem Problem, detail::chunk_placement Where>
 auto make_dynamic_table(Problem const& problem, Where const& where) {
   long const expected = detail::actions_per_rank<Policy>(problem.micro_batches);
-  if (problem.ranks > most_actions / (expected > 0 ? expected : 1))
-    detail::throw_error<error>({"schedule ", Policy::name, ": a table of ", problem.ranks,
-                                " ranks with ", expected, " actions each exceeds the limit of ",
-                                most_actions, " actions"});
+  detail::require_countable(Policy::name, problem.ranks, expected);
   detail::require_chunks(problem, where, Policy::chunks_per_rank);
   if (char const* const why = why_refused<Policy>(problem.ranks, problem.micro_batches);
       why != nullptr)

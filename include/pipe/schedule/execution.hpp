@@ -34,8 +34,11 @@ class execution {
   constexpr execution(Problem const& problem, Table const& table, Slots const& slots)
       : problem_(required(problem, table, slots)), table_(table),
         rule_{problem, table.where, slots, table.trains, problem.micro_batches},
-        end_(rule_.results()), waiting_(rule_.results()), also_waiting_(problem.ranks),
-        position_(problem.ranks), clock_(problem.ranks, 1), left_(problem.ranks) {
+        fetches_ahead_(!std::is_constant_evaluated()),
+        records_sums_(has_readers_of_weight_gradients(table)),
+        results_(records_sums_ ? rule_.results() : rule_.results_handed_over()), end_(results_),
+        also_waiting_(problem.ranks), position_(problem.ranks), clock_(problem.ranks, 1),
+        left_(problem.ranks) {
     end_.item[nothing_needed] = 1;
   }
 
@@ -50,8 +53,9 @@ class execution {
     for (int rank = problem_.ranks - 1; rank >= 0; --rank) awake.item[count++] = rank;
 
     auto const record = [&](long result, long end) {
-      end_.item[result] = end;
-      for (int next = waiting_.item[result]; next > 0; next = also_waiting_.item[next - 1])
+      // One statement, as constant evaluations count them.
+      for (int next = int(-end_.item[result]); end_.item[result] = end, next > 0;
+           next = also_waiting_.item[next - 1])
         awake.item[count++] = next - 1;
     };
     while (count > 0) {
@@ -61,10 +65,10 @@ class execution {
       for (int const size = table_.size(rank); position < size; ++position) {
         action const a = table_.at(rank, position);
         result_needs const need = rule_.of(a, rank);
-        missing = first_missing(need);
-        if (missing == nothing_needed && a.with_next)
-          missing = first_missing(inputs_of(rank, position + 1));
-        if (missing != nothing_needed) break;
+        if ((missing = first_missing(need)) != nothing_needed) break;
+        if (a.with_next &&
+            (missing = first_missing(inputs_of(rank, position + 1))) != nothing_needed)
+          break;
         // The backward of a pair takes what the forward has left of the pair's time.
         long const left = left_.item[rank], alone = a.with_next ? 0
                                                     : left > 0  ? left - 1
@@ -76,20 +80,21 @@ class execution {
                        need, a.with_next ? latest(inputs_of(rank, position + 1), free, 0) : free,
                        time),
                    end = start + own, ready = start + time;
-        clock_.item[rank] = end, left_.item[rank] = a.with_next ? 1 + time - own : 0;
-        done(rank, start - 1, end - 1, ready - 1);
+        fetches_ahead_ ? prefetch(a, rank, position, size) : void(),
+            clock_.item[rank] = end, left_.item[rank] = a.with_next ? 1 + time - own : 0,
+            done(rank, start - 1, end - 1, ready - 1);
         if (a.kind == action_kind::forward)
           record(rule_.result_of(a.chunk, a.micro_batch, rule::output), ready);
         if (makes_input_gradient(a.kind))
           record(rule_.result_of(a.chunk, a.micro_batch, rule::input_gradient), ready);
-        if (makes_weight_gradient(a.kind))
+        if (makes_weight_gradient(a.kind) && records_sums_)
           record(rule_.result_of(a.chunk, a.micro_batch, rule::weight_gradient), ready);
       }
       if (missing == nothing_needed) {
         --unfinished;
       } else {
-        also_waiting_.item[rank] = waiting_.item[missing];
-        waiting_.item[missing] = rank + 1;
+        also_waiting_.item[rank] = int(-end_.item[missing]);
+        end_.item[missing] = -(rank + 1);
       }
     }
     return unfinished == 0;
@@ -116,6 +121,30 @@ class execution {
     return problem;
   }
 
+  /// Asks for the memory of the next actions of a rank and of their results: with many ranks that
+  /// take turns the caches have lost it, and no hardware foresees a stream for each rank.
+  void prefetch(action const& a, int rank, int position, int size) const {
+    constexpr int line = 64, actions = line / int(sizeof(action)) + 2;
+    if constexpr (std::is_lvalue_reference_v<decltype(table_.at(rank, position))>)
+      if (position + actions < size) __builtin_prefetch(&table_.at(rank, position + actions));
+    long const result = rule_.result_of(
+                   a.chunk, a.micro_batch,
+                   a.kind == action_kind::forward ? rule::output : rule::input_gradient),
+               next = result + line / long(sizeof(long));
+    if (next < results_) __builtin_prefetch(end_.item + next);
+  }
+
+  /// Whether an action may wait for a weight gradient: an update, or where sums or slots are
+  /// shared. A constant evaluation does not look, since compilers count its steps.
+  static constexpr bool has_readers_of_weight_gradients(Table const& table) {
+    if (ordered || !std::is_same_v<Slots, unbounded_slots> || std::is_constant_evaluated())
+      return true;
+    for (int rank = 0; rank < table.ranks(); ++rank)
+      for (int i = 0, size = table.size(rank); i < size; ++i)
+        if (table.at(rank, i).kind == action_kind::update) return true;
+    return false;
+  }
+
   /// The needs of the backward of a pair when the pair begins: its data, and not the sums that the
   /// backward adds to.
   constexpr result_needs inputs_of(int rank, int position) const {
@@ -124,10 +153,10 @@ class execution {
     return need;
   }
   constexpr long first_missing(result_needs const& need) const {
-    return end_.item[need.own] == 0                 ? need.own
-           : end_.item[need.handed_over] == 0       ? need.handed_over
-           : end_.item[need.slot] == 0              ? need.slot
-           : ordered && end_.item[need.before] == 0 ? need.before
+    return end_.item[need.own] <= 0                 ? need.own
+           : end_.item[need.handed_over] <= 0       ? need.handed_over
+           : end_.item[need.slot] <= 0              ? need.slot
+           : ordered && end_.item[need.before] <= 0 ? need.before
                                                     : nothing_needed;
   }
 
@@ -143,8 +172,12 @@ class execution {
   Problem const& problem_;
   Table const& table_;
   rule rule_;
-  scratch<long> end_;          // by result: 1 + the time when it was ready; 0: not yet
-  scratch<int> waiting_;       // by result: 1 + the last rank that began to wait for it
+  bool fetches_ahead_;  // at run time
+  bool records_sums_;   // the weight gradients, which in most tables no action waits for
+  long results_;        // that are recorded
+  // By result: 1 + the time when it was ready; before that 0, or -1 - the last rank that began to
+  // wait for it.
+  scratch<long> end_;
   scratch<int> also_waiting_;  // by rank: 1 + the next one that waits for the same result
   scratch<int> position_;      // by rank: its next action
   scratch<long> clock_;        // by rank: 1 + the time when it is free

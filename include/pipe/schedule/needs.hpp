@@ -36,15 +36,26 @@ struct needs_rule {
   Slots const& slots;
   bool trains;
   int micro_batches;
+  /// The room for a chunk's results of one kind: an odd number of cache lines, as rows at a power
+  /// of two would share the few places of a cache.
+  long of_a_chunk;
+  long of_a_kind;  // its chunks' rooms
+
+  constexpr needs_rule(Problem const& of, Where const& placed, Slots const& channels,
+                       bool is_training, int count)
+      : problem(of), where(placed), slots(channels), trains(is_training), micro_batches(count),
+        of_a_chunk((long(count + 7) / 8 | 1) * 8), of_a_kind(of.chunks * of_a_chunk) {}
 
   /// The three results of a chunk for a micro-batch.
   enum : int { output, input_gradient, weight_gradient, kinds };
 
   constexpr long result_of(int chunk, int micro_batch, int which) const {
-    return 1 + which + kinds * (long(chunk) * micro_batches + micro_batch);
+    return 1 + which * of_a_kind + chunk * of_a_chunk + micro_batch;
   }
   /// The number of all results, nothing_needed included.
-  constexpr long results() const { return 1 + kinds * long(problem.chunks) * micro_batches; }
+  constexpr long results() const { return 1 + kinds * of_a_kind; }
+  /// The number of those that come first: nothing_needed, outputs and input gradients.
+  constexpr long results_handed_over() const { return 1 + weight_gradient * of_a_kind; }
 
   /// Whether several ranks add to the weight gradients of one chunk, and in forward to the chunk's
   /// sums of buffers. The ranks add kernel by kernel, one rank behind the other, so an action ends

@@ -196,10 +196,10 @@ class repeated_step {
       // Action y begins `more` after the end of the action that makes the result.
       auto const wait = [&](int y, int which, long result, long more) {
         if (result == nothing_needed) return;
-        int const kind = static_cast<int>((result - 1) % rule::kinds);
-        long const place = (result - 1) / rule::kinds;
-        int const chunk = static_cast<int>(place / run.micro_batches),
-                  mb = static_cast<int>(place % run.micro_batches);
+        int const kind = static_cast<int>((result - 1) / run.of_a_kind);
+        long const place = (result - 1) % run.of_a_kind;
+        int const chunk = static_cast<int>(place / run.of_a_chunk),
+                  mb = static_cast<int>(place % run.of_a_chunk);
         long const local = one.result_of(chunk, within(mb), kind);
         int const maker = made_by.item[local] - 1;
         if (maker < 0) return;

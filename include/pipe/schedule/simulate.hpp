@@ -33,10 +33,10 @@ struct timeline {
   /// The time that a rank computes. throws: pp::error if there is no such rank
   constexpr long busy(int rank) const {
     detail::require_rank(spans, rank);
-    long sum = 0;
-    for (int i = 0; i < spans.size(rank); ++i)
-      sum += spans.at(rank, i).end - spans.at(rank, i).start;
-    return sum;
+    if constexpr (requires { spans.busy(rank); })
+      return spans.busy(rank);
+    else
+      return sum_of_spans(rank);
   }
 
   /// The time from 0 to the makespan that a rank does not compute.
@@ -52,8 +52,7 @@ struct timeline {
   constexpr long stage_local_span() const {
     long longest = 0;
     for (int rank = 0; rank < ranks(); ++rank) {
-      if (spans.size(rank) == 0) continue;
-      long const span = spans.at(rank, spans.size(rank) - 1).end - spans.at(rank, 0).start;
+      long const span = local_span(rank);
       if (span > longest) longest = span;
     }
     return longest;
@@ -67,6 +66,20 @@ struct timeline {
   constexpr double bubble_by_stage_local_span() const { return idle_share(stage_local_span()); }
 
  private:
+  constexpr long sum_of_spans(int rank) const {
+    long sum = 0;
+    for (int i = 0; i < spans.size(rank); ++i)
+      sum += spans.at(rank, i).end - spans.at(rank, i).start;
+    return sum;
+  }
+  constexpr long local_span(int rank) const {
+    if constexpr (requires { spans.local_span(rank); }) {
+      return spans.local_span(rank);
+    } else {
+      int const size = spans.size(rank);
+      return size == 0 ? 0 : spans.at(rank, size - 1).end - spans.at(rank, 0).start;
+    }
+  }
   constexpr double idle_share(long cost) const {
     if (cost == 0) return 0;
     return 1 - static_cast<double>(total_busy()) / (static_cast<double>(cost) * ranks());
@@ -93,6 +106,23 @@ constexpr void require_spans(Table const& table, timeline<Rows> const& when) {
 
 }  // namespace detail
 
+namespace detail {
+
+/// The timeline of a table whose spans are pushed to `spans`, which are empty rows.
+template <class Rows, pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
+constexpr timeline<Rows> simulate_into(Rows spans, Problem const& problem, Table const& table,
+                                       Slots const& slots = Slots{}) {
+  auto result = timeline<Rows>{static_cast<Rows&&>(spans)};
+  auto paper = execution<Problem, Table, Slots>(problem, table, slots);
+  result.complete = paper.run([&](int rank, long start, long end, long) {
+    result.spans.push(rank, time_span{start, end});
+    if (end > result.makespan) result.makespan = end;
+  });
+  return result;
+}
+
+}  // namespace detail
+
 namespace schedules {
 
 /// The timeline of a table over channels of `slots[boundary]` slots; without `slots` no rank waits
@@ -103,14 +133,7 @@ namespace schedules {
 template <pipeline_problem Problem, detail::action_table Table,
           class Slots = detail::unbounded_slots>
 constexpr auto simulate(Problem const& problem, Table const& table, Slots const& slots = Slots{}) {
-  auto result =
-      timeline<decltype(table.template like<time_span>())>{table.template like<time_span>()};
-  auto paper = detail::execution<Problem, Table, Slots>(problem, table, slots);
-  result.complete = paper.run([&](int rank, long start, long end, long) {
-    result.spans.push(rank, time_span{start, end});
-    if (end > result.makespan) result.makespan = end;
-  });
-  return result;
+  return detail::simulate_into(table.template like<time_span>(), problem, table, slots);
 }
 
 }  // namespace schedules

@@ -218,11 +218,12 @@ constexpr verdict check_order(Problem const& problem, Table const& table) {
 /// Whether every action reads a version of the weights that its chunk has by then; whether F, R and
 /// backward of a micro-batch read the same version, or backward a version that is newer by at most
 /// the table's drift; whether each update makes the next version; and whether the memory of every
-/// rank stays within the problem's limit.
+/// rank stays within the problem's limit. `peak` becomes the most memory of a rank, up to the
+/// fault.
 ///
 /// needs: check_complete, but for missing actions
 template <pipeline_problem Problem, action_table Table>
-constexpr verdict check_resources(Problem const& problem, Table const& table) {
+constexpr verdict check_resources(Problem const& problem, Table const& table, long& peak) {
   auto updates = scratch<int>(holders(table.where, problem.chunks));
   auto read = scratch<int>(long(problem.chunks) * problem.micro_batches, -1);
   verdict found;
@@ -245,10 +246,17 @@ constexpr verdict check_resources(Problem const& problem, Table const& table) {
       else if (by_forward < 0)
         by_forward = a.version;
       if (!right) found = verdict{fault::wrong_version, rank, i, a};
+      if (live > peak) peak = live;
       if (limit > 0 && live > limit) found = verdict{fault::over_limit, rank, i, a};
     });
   }
   return found;
+}
+
+template <pipeline_problem Problem, action_table Table>
+constexpr verdict check_resources(Problem const& problem, Table const& table) {
+  long peak = 0;
+  return check_resources(problem, table, peak);
 }
 
 /// Whether every rank reaches the end of its list over channels of `slots[boundary]` slots. Every

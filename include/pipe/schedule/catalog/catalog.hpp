@@ -26,6 +26,8 @@ struct family {
   bool splits_backward = false, trains = true;
   bool searches = false;  ///< its fill is a search, and takes as long as a search
   char const* (*refuses)(run_time_problem const&) = nullptr;
+  /// The most actions of a rank.
+  long (*actions_per_rank)(run_time_problem const&) = nullptr;
   void (*fill)(run_time_problem const&, dynamic_table&) = nullptr;
 };
 
@@ -53,6 +55,11 @@ constexpr family family_of(bool any_chunks_per_rank = false) {
       Policy::trains,
       detail::searching_policy<Policy>,
       [](run_time_problem const& problem) { return why_refused<Policy>(problem); },
+      [](run_time_problem const& problem) {
+        long const chunks = long(problem.chunks) * replicas(Policy::where) / problem.ranks;
+        return detail::actions_per_rank<Policy>(problem.micro_batches) / Policy::chunks_per_rank *
+               chunks;
+      },
       [](run_time_problem const& problem, dynamic_table& table) { Policy::fill(problem, table); }};
 }
 
@@ -61,8 +68,10 @@ inline constexpr family catalog[] = {
     family_of<GPipe>(),
     family_of<OneFOneB>(),
     family_of<EagerOneFOneB>(),
+    family_of<AdaptedOneFOneB>(),
     family_of<Interleaved<2>>(true),
     family_of<GroupedInterleaved<2>>(true),
+    family_of<InterleavedZeroBubble<2>>(true),
     family_of<LoopedBFS<2>>(true),
     family_of<ZeroBubbleH1>(),
     family_of<ZeroBubbleH2>(),
@@ -96,13 +105,17 @@ constexpr family const* find_family(std::string_view name) {
 /// The table of a family for a problem.
 ///
 /// law:    the same table as make_dynamic_table of the policy
-/// throws: pp::error if f.refuses(problem) gives a reason, or the problem's chunks and costs do not
-///         fit the family
+/// throws: pp::error if f.refuses(problem) gives a reason, the problem's chunks and costs do not
+///         fit the family, or the table would have more than most_actions
 inline dynamic_table make_dynamic_table(family const& f, run_time_problem const& problem) {
   detail::require_chunks(problem, f.where, f.chunks_per_rank);
   if (char const* const why = f.refuses(problem); why != nullptr)
     detail::throw_refused(f.name, why, problem);
+  long const expected = f.actions_per_rank(problem);
+  detail::require_countable(f.name, problem.ranks, expected);
   auto table = dynamic_table(problem.ranks, f.where, f.trains);
+  for (int rank = 0; rank < problem.ranks; ++rank)
+    table.row(rank).reserve(static_cast<std::size_t>(expected));
   f.fill(problem, table);
   return table;
 }

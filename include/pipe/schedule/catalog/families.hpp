@@ -3,6 +3,7 @@
 // All schedule families of the library.
 #pragma once
 
+#include <pipe/schedule/families/adapted.hpp>
 #include <pipe/schedule/families/building_block.hpp>
 #include <pipe/schedule/families/dual_pipe.hpp>
 #include <pipe/schedule/families/eager.hpp>

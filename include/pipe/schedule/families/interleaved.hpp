@@ -31,24 +31,28 @@ struct grouped_order {
 
 /// Each rank runs `warm_up(rank)` forwards, then forward and backward in turn, then the remaining
 /// backwards. Micro-batches beyond the last are ordered like all others and then skipped, so the
-/// order of those that exist stays valid.
-template <pipeline_problem Problem, action_table Table, class WarmUp>
+/// order of those that exist stays valid. Splits: a backward is B, and its W follows `rank` Bs
+/// later.
+template <bool Splits = false, pipeline_problem Problem, action_table Table, class WarmUp>
 constexpr void fill_grouped(Problem const& problem, Table& table, int group, WarmUp warm_up) {
+  using enum action_kind;
   int const p = problem.ranks, v = problem.chunks / p, m = problem.micro_batches;
   grouped_order const order{p, v, group};
   int const total = (m + group - 1) / group * group * v;
   for (int rank = 0; rank < p; ++rank) {
     int next = 0;
-    auto const run = [&](int n, bool is_forward) {
-      auto const [chunk, mb] = order.of(n, rank, is_forward);
-      if (mb < m)
-        table.push(rank, {is_forward ? action_kind::forward : action_kind::backward, chunk, mb});
+    auto const run = [&](int n, action_kind kind) {
+      auto const [chunk, mb] = order.of(n, rank, kind == forward);
+      if (mb < m) table.push(rank, {kind, chunk, mb});
     };
-    while (next < total && next < warm_up(rank)) run(next++, true);
+    while (next < total && next < warm_up(rank)) run(next++, forward);
     for (int n = 0; n < total; ++n) {
-      if (next < total) run(next++, true);
-      run(n, false);
+      if (next < total) run(next++, forward);
+      run(n, Splits ? backward_input : backward);
+      if (Splits && n >= rank) run(n - rank, backward_weight);
     }
+    if (Splits)
+      for (int n = total > rank ? total - rank : 0; n < total; ++n) run(n, backward_weight);
   }
 }
 
@@ -105,6 +109,36 @@ struct GroupedInterleaved {
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks, v = problem.chunks / p;
     detail::fill_grouped(problem, table, p, [=](int rank) { return (v - 1) * p + p - 1 - rank; });
+  }
+};
+
+/// Interleaved with B and W apart, in the memory of GroupedInterleaved: rank r runs its Ws r Bs
+/// later, in the time for which later ranks would wait.
+///
+/// V, Group: as Interleaved's
+///
+/// law:    equal times TF = TB = TW of a rank without hops, M a multiple of P: the bubble of every
+///         rank is (P-1)(TF+TB-TW)/V; the peak of every rank is P V chunks, for a group G of more
+///         than P micro-batches G(V-1) + P
+/// needs:  Group is 0 or at least P
+/// source: PyTorch, ScheduleInterleavedZeroBubble, which is the order of ZB-H1 (Qi et al., Zero
+///         Bubble Pipeline Parallelism, 2024) on several chunks; its groups have M / (M div P)
+///         micro-batches
+///
+/// P = 4, M = 4, two chunks per rank, equal times; 0 1 2: F of a micro-batch, a b c: B, A B C: W
+template <int V, int Group = 0>
+struct InterleavedZeroBubble {
+  static constexpr char const* name = "interleaved-zb";
+  static constexpr schedules::placement where = schedules::placement::loop;
+  static constexpr int chunks_per_rank = V;
+  static constexpr bool splits_backward = true;
+  static constexpr bool trains = true;
+
+  template <schedules::pipeline_problem Problem, detail::action_table Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    int const p = problem.ranks, v = problem.chunks / p, group = Group > 0 ? Group : p;
+    detail::fill_grouped<true>(problem, table, group,
+                               [=](int rank) { return (v - 1) * group + p - 1 - rank; });
   }
 };
 
