@@ -264,7 +264,7 @@ class StartUp(unittest.TestCase):
             self.assertEqual(list(second.outputs.values()), begun, outputs)
         else:
             self.assertRegex(second.outputs[0], r"error: process 0 cannot listen at .*: the port is in use, perhaps by another job")
-        self.assertRegex(outputs[0], r"error: (process 0 is there twice, at 127.* and at 127.*: every process needs a RANK of its own|"
+        self.assertRegex(outputs[0], r"error: (process [01] is there twice, at 127.* and at 127.*: every process needs a RANK of its own|"
                                      r"MASTER_PORT \d+ has two jobs: process [01] is there twice, as \d+ and as \d+ of the system's processes: .*)")
 
     def test_a_second_process_0_that_does_not_listen_ends_the_start(self):
