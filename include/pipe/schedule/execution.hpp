@@ -136,13 +136,16 @@ class execution {
 
   /// Whether an action may wait for a weight gradient: an update, or where sums or slots are
   /// shared. A constant evaluation does not look, since compilers count its steps.
-  static constexpr bool has_readers_of_weight_gradients(Table const& table) {
-    if (ordered || !std::is_same_v<Slots, unbounded_slots> || std::is_constant_evaluated())
+  static constexpr bool has_readers_of_weight_gradients([[maybe_unused]] Table const& table) {
+    if constexpr (ordered || !std::is_same_v<Slots, unbounded_slots>) {
       return true;
-    for (int rank = 0; rank < table.ranks(); ++rank)
-      for (int i = 0, size = table.size(rank); i < size; ++i)
-        if (table.at(rank, i).kind == action_kind::update) return true;
-    return false;
+    } else {
+      if (std::is_constant_evaluated()) return true;
+      for (int rank = 0; rank < table.ranks(); ++rank)
+        for (int i = 0, size = table.size(rank); i < size; ++i)
+          if (table.at(rank, i).kind == action_kind::update) return true;
+      return false;
+    }
   }
 
   /// The needs of the backward of a pair when the pair begins: its data, and not the sums that the
