@@ -46,15 +46,15 @@ constexpr void raise(floor_bound& most, long to, int rank, floor_reason why) {
 }
 
 /// Larger than any memory limit; halves of a long have room for sums.
-inline constexpr long unlimited = LONG_MAX / 4;
+inline constexpr long any_amount = LONG_MAX / 4;
 
 /// A safe distance from a quotient of doubles, whose operands may be too large for a long.
-inline constexpr double rounding = 1e-12;
+inline constexpr double double_rounding = 1e-12;
 /// law: least_of(x) <= an integer of at least x, most_of(x) >= an integer of at most x
-constexpr long most_of(double x) { return static_cast<long>(x * (1 + rounding)); }
+constexpr long most_of(double x) { return static_cast<long>(x * (1 + double_rounding)); }
 constexpr long least_of(double x) {
-  long const down = static_cast<long>(x * (1 - rounding));
-  return static_cast<double>(down) < x * (1 - rounding) ? down + 1 : down;
+  long const down = static_cast<long>(x * (1 - double_rounding));
+  return static_cast<double>(down) < x * (1 - double_rounding) ? down + 1 : down;
 }
 /// x times / per
 constexpr double scaled(long x, long times, long per) {
@@ -108,7 +108,7 @@ constexpr long most_work(long room, held_work* items, int size) {
     kinds[which].memory = item.memory;
     kinds[which].count += item.count;
   }
-  if (unit == 0 || room >= unlimited) return all;
+  if (unit == 0 || room >= any_amount) return all;
   if (room < 0) return 0;
   long least = all;
   if (found_kinds <= 2) {
@@ -188,7 +188,7 @@ class memory_floor {
     auto result = rank_floor{};
     int const first = chunk(rank, 0), last = chunk(rank, held() - 1), m = problem_.micro_batches;
     long const room = room_on(rank);
-    bool const is_limited = room < unlimited;
+    bool const is_limited = room < any_amount;
     auto items = scratch<held_work>(2 * held());
     long all_memory = 0, all_f = 0, all_b_and_w = 0;
     for (int i = 0; i < held(); ++i) {
@@ -244,12 +244,12 @@ class memory_floor {
   /// amount.
   constexpr long room_on(int rank) const {
     long const own = memory_limit(problem_, rank);
-    if (own <= 0 || own >= unlimited) return unlimited;
+    if (own <= 0 || own >= any_amount) return any_amount;
     for (int i = 0; i < held(); ++i) {
       memory_change const& x = problem_.cost(chunk(rank, i)).memory;
       if (x.forward < 0 || x.forward + x.backward_input < 0 ||
           x.forward + x.backward_input + x.backward_weight < 0)
-        return unlimited;
+        return any_amount;
     }
     return own;
   }
@@ -288,7 +288,7 @@ class memory_floor {
   /// memory.
   constexpr long by_area(int rank, long room) const {
     double area = 0;
-    long lives = 0, smallest = unlimited;
+    long lives = 0, smallest = any_amount;
     for (int i = 0; i < held(); ++i) {
       int const c = chunk(rank, i);
       chunk_cost const& cost = problem_.cost(c);
