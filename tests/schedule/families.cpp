@@ -192,12 +192,18 @@ TEST_CASE("closed forms of the looped families", "[families]") {
           3 * 16 * 3 + 3 * 3);
 }
 
+/// A problem whose ranks have memory of different sizes.
+struct with_rooms : run_time_problem {
+  std::vector<long> rooms;
+  long room(int rank) const { return rooms[std::size_t(rank)]; }
+};
+
 TEST_CASE("an adapted warm-up is never worse than 1F1B and eager 1F1B", "[families]") {
   dice roll(7);
   int better = 0, compared = 0;
   for (int i = 0; i < 400; ++i) {
     int const p = roll(1, 10), m = roll(1, 24);
-    auto problem = equal(named("1f1b"), p, m, unit, roll(0, 2) == 0 ? 0 : roll(0, 15));
+    with_rooms problem{equal(named("1f1b"), p, m, unit, roll(0, 2) == 0 ? 0 : roll(0, 15)), {}};
     long most = 0;
     for (chunk_cost& c : problem.costs) {
       c = {roll(0, 20), roll(0, 20), roll(0, 20)};
@@ -208,11 +214,14 @@ TEST_CASE("an adapted warm-up is never worse than 1F1B and eager 1F1B", "[famili
     }
     problem.bandwidth = roll(0, 1) * roll(1, 8);
     if (roll(0, 2) > 0) problem.limit = most * roll(2, 2 * p);
-    auto const appraised = [&](char const* name) {
-      return appraise(problem, make_dynamic_table(named(name), problem));
+    problem.rooms.assign(std::size_t(p), problem.limit);
+    if (problem.limit > 0)
+      for (long& room : problem.rooms) room = roll(0, 1) == 0 ? room : most * roll(2, 2 * p);
+    auto const appraised = [&]<class Policy>(Policy) {
+      return appraise(problem, make_dynamic_table<Policy>(problem));
     };
-    auto const adapted = appraised("adapted-1f1b"), one = appraised("1f1b"),
-               eager = appraised("eager-1f1b");
+    auto const adapted = appraised(AdaptedOneFOneB{}), one = appraised(OneFOneB{}),
+               eager = appraised(EagerOneFOneB{});
     INFO("roll " << i << ", p " << p << ", m " << m << ", limit " << problem.limit);
     if (one.found.ok() || eager.found.ok()) REQUIRE(adapted.found.ok());
     if (!adapted.found.ok()) {

@@ -74,9 +74,9 @@ class warm_up_search {
   /// The longest warm-up of a rank that the memory limit allows, at most m - 1.
   constexpr int room_of(int rank) const {
     auto const& memory = problem_.cost(rank).memory;
-    if (problem_.limit <= 0 || memory.forward <= 0) return m_ - 1;
-    long const in_flight =
-        (problem_.limit - memory.at_most(action_kind::backward)) / memory.forward;
+    long const limit = memory_limit(problem_, rank);
+    if (limit <= 0 || memory.forward <= 0) return m_ - 1;
+    long const in_flight = (limit - memory.at_most(action_kind::backward)) / memory.forward;
     return in_flight < 1 ? 0 : in_flight > m_ ? m_ - 1 : static_cast<int>(in_flight - 1);
   }
 
