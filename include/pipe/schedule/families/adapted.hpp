@@ -27,10 +27,17 @@ class warm_up_search {
 
   constexpr explicit warm_up_search(Problem const& problem)
       : problem_(problem), p_(problem.ranks), m_(problem.micro_batches), best_(p_), tried_(p_),
-        most_(p_), clock_(p_), arrival_(long(p_ + 1) * m_), trials_(most_trials(p_, m_)) {
+        most_(p_), forward_(p_), backward_(p_), hop_(p_), hop_back_(p_), clock_(p_),
+        arrival_(long(p_ + 1) * m_), trials_(most_trials(p_, m_)) {
     for (int rank = 0; rank < p_; ++rank) {
       int const below = rank == 0 ? m_ - 1 : most_.item[rank - 1], room = room_of(rank);
       most_.item[rank] = room < below ? room : below;
+      auto const& cost = problem.cost(rank);
+      forward_.item[rank] = cost.forward;
+      backward_.item[rank] = cost.backward_input + cost.backward_weight;
+      if (rank + 1 == p_) break;
+      hop_.item[rank] = problem.hop_time(rank, rank + 1, rank);
+      hop_back_.item[rank] = problem.hop_time(rank + 1, rank, rank);
     }
   }
 
@@ -84,11 +91,14 @@ class warm_up_search {
   constexpr void try_way_there_and_back() {
     long slowest = 1, way = 0;
     for (int rank = 0; rank < p_; ++rank)
-      if (long const both = forward(rank) + backward(rank); both > slowest) slowest = both;
+      if (long const both = forward_.item[rank] + backward_.item[rank]; both > slowest)
+        slowest = both;
     for (int rank = p_ - 1; rank >= 0; --rank) {
       long const number = (way + slowest - 1) / slowest;
       tried_.item[rank] = static_cast<int>(number < m_ ? number : m_ - 1);
-      if (rank > 0) way += forward(rank) + backward(rank) + hop(rank - 1) + hop_back(rank - 1);
+      if (rank > 0)
+        way += forward_.item[rank] + backward_.item[rank] + hop_.item[rank - 1] +
+               hop_back_.item[rank - 1];
     }
     try_first();
   }
@@ -157,8 +167,8 @@ class warm_up_search {
       long there = 0;
       for (int rank = 0; rank < p_; ++rank) {
         long& clock = clock_.item[rank];
-        clock = (there > clock ? there : clock) + forward(rank);
-        if (rank + 1 < p_) there = clock + hop(rank);
+        clock = (there > clock ? there : clock) + forward_.item[rank];
+        there = clock + hop_.item[rank];
       }
       for (int rank = p_ - 1; rank >= 0; --rank)
         if (int const j = mb - tried_.item[rank]; j >= 0) run_backward(rank, j);
@@ -173,26 +183,17 @@ class warm_up_search {
   constexpr void run_backward(int rank, int mb) {
     long const there = arrival_.item[long(rank + 1) * m_ + mb];
     long& clock = clock_.item[rank];
-    clock = (there > clock ? there : clock) + backward(rank);
-    arrival_.item[long(rank) * m_ + mb] = clock + (rank > 0 ? hop_back(rank - 1) : 0);
-  }
-
-  constexpr long forward(int rank) const { return problem_.cost(rank).forward; }
-  constexpr long backward(int rank) const {
-    return problem_.cost(rank).backward_input + problem_.cost(rank).backward_weight;
-  }
-  constexpr long hop(int boundary) const {
-    return problem_.hop_time(boundary, boundary + 1, boundary);
-  }
-  constexpr long hop_back(int boundary) const {
-    return problem_.hop_time(boundary + 1, boundary, boundary);
+    clock = (there > clock ? there : clock) + backward_.item[rank];
+    arrival_.item[long(rank) * m_ + mb] = clock + (rank > 0 ? hop_back_.item[rank - 1] : 0);
   }
 
   Problem const& problem_;
   int p_, m_;
   scratch<int> best_, tried_, most_;  // by rank
-  scratch<long> clock_;               // by rank
-  scratch<long> arrival_;             // by rank and micro-batch: of the gradient at the rank before
+  // By rank: the time of F, of BW, of the hop to the next rank and of the hop back from there.
+  scratch<long> forward_, backward_, hop_, hop_back_;
+  scratch<long> clock_;    // by rank
+  scratch<long> arrival_;  // by rank and micro-batch: of the gradient at the rank before
   int trials_;
   long shortest_ = LONG_MAX;
 };
