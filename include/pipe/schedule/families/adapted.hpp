@@ -216,7 +216,8 @@ struct AdaptedOneFOneB {
 
   /// Whether a constant evaluation has room for the trials.
   static constexpr bool fits_a_constant(int ranks, int micro_batches) {
-    return long(ranks) * micro_batches <= detail::warm_up_search<schedules::problem<>>::most_cells;
+    return ranks <= 64 &&
+           long(ranks) * micro_batches <= detail::warm_up_search<schedules::problem<>>::most_cells;
   }
   template <schedules::pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
