@@ -139,7 +139,7 @@ class v_greedy {
   /// The time at which a rank's next input of this kind arrives; `missing` while its maker has no
   /// place; 0 for what is there from the start.
   constexpr long arrival(int r, int visit) {
-    auto const [from, made] = before(p_, r, visit);
+    auto const [from, made] = place_before(p_, r, visit);
     int const mb = rank_.item[r].done[visit];
     if (from < 0) return 0;
     if (mb == m_) return missing;

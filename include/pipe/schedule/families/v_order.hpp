@@ -36,7 +36,7 @@ constexpr int visit_of(int rank, action const& a) {
 struct v_place {
   int rank, visit;
 };
-constexpr v_place before(int ranks, int rank, int visit) {
+constexpr v_place place_before(int ranks, int rank, int visit) {
   int const from = visit % 2 == 0 ? rank - 1 : rank + 1;
   return from >= 0 && from < ranks ? v_place{from, visit}
          : visit > 0               ? v_place{rank, visit - 1}

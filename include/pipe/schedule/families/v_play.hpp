@@ -174,7 +174,7 @@ class v_play {
 
   /// The earliest time at which an input can arrive that no rank has begun to make.
   constexpr long soonest(int rank, int what, long now) const {
-    auto const [from, visit] = before(p_, rank, what % v_visits);
+    auto const [from, visit] = place_before(p_, rank, what % v_visits);
     return from < 0 ? now : now + time(from, visit) + hop(from, rank, visit);
   }
   /// Whether an F has room, now and when all that is due before it runs behind it, each B with its
