@@ -233,13 +233,13 @@ class PipeRun(unittest.TestCase):
         self.assertRegex(own[0], r": given up after 0 restarts, in \S+ s: exit code 124$")
 
     def test_a_stopped_run_does_not_hang(self):
-        process = launch("--hang", 1, STAGES, self.folder("stopped"), 10**9)
+        process = launch("--hang", 3, STAGES, self.folder("stopped"), 10**9)
         wait_for((self.root / "stopped" / "steps").exists)
         child = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="utf-8"))
         for of in (child, process.pid):  # one process alone, and all by Ctrl-Z
             os.kill(of, signal.SIGSTOP if of == child else signal.SIGTSTP)
             wait_for(lambda of=of: Path(f"/proc/{of}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "T")
-            time.sleep(2)
+            time.sleep(4)
             self.assertIsNone(process.poll())
             os.kill(of, signal.SIGCONT)
         seen = (self.root / "stopped" / "steps").stat().st_size

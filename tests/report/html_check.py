@@ -72,7 +72,7 @@ def check_beginning(page, browser):
     expect(page.place("canvas.rows", 0)["bottom"] <= page.place("canvas.rows", 1)["top"], "one below the other")
     for said in browser.ask("[...document.querySelectorAll('section > p')].map(p => p.textContent)"):
         expect("of the makespan" in said and "of the stage-local span" in said, f"both bubbles are named: {said}")
-    expect(browser.ask("document.getElementById('keys').textContent") == "F forwardBW backward, both", "the legend")
+    expect(browser.ask("document.getElementById('keys').textContent") == "F forwardBW backward, bothno order ends before", "the legend")
 
 
 def check_hover(page, browser):

@@ -59,18 +59,20 @@ constexpr void add_kept(graph_view const& g, gradient_view const& backward,
 
 /// Adds the bytes of values, and of their gradients, to the cuts that they cross.
 ///
-/// shape: crossing[units], has_gradient[values of forward], initially false
+/// shape: crossing[units] of 0, has_gradient[values of forward], initially false
 constexpr void add_crossing(graph_view const& g, gradient_view const& backward,
                             value_table const& values, short const* last_reader, bool* has_gradient,
-                            long* crossing) {
+                            int units, long* crossing) {
   for (detail::crossing const& x : backward.crossings)
     if (x.value >= 0 && x.gradient.where == space::value) has_gradient[x.value] = true;
   for (int v = 0; v < values.forward; ++v) {
     int const made = g.values.items[v].unit, last = last_reader[v];
     if (last <= made) continue;
     long const bytes = (has_gradient[v] ? 2 : 1) * values.bytes(v);
-    for (int u = made + 1; u <= last; ++u) crossing[u] += bytes;
+    crossing[made + 1] += bytes;  // at first what each cut has more than the one before
+    if (last + 1 < units) crossing[last + 1] -= bytes;
   }
+  for (int u = 1; u < units; ++u) crossing[u] += crossing[u - 1];
 }
 
 /// The bytes of all units. bytes_of: see add_state
@@ -82,7 +84,7 @@ constexpr auto find_unit_bytes(uncut_model const& m, recompute_rule rule, auto c
   add_state(m.forward.parameters, m.backward.transposed, m.values.widths, bytes_of,
             b.state.begin());
   add_kept(m.forward, m.backward, m.values, rule, is_read.begin(), b.kept.begin());
-  add_crossing(m.forward, m.backward, m.values, m.last_reader, has_gradient.begin(),
+  add_crossing(m.forward, m.backward, m.values, m.last_reader, has_gradient.begin(), int(units),
                b.crossing.begin());
   return b;
 }
