@@ -170,7 +170,7 @@ long idle_on_a_vee(int p, int m, int chunks) {
   return simulate(problem, table).stage_local_span() - 6 * m;
 }
 
-/// What a table of a thousand ranks takes, in a process of its own: user seconds, and kilobytes.
+/// User seconds and kilobytes for a table of a thousand ranks, in a process of its own.
 std::pair<double, long> cost_of_large(char const* name) {
   std::fflush(stdout);
   pid_t const child = fork();

@@ -145,7 +145,7 @@ inline std::string readable_amount(long amount, std::string const& unit) {
   return readable_real(value, digits) + " " + (is_time ? times[power] : prefixes[power] + unit);
 }
 
-/// What a floor says of its rank.
+/// The reason of a floor, in words about its rank.
 inline char const* describe(floor_reason why) {
   constexpr char const* sentences[] = {
       "its work, and the way to it",

@@ -24,4 +24,24 @@ struct scratch {
   scratch& operator=(scratch const&) = delete;
 };
 
+/// Temporary rows: one list of `T` per rank, each with at most `length` items.
+template <class T>
+class scratch_rows {
+ public:
+  constexpr scratch_rows(int ranks, int length)
+      : length_(length), item_(long(ranks) * length), size_(ranks) {}
+  constexpr int size(int rank) const { return size_.item[rank]; }
+  constexpr T const& at(int rank, int position) const {
+    return item_.item[long(rank) * length_ + position];
+  }
+  constexpr void push(int rank, T const& item) {
+    item_.item[long(rank) * length_ + size_.item[rank]++] = item;
+  }
+
+ private:
+  int length_;
+  scratch<T> item_;
+  scratch<int> size_;
+};
+
 }  // namespace pp::detail

@@ -45,13 +45,20 @@ template <class P, class Problem>
 constexpr double gap_of(Problem const& problem) {
   auto const& when = P::timeline();
   long time = when.makespan, floor = 0, steps = 1;
-  for (int rank = 0; rank < P::ranks; ++rank)
-    if (long const busy = when.busy(rank); busy > floor) floor = busy;
+  auto const raise_to_busiest = [&] {
+    for (int rank = 0; rank < P::ranks; ++rank) raise(floor, when.busy(rank));
+  };
   if constexpr (P::overlap != step_overlap::none) {
     time = P::work::period().time;
     steps = P::work::period().steps;
+    raise_to_busiest();
   } else if constexpr (std::is_same_v<std::remove_cvref_t<decltype(P::where)>, placement>) {
-    if (P::table().trains) floor = certify(problem, P::table(), when).floor.makespan;
+    if (P::table().trains)
+      floor = certify(problem, P::table(), when).floor.makespan;
+    else
+      raise_to_busiest();
+  } else {
+    raise_to_busiest();
   }
   if (time == 0) return 1;
   return floor * steps < time ? 1 - static_cast<double>(floor * steps) / static_cast<double>(time)

@@ -21,6 +21,15 @@ struct building_block {
   int forward_down, forward_up, backward_up, backward_down;
 };
 
+/// The last tick of a block's F and B on any rank.
+template <class Block>
+constexpr int last_tick_of(int ranks, Block block) {
+  int last = 0;
+  for (int rank = 0; rank < ranks; ++rank)
+    if (int const down = block(rank).backward_down; down > last) last = down;
+  return last;
+}
+
 /// The Fs and Bs of all ranks in ticks, for `micro_batches` repetitions of a block. Ws are not
 /// placed: a free tick counts as a W if one could run there.
 class block_ticks {
@@ -30,7 +39,7 @@ class block_ticks {
   template <class Block>
   constexpr block_ticks(int ranks, int micro_batches, int most_live, Block block)
       : block_ticks(ranks, micro_batches, most_live,
-                    period * (micro_batches - 1) + last_of(ranks, block) + 1, 256) {
+                    period * (micro_batches - 1) + last_tick_of(ranks, block) + 1, 256) {
     for (int rank = 0; rank < p_; ++rank) {
       building_block const b = block(rank);
       int const due[kinds] = {b.forward_down, b.forward_up, b.backward_up, b.backward_down};
@@ -89,13 +98,6 @@ class block_ticks {
   /// The unit of waiting Ws in a state: live chunks + w * Ws that could run.
   static constexpr int w = 1 << 16;
 
-  template <class Block>
-  static constexpr int last_of(int ranks, Block block) {
-    int last = 0;
-    for (int rank = 0; rank < ranks; ++rank)
-      if (int const down = block(rank).backward_down; down > last) last = down;
-    return last;
-  }
   constexpr void put(int rank, int what, int tick) {
     cell_.item[rank * ticks_ + tick] = what;
     tick_.item[rank * kinds * m_ + what] = tick;

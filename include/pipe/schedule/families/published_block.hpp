@@ -18,7 +18,7 @@ class ticks_with_weights {
   template <class Block>
   constexpr ticks_with_weights(int ranks, int micro_batches, Block block)
       : p_(ranks), m_(micro_batches),
-        width_(period * (micro_batches - 1) + last_of(ranks, block) + 1 + 2 * m_),
+        width_(period * (micro_batches - 1) + last_tick_of(ranks, block) + 1 + 2 * m_),
         cell_(long(p_) * width_, none), live_(long(p_) * width_), tick_(long(p_) * kinds * m_),
         weight_(long(p_) * 2 * m_), backward_(long(p_) * 2 * m_), placed_(p_) {
     for (int rank = 0; rank < p_; ++rank) {
@@ -53,13 +53,6 @@ class ticks_with_weights {
  private:
   static constexpr int none = -1;
 
-  template <class Block>
-  static constexpr int last_of(int ranks, Block block) {
-    int last = 0;
-    for (int rank = 0; rank < ranks; ++rank)
-      if (int const down = block(rank).backward_down; down > last) last = down;
-    return last;
-  }
   constexpr int& cell(int rank, int s) { return cell_.item[rank * width_ + s]; }
   constexpr int& tick(int rank, int kind, int mb) {
     return tick_.item[(rank * kinds + kind) * m_ + mb];

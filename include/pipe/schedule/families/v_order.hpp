@@ -50,26 +50,6 @@ constexpr v_place after(int ranks, int rank, int visit) {
                                : v_place{-1, 0};
 }
 
-/// Rows of at most `length` items each, on the heap.
-template <class T>
-class v_rows {
- public:
-  constexpr v_rows(int ranks, int length)
-      : length_(length), item_(long(ranks) * length), size_(ranks) {}
-  constexpr int size(int rank) const { return size_.item[rank]; }
-  constexpr T const& at(int rank, int position) const {
-    return item_.item[long(rank) * length_ + position];
-  }
-  constexpr void push(int rank, T const& item) {
-    item_.item[long(rank) * length_ + size_.item[rank]++] = item;
-  }
-
- private:
-  int length_;
-  scratch<T> item_;
-  scratch<int> size_;
-};
-
 /// An order of F, B and W on a V: a table whose actions take little memory.
 class v_order {
  public:
@@ -82,7 +62,7 @@ class v_order {
 
   template <class Other>
   constexpr auto like() const {
-    return v_rows<Other>(p_, length_);
+    return scratch_rows<Other>(p_, length_);
   }
   constexpr int ranks() const { return p_; }
   constexpr int size(int rank) const { return size_.item[rank]; }

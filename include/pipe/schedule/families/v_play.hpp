@@ -10,7 +10,7 @@
 
 namespace pp::detail {
 
-/// What a rank does with a gap before the action that is due.
+/// The rule for a gap before the action that is due.
 struct v_play_rule {
   static constexpr int any_length = 1000;
 
@@ -113,7 +113,8 @@ class v_play {
     for (int rank = 0; rank < p_; ++rank) wake(rank, 0);
   }
 
-  /// What a rank begins now. idle: nothing, at least until `next`, or until another rank wakes it.
+  /// The next action of a rank. idle: nothing, at least until `next`, or until another rank wakes
+  /// it.
   constexpr int choose(int rank, long now, v_play_rule rule, long& next) {
     rank_state& s = ranks_.item[rank];
     long const row = long(rank) * n_;

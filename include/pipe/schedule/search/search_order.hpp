@@ -9,26 +9,6 @@
 
 namespace pp::detail {
 
-/// Temporary rows: one list of `T` per rank, each with at most `length` items.
-template <class T>
-class scratch_rows {
- public:
-  constexpr scratch_rows(int ranks, int length)
-      : length_(length), item_(ranks * length), size_(ranks) {}
-  constexpr int size(int rank) const { return size_.item[rank]; }
-  constexpr T const& at(int rank, int position) const {
-    return item_.item[rank * length_ + position];
-  }
-  constexpr void push(int rank, T const& item) {
-    item_.item[rank * length_ + size_.item[rank]++] = item;
-  }
-
- private:
-  int length_;
-  scratch<T> item_;
-  scratch<int> size_;
-};
-
 /// The actions of a problem as numbers, (3 chunk + kind) M + micro-batch with kinds F, B, W, and
 /// what the search asks about each.
 struct search_actions {
