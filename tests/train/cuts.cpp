@@ -26,7 +26,7 @@ bool is_cut_at(Plan const& p, std::initializer_list<int> cuts) {
 }
 constexpr long mib(long n) { return n << 20; }
 
-// ---- a GPT whose head bounds the time: review of planning, fault 11 ----
+// ---- a GPT whose head bounds the time ----
 
 template <int W, int H>
 using Layer =

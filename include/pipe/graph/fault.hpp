@@ -45,6 +45,7 @@ enum member : unsigned char {
   fits_a_constant,
   updates,
   recomputes_ahead,
+  limits_memory,
   states,
   takes,
   state_elements,

@@ -17,7 +17,7 @@ namespace schedules {
 /// most `memory` is below the floor.
 struct certificate {
   flush_floor floor{}, achieved{};
-  long memory = 0;  ///< in the unit of memory_change; 0: any amount
+  long memory = 0;  ///< of the rank that has the most, in the unit of memory_change; 0: any amount
 
   constexpr long time(objective want = objective::stage_local_span) const {
     return want == objective::makespan ? achieved.makespan : achieved.stage_local_span;
@@ -45,8 +45,11 @@ constexpr certificate certify(Problem const& problem, Table const& table,
                               timeline<Rows> const& when, long peak) {
   Problem limited = problem;
   if (limited.limit == 0) limited.limit = peak;
+  long most = 0;
+  for (int rank = 0; rank < problem.ranks; ++rank)
+    if (long const own = detail::memory_limit(limited, rank); own > most) most = own;
   return certificate{floor_of(limited, table.where),
-                     flush_floor{when.makespan, when.stage_local_span()}, limited.limit};
+                     flush_floor{when.makespan, when.stage_local_span()}, most};
 }
 
 /// The certificate of a table whose timeline is known.

@@ -20,7 +20,9 @@
 // Optional members: `static constexpr char const* refuses(int ranks, int micro_batches)` (see
 // why_refused), `static constexpr bool updates = true` (see is_unflushed), `static constexpr bool
 // replicates = true` (see has_stage_replicas), `static constexpr bool recomputes_ahead = true` (R
-// is in the table), and `static constexpr bool fits_a_constant(int ranks, int micro_batches)`.
+// is in the table), `static constexpr bool limits_memory = true` (no rank has more in flight than
+// problem.room(rank) allows), and `static constexpr bool fits_a_constant(int ranks, int
+// micro_batches)`.
 #pragma once
 
 #include <concepts>
@@ -74,6 +76,8 @@ concept schedule_policy = detail::has_facts_of_schedule<P> && requires {
   typename detail::constants<detail::is_read(P::updates)>;
 }) && (!requires { P::recomputes_ahead; } || requires {
   typename detail::constants<detail::is_read(P::recomputes_ahead)>;
+}) && (!requires { P::limits_memory; } || requires {
+  typename detail::constants<detail::is_read(P::limits_memory)>;
 });
 
 /// The reason why a family has no table for these numbers, a text that follows the family's name;
@@ -174,6 +178,16 @@ template <schedule_policy Policy>
 constexpr bool recomputes_ahead() {
   if constexpr (requires { Policy::recomputes_ahead; })
     return Policy::recomputes_ahead;
+  else
+    return false;
+}
+
+/// Whether no rank of the family's tables needs more memory than the problem's limit, where one
+/// micro-batch fits.
+template <schedule_policy Policy>
+constexpr bool limits_memory() {
+  if constexpr (requires { Policy::limits_memory; })
+    return Policy::limits_memory;
   else
     return false;
 }

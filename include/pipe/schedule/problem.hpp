@@ -40,6 +40,12 @@ struct memory_change {
   }
 };
 
+/// One memory limit for all ranks.
+struct same_room {
+  static constexpr int size() { return 0; }
+  constexpr long operator[](int) const { return 0; }
+};
+
 }  // namespace detail
 
 namespace schedules {
@@ -68,8 +74,9 @@ struct same_cost {
 };
 
 /// Ranks, chunks, micro-batches and costs. `Costs` is any type indexed by chunk:
-/// `schedules::same_cost`, `static_vector<chunk_cost, N>`, `std::vector<chunk_cost>`.
-template <class Costs = same_cost>
+/// `schedules::same_cost`, `static_vector<chunk_cost, N>`, `std::vector<chunk_cost>`. `Rooms`:
+/// memory limits indexed by rank, with a size.
+template <class Costs = same_cost, class Rooms = detail::same_room>
 struct problem {
   int ranks = 1;
   int chunks = 1;
@@ -79,7 +86,15 @@ struct problem {
   Costs costs{};
   long bandwidth = 0;  ///< bytes per unit of time on a link, in addition to `hop`; 0: unlimited
   long limit = 0;      ///< memory limit of a rank, in the unit of memory_change; 0: unlimited
+  /// Memory limits by rank; `limit` for ranks that have none here, or 0.
+  Rooms rooms{};
 
+  /// The memory limit of a rank; 0: unlimited.
+  constexpr long room(int rank) const {
+    using index = decltype(rooms.size());
+    long const own = index(rank) < rooms.size() ? long(rooms[index(rank)]) : 0;
+    return own > 0 ? own : limit;
+  }
   constexpr chunk_cost const& cost(int chunk) const {
     return costs[static_cast<std::size_t>(chunk)];
   }
@@ -135,8 +150,8 @@ concept pipeline_problem = requires(P const& p, int i, action a) {
 
 namespace detail {
 
-/// The memory limit of a rank; 0: unlimited. It is the problem's `limit`, or room(rank) of a
-/// problem whose ranks have different memory; `limit` is then that of the rank that has the most.
+/// The memory limit of a rank; 0: unlimited. It is room(rank) of a problem that has it, otherwise
+/// the problem's `limit`.
 template <pipeline_problem Problem>
 constexpr long memory_limit(Problem const& problem, int rank) {
   if constexpr (requires { problem.room(rank); })

@@ -62,7 +62,7 @@ struct compiled_pipeline : chosen_options<Options> {
   // ---- the schedule ----
 
   static constexpr bool by_compiler = work::by_compiler;
-  static constexpr auto const& times() { return work::problem; }
+  static constexpr auto const& times() { return work::times(); }
   static constexpr auto const& table() { return work::table(); }
   static constexpr auto const& timeline() { return work::timeline(); }
 

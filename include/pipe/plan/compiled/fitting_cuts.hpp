@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <pipe/plan/compiled/chosen_cuts.hpp>
+#include <pipe/plan/compiled/fitting_room.hpp>
 #include <pipe/plan/options/memory_limit.hpp>
 
 namespace pp::detail {
@@ -42,18 +43,18 @@ struct cut_with_fixed : P {
   };
 };
 
-/// The options of a pipeline within its memory limit: those given, with cuts of which no rank is
-/// over the limit if such cuts are found.
+/// The options of a pipeline within its memory limit: those given, with a schedule and cuts of
+/// which no rank is over the limit if they are found. The schedule gives way first, since other
+/// cuts have a slower stage.
 ///
 /// Compiled: compiled_pipeline, of a model and options
 template <template <class, class> class Compiled, class M, class Set, int Left = most_recuts>
-struct fitting_options {
-  using type = Set;
-};
+struct fitting_options : options_in_room<Compiled, M, Set> {};
 template <template <class, class> class Compiled, class M, class Set, int Left>
   requires(Left > 0 && is_cut_to_fit<chosen_options<Set>> && Compiled<M, Set>::by_compiler)
 struct fitting_options<Compiled, M, Set, Left> {
-  using compiled = Compiled<M, Set>;
+  using in_room = typename options_in_room<Compiled, M, Set>::type;
+  using compiled = Compiled<M, in_room>;
   using cuts = chosen_cuts<M, chosen_options<Set>>;
   static constexpr bool fits = fullest_over(compiled::memory().rank, compiled::memory_limit) < 0;
   static constexpr auto fixed = [](auto...) {
@@ -66,7 +67,7 @@ struct fitting_options<Compiled, M, Set, Left> {
       -> option_set<cut_with_fixed<typename compiled::partition, fixed[R]...>, O...>;
   static auto choose() {
     if constexpr (fits)
-      return std::type_identity<Set>{};
+      return std::type_identity<in_room>{};
     else
       return fitting_options<Compiled, M,
                              decltype(cut_again(

@@ -15,6 +15,7 @@
 #include <pipe/schedule/proved.hpp>
 #include <pipe/plan/compiled/chain_table.hpp>
 #include <pipe/plan/compiled/chosen_cuts.hpp>
+#include <pipe/plan/compiled/fitting_room.hpp>
 #include <pipe/plan/compiled/proved_schedule.hpp>
 #include <pipe/plan/compiled/stage_times.hpp>
 #include <pipe/plan/options/options.hpp>
@@ -22,6 +23,9 @@
 namespace pp {
 
 namespace detail {
+
+template <class M, class Options>
+struct compiled_pipeline;
 
 /// Passes, costs and the proved schedule of model M with a valid option_set.
 template <class M, class Options>
@@ -32,7 +36,7 @@ struct pipeline_schedule : proved_schedule<Options, pipeline_schedule<M, Options
   using option = typename chosen::template option<Family>;
   using chosen::stages, chosen::ranks, chosen::where, chosen::micro_batches, chosen::samples,
       chosen::overlap, chosen::is_free, chosen::recomputes_ahead, chosen::first_kept,
-      chosen::some_drop;
+      chosen::some_drop, chosen::room_trial;
   using typename chosen::backend, typename chosen::recompute, typename chosen::schedule,
       typename chosen::flushed;
   using model = M;
@@ -102,7 +106,26 @@ struct pipeline_schedule : proved_schedule<Options, pipeline_schedule<M, Options
     return unequal_times(ranks, micro_batches, cost);
   }
   static constexpr auto problem = make_problem(std::make_integer_sequence<int, stages>{});
-  static constexpr auto const& times() { return problem; }
+  /// The problem of a trial within the memory limit, which gives each rank its room.
+  struct make_limited {
+    static constexpr auto make() {
+      return pp::schedules::problem<decltype(problem.costs), list<long, ranks>>{
+          problem.ranks, problem.chunks,    problem.micro_batches, problem.hop,
+          problem.costs, problem.bandwidth, problem.limit,         room()};
+    }
+  };
+  static constexpr auto const& times() {
+    if constexpr (room_trial == 0)
+      return problem;
+    else
+      return once<by_compiler, make_limited>::get();
+  }
+  /// See fitting_room.hpp.
+  static constexpr auto const& room() {
+    return once<by_compiler, make_room<pipeline_schedule>>::get();
+  }
+  template <int Trial>
+  using in_trial = compiled_pipeline<M, typename trial_options<Options, Trial>::type>;
 
   /// Whether the schedule is made and proved at compile time, or at run time on first use.
   static constexpr bool by_compiler = [](auto...) {

@@ -47,7 +47,7 @@ template <class M, class Options, int Try = 0>
 struct planned_pipeline : proved_schedule<Options, planned_pipeline<M, Options, Try>> {
   using chosen = chosen_options<Options>;
   using chosen::stages, chosen::ranks, chosen::where, chosen::micro_batches, chosen::samples,
-      chosen::threads, chosen::some_keep, chosen::some_drop;
+      chosen::threads, chosen::some_keep, chosen::some_drop, chosen::room_trial;
   using typename chosen::element, typename chosen::backend, typename chosen::partition,
       typename chosen::optimizer, typename chosen::schedule, typename chosen::flushed;
   using proved = proved_schedule<Options, planned_pipeline>;
@@ -62,6 +62,10 @@ struct planned_pipeline : proved_schedule<Options, planned_pipeline<M, Options, 
   static view<unit_cost> costs() { return compilation().costs(); }
   static int group_count() { return compilation().model().numbers.count; }
   static run_time_problem const& times() { return once<false, make_problem>::get(); }
+  /// See fitting_room.hpp.
+  static auto const& room() { return once<false, make_room<planned_pipeline>>::get(); }
+  template <int Trial>
+  using in_trial = planned_pipeline<M, typename trial_options<Options, Trial>::type, Try>;
   static auto const& memory() { return mapped().map; }
   static view<link_plan> links() { return {mapped().links.begin(), mapped().link_count}; }
   /// throws: error if a rank exceeds the memory limit, or as compilation does
@@ -76,6 +80,12 @@ struct planned_pipeline : proved_schedule<Options, planned_pipeline<M, Options, 
  private:
   /// The passes over the model's graph, which is built on the heap. throws: as check_planned()
   static heap_compilation const& compilation() {
+    if constexpr (is_limited_in_room<chosen> && room_trial != fitting_trial)
+      return in_trial<fitting_trial>::compilation();
+    else
+      return compile();
+  }
+  static heap_compilation const& compile() {
     static std::unique_ptr<typename M::graph_type> const g(checked_graph());
     static heap_compilation const made(
         *g, compile_options_of<chosen>(),
@@ -179,13 +189,15 @@ struct planned_pipeline : proved_schedule<Options, planned_pipeline<M, Options, 
   /// See heap_problem.
   struct make_problem {
     static run_time_problem make() {
-      return heap_problem<chosen>(
+      run_time_problem p = heap_problem<chosen>(
           compilation(),
           [](int s) {
             stage const& one = stage_of()[std::size_t(s)];
             return (some_drop ? *one.dropping : *one.keeping).totals().bytes;
           },
           time_by<partition>{});
+      if constexpr (room_trial != 0) p.rooms.assign(room().begin(), room().end());
+      return p;
     }
   };
 
@@ -262,6 +274,13 @@ struct planned_pipeline : proved_schedule<Options, planned_pipeline<M, Options, 
   }
 };
 
+/// The options of a plan: within a memory limit that limits the schedule, of the first trial that
+/// fits.
+template <class Set>
+using planned_options =
+    typename std::conditional_t<is_limited_in_room<chosen_options<Set>>,
+                                trial_options<Set, fitting_trial>, std::type_identity<Set>>::type;
+
 }  // namespace detail
 
 /// The plan of Pipeline<M, Options...> without the pipeline: explain<Planned<M, Options...>>() and
@@ -273,7 +292,7 @@ struct Planned {
   using options = detail::option_set<Options...>;
   static_assert(decltype(detail::diagnosed(detail::diagnose_options<options>()))::ok);
   using model = M;
-  using compiled = detail::planned_pipeline<M, options>;
+  using compiled = detail::planned_pipeline<M, detail::planned_options<options>>;
   static auto const& plan() { return compiled::plan(); }
 };
 

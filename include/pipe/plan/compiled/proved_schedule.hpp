@@ -8,6 +8,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/once.hpp>
 #include <pipe/base/sentence.hpp>
+#include <pipe/plan/compiled/fitting_room.hpp>
 #include <pipe/plan/compiled/flow_schedule.hpp>
 #include <pipe/plan/options/options.hpp>
 #include <pipe/schedule/boundary_slots.hpp>
@@ -25,7 +26,7 @@ template <class Options, class Work>
 struct proved_schedule : chosen_options<Options> {
   using chosen = chosen_options<Options>;
   using chosen::ranks, chosen::where, chosen::micro_batches, chosen::overlap, chosen::is_free,
-      chosen::recomputes_ahead, chosen::first_kept, chosen::some_drop;
+      chosen::recomputes_ahead, chosen::first_kept, chosen::some_drop, chosen::room_trial;
   using typename chosen::schedule, typename chosen::flushed;
   /// If steps overlap freely.
   using flow = flow_schedule<Work>;
@@ -40,7 +41,13 @@ struct proved_schedule : chosen_options<Options> {
     }
   };
   /// The table as the policy fills it, not yet proved.
-  static constexpr auto const& filled() { return once<Work::by_compiler, make_schedule>::get(); }
+  static constexpr auto const& filled() {
+    if constexpr (room_trial == fitting_trial)
+      return in_fitting_trial<Work>(
+          []<class T>(std::type_identity<T>) -> auto const& { return T::work::filled(); });
+    else
+      return once<Work::by_compiler, make_schedule>::get();
+  }
 
   /// Whether a trainer runs every action of the table. complete: check_complete(); actions that no
   /// trainer runs may have taken the room of others

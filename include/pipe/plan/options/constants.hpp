@@ -14,10 +14,16 @@ namespace pp::detail {
 /// argument.
 template <class O, wrong::member Which>
 struct fact_of {
-  /// Optional, and not the last that is looked at.
+  /// Optional, and not the last that are looked at.
   static constexpr bool has_updates() {
     if constexpr (requires { O::updates; })
       return O::updates;
+    else
+      return false;
+  }
+  static constexpr bool recomputes_ahead_of() {
+    if constexpr (requires { O::recomputes_ahead; })
+      return O::recomputes_ahead;
     else
       return false;
   }
@@ -29,7 +35,8 @@ struct fact_of {
     if constexpr (Which == splits_backward) return O::splits_backward;
     if constexpr (Which == trains) return O::trains;
     if constexpr (Which == updates) return has_updates();
-    if constexpr (Which == recomputes_ahead) return O::recomputes_ahead;
+    if constexpr (Which == recomputes_ahead) return recomputes_ahead_of();
+    if constexpr (Which == limits_memory) return O::limits_memory;
     if constexpr (Which == states) return O::states;
     if constexpr (Which == takes) return O::takes(custom::tensor_kind::matrix);
     if constexpr (Which == state_elements) return O::state_elements(detail::smallest_tensor);

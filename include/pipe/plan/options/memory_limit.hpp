@@ -27,6 +27,27 @@ struct MemoryLimit {
   static constexpr long value = N;
 };
 
+namespace detail {
+
+/// MemoryLimit<N> in a trial of a schedule that it limits: see fitting_room.hpp.
+template <long N, int Trial>
+struct limit_in_trial : MemoryLimit<N> {
+  static constexpr int trial = Trial;
+};
+/// In place of a trial's number: the first trial that fits.
+inline constexpr int fitting_trial = -1;
+
+/// The number of the trial; 0 for a first or only one.
+template <class Limit>
+constexpr int trial_of() {
+  if constexpr (requires { Limit::trial; })
+    return Limit::trial;
+  else
+    return 0;
+}
+
+}  // namespace detail
+
 namespace wrong {
 /// Words of the message.
 template <long Bytes>

@@ -141,6 +141,7 @@ struct chosen_options {
   static constexpr int threads = option<option_family::threads>::host_threads;
   /// Bytes of a rank.
   static constexpr long memory_limit = option<option_family::memory_limit>::value;
+  static constexpr int room_trial = trial_of<option<option_family::memory_limit>>();
 
   /// The schedule, whose steps may overlap; and its order of one step alone.
   using schedule = option<option_family::schedule>;

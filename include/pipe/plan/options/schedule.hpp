@@ -79,7 +79,7 @@ struct schedule : detail::any_family {
       return detail::diagnosis_of<wrong::schedule_is_incomplete, O, wrong::Missing<lacks>>();
     else if constexpr (detail::has_facts_of_schedule<O>)
       return detail::diagnose_facts<O, name, where, chunks_per_rank, splits_backward, trains,
-                                    updates, recomputes_ahead>();
+                                    updates, recomputes_ahead, limits_memory>();
     else
       return std::type_identity<detail::nothing_wrong>{};
   }

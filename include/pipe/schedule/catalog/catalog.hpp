@@ -14,9 +14,9 @@ namespace pp {
 
 namespace schedules {
 
-/// A problem of any size with any costs. The number of chunks per rank is chunks / ranks, times the
-/// replicas.
-using run_time_problem = problem<std::vector<chunk_cost>>;
+/// A problem of any size with any costs and memory limits. The number of chunks per rank is chunks
+/// / ranks, times the replicas.
+using run_time_problem = problem<std::vector<chunk_cost>, std::vector<long>>;
 
 /// A policy as a value.
 struct family {

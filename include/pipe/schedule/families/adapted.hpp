@@ -213,6 +213,7 @@ struct AdaptedOneFOneB {
   static constexpr int chunks_per_rank = 1;
   static constexpr bool splits_backward = false;
   static constexpr bool trains = true;
+  static constexpr bool limits_memory = true;
 
   /// Whether a constant evaluation has room for the trials.
   static constexpr bool fits_a_constant(int ranks, int micro_batches) {

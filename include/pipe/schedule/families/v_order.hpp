@@ -95,7 +95,8 @@ constexpr auto room_of_stages(Problem const& problem, int stages) {
   return [&problem, stages](int rank) {
     long const own = stages * (problem.cost(rank).memory.forward +
                                problem.cost(2 * problem.ranks - 1 - rank).memory.forward);
-    return problem.limit > 0 && problem.limit < own ? problem.limit : own;
+    long const most = memory_limit(problem, rank);
+    return most > 0 && most < own ? most : own;
   };
 }
 

@@ -27,7 +27,7 @@ struct search_options {
   static constexpr long usual_effort = 200'000'000;
 
   objective want = objective::stage_local_span;
-  /// The memory limit of every rank for which the problem has none, in the unit of memory_change.
+  /// A memory limit of every rank beside the problem's own, in the unit of memory_change.
   long limit = no_limit;
   /// A factor of the usual effort, which grows with the number of actions: twice usual_effort is
   /// twice as much.

@@ -34,8 +34,9 @@ constexpr long memory_of_1f1b(Problem const& problem, placement where) {
 
 }  // namespace schedules
 
-/// The best order found within Numerator/Denominator of the memory of 1F1B, or within the problem's
-/// own limit where it has one. Numerator 0: no limit but the problem's.
+/// The best order found within Numerator/Denominator of the memory of 1F1B, and within the
+/// problem's own limits. Numerator 0: no limit but the problem's. In a Pipeline with MemoryLimit,
+/// the problem's limit of a rank is what the rank has left for values of micro-batches.
 ///
 /// note: the default objective is the stage-local span, the papers' measure. For steps with a
 ///       barrier take objective::makespan. Where steps overlap, Steady<Searched<...>> takes
@@ -54,11 +55,11 @@ struct Searched {
   static constexpr int chunks_per_rank = Where == schedules::placement::straight ? 1 : 2;
   static constexpr bool splits_backward = true;
   static constexpr bool trains = true;
+  static constexpr bool limits_memory = true;
 
   template <schedules::pipeline_problem Problem>
   static constexpr detail::search_options options(Problem const& problem) {
-    long const limit = problem.limit > 0 ? problem.limit
-                       : Numerator > 0
+    long const limit = Numerator > 0
                            ? schedules::memory_of_1f1b(problem, where) * Numerator / Denominator
                            : detail::search_options::no_limit;
     return detail::search_options{Want, limit, Effort};
@@ -91,42 +92,17 @@ struct Searched {
   }
 };
 
-namespace detail {
-
-/// The best order found within `Multiple` times the memory of 1F1B, and within the problem's own
-/// limit.
+/// ZB-1p: searched within the memory of 1F1B.
 ///
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 3
-template <int Multiple>
-struct SearchedWithin : Searched<> {
-  template <pipeline_problem Problem>
-  static constexpr Problem limited(Problem problem) {
-    long const own = Multiple * memory_of_1f1b(problem, where);
-    if (problem.limit == 0 || own < problem.limit) problem.limit = own;
-    return problem;
-  }
-  template <pipeline_problem Problem>
-  static constexpr char const* refuses(Problem const& problem) {
-    return Searched<>::refuses(limited(problem));
-  }
-  template <objective Minimised = objective::stage_local_span, pipeline_problem Problem,
-            detail::action_table Table>
-  static constexpr void fill(Problem const& problem, Table& table) {
-    Searched<>::fill<Minimised>(limited(problem), table);
-  }
-};
-
-}  // namespace detail
-
-/// ZB-1p: searched within the memory of 1F1B.
-struct ZeroBubble1P : detail::SearchedWithin<1> {
+struct ZeroBubble1P : Searched<1> {
   static constexpr char const* name = "zb-1p";
 };
 
 /// ZB-2p: searched within twice the memory of 1F1B.
 ///
 /// law: TF = TB = TW without hops and M >= 2P: no bubble in the stage-local span
-struct ZeroBubble2P : detail::SearchedWithin<2> {
+struct ZeroBubble2P : Searched<2> {
   static constexpr char const* name = "zb-2p";
 };
 

@@ -29,8 +29,8 @@ struct search_problem {
   scratch<long> down, up;  ///< by boundary: the time of a value's and of a gradient's transfer
   scratch<long> room_of;   ///< by rank: its memory limit
 
-  /// `most_memory`: the limit of every rank for which the problem has none. `few`: another number
-  /// of micro-batches.
+  /// `most_memory`: a limit for every rank, beside the problem's own. `few`: another number of
+  /// micro-batches.
   template <pipeline_problem Problem>
   constexpr search_problem(Problem const& problem, placement place, objective wanted,
                            long most_memory = no_limit, int few = 0)
@@ -48,7 +48,7 @@ struct search_problem {
     }
     for (int rank = 0; rank < ranks; ++rank) {
       long const own = memory_limit(problem, rank);
-      room_of.item[rank] = own > 0 ? own : most_memory;
+      room_of.item[rank] = own > 0 && own < most_memory ? own : most_memory;
       if (room(rank) > limit) limit = room(rank);
     }
     if (limit == no_limit) limit = 0;
