@@ -2,8 +2,8 @@
 //
 // Planning alone, no kernels: a model of many layers.
 //
-// budget: g++ -fconstexpr-ops-limit=6000000 -fconstexpr-loop-limit=2000 -ftemplate-depth=40
-// budget: clang++ -fconstexpr-steps=310000 -ftemplate-depth=40
+// budget: g++ -fconstexpr-ops-limit=2800000 -fconstexpr-loop-limit=2000 -ftemplate-depth=40
+// budget: clang++ -fconstexpr-steps=240000 -ftemplate-depth=40
 #include <pipe/pipe.hpp>
 
 using namespace pp;

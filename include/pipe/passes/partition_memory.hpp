@@ -29,9 +29,6 @@ struct cut_problem {
   long const* fixed = nullptr;     // by rank: what it has whatever its stages are
   long limit = 0;                  // of a rank; 0: none
 
-  constexpr long bytes_of(int layer, int stage) const {
-    return state[layer] + in_flight[stage] * kept[layer];
-  }
   /// Calls use(rank, bytes) for the ranks of a stage with layers [begin, end).
   template <class Use>
   constexpr void for_each_rank(int stage, int begin, int end, Use const& use) const {
@@ -63,17 +60,21 @@ constexpr void count_bytes(cut_problem const& p, Cuts const& cuts, Bytes& bytes)
 /// slowest stage, the bytes of the fullest rank, the bytes of transfers, and the distance of each
 /// cut, from the left, to an even share of the time.
 ///
-/// Where no rank has several stages, each question is a pass that is linear in stages times layers:
-/// from the right, the least transfers with which the layers from each on can be the last stages.
-/// The stages of a rank share its memory, so their cuts are tried one after the other; bounds end a
-/// trial early.
+/// Where no rank has several stages, each question is one pass: from the right, the least transfers
+/// with which the layers from each on can be the last stages. It looks at the layers where a stage
+/// can begin so that no stage is slower than the slowest: the fewer, the better a model is
+/// balanced. The stages of a rank share its memory, so their cuts are tried one after the other;
+/// bounds end a trial early.
 class cut_search {
  public:
   constexpr explicit cut_search(cut_problem const& p)
-      : p_(p), is_one_each_(p.is_one_each()), time_before_(p.layers + 1),
-        least_(long(p.stages + 1) * (p.layers + 1)), ends_(p.layers + 1), cut_(p.stages + 1),
-        best_cut_(p.stages + 1), bytes_(p.ranks) {
-    for (int i = 0; i < p.layers; ++i) time_before_.item[i + 1] = time_before_.item[i] + p.times[i];
+      : p_(p), is_one_each_(p.is_one_each()), before_(p.layers + 1), first_(p.stages + 1),
+        last_(p.stages + 1), least_(long(p.stages + 1) * (p.layers + 1)), ends_(p.layers + 1),
+        cut_(p.stages + 1), best_cut_(p.stages + 1), bytes_(p.ranks) {
+    for (int i = 0; i < p.layers; ++i) {
+      sums const& all = before_.item[i];
+      before_.item[i + 1] = {all.time + p.times[i], all.state + p.state[i], all.kept + p.kept[i]};
+    }
   }
 
   /// Finds the best cuts; within the limit, if there is one, as far as is_found() then says.
@@ -81,7 +82,7 @@ class cut_search {
   constexpr void run(Cuts& cuts) {
     if (std::is_constant_evaluated() && cells() > most_cells)
       return partition_by_cost(p_.times, p_.layers, p_.stages, cuts);
-    long const total = time_before_.item[p_.layers];
+    long const total = before_.item[p_.layers].time;
     long time = least_bottleneck(p_.times, p_.layers, p_.stages);
     bool const limited = p_.limit > 0;
     if (limited && !fits(time, p_.limit)) {
@@ -120,45 +121,64 @@ class cut_search {
   constexpr bool may_go_on() const { return passed_ < most_passed || cells() > most_cells; }
   constexpr long* row(int s) const { return least_.item + long(s) * (p_.layers + 1); }
   constexpr long time_of(int begin, int end) const {
-    return time_before_.item[end] - time_before_.item[begin];
+    return before_.item[end].time - before_.item[begin].time;
+  }
+  /// What the first rank of a stage with layers [begin, end) has by itself.
+  constexpr long bytes_of(int s, int begin, int end) const {
+    sums const &a = before_.item[begin], &b = before_.item[end];
+    return p_.fixed_of(p_.rank[s * p_.replicas]) + (b.state - a.state) +
+           p_.in_flight[s] * (b.kept - a.kept);
   }
   constexpr long crossing_at(int cut) const { return cut < p_.layers ? p_.crossing[cut] : 0; }
-  /// What the first rank of a stage has whatever its stages are.
-  constexpr long fixed_of_stage(int s) const { return p_.fixed_of(p_.rank[s * p_.replicas]); }
+  /// Finds the layers [first_, last_] where each stage can begin if no stage takes longer.
+  constexpr void bound(long time) {
+    int const layers = p_.layers, stages = p_.stages;
+    last_.item[0] = 0;
+    for (int s = 0, at = 0; s < stages; ++s) {
+      int const most = layers - stages + s + 1;
+      while (at < most && time_of(last_.item[s], at + 1) <= time) ++at;
+      last_.item[s + 1] = at;
+    }
+    first_.item[stages] = layers;
+    for (int s = stages - 1, at = layers; s >= 0; --s) {
+      while (at > s && time_of(at - 1, first_.item[s + 1]) <= time) --at;
+      first_.item[s] = at;
+    }
+  }
 
   /// The least transfers with which layers [i, layers) can be stages s and later ones, each within
-  /// a time and the memory of a rank by itself, by s and i. Returns whether that is possible for
-  /// all layers; if not, next_ is a bound of memory below which the answer is the same.
+  /// a time and the memory of a rank by itself, by s and i in [first_, last_]. Returns whether that
+  /// is possible for all layers; if not, next_ is a bound of memory below which the answer is the
+  /// same.
   constexpr bool complete(long time, long bytes) {
-    int const layers = p_.layers;
-    passed_ += cells();
+    int const layers = p_.layers, stages = p_.stages;
     next_ = none;
-    for (int i = 0; i <= layers; ++i) row(p_.stages)[i] = i == layers ? 0 : none;
-    for (int s = p_.stages - 1; s >= 0; --s) {
+    bound(time);
+    if (first_.item[0] > 0 || last_.item[stages] < layers) return false;
+    row(stages)[layers] = 0;
+    for (int s = stages - 1; s >= 0; --s) {
       long const* const after = row(s + 1);
       long* const mine = row(s);
-      long const fixed = fixed_of_stage(s);
-      // The stage is [begin, end) at most; `ends_` has its possible ends, the best and farthest
-      // first, then ever nearer ones of ever more transfers.
-      long sum_time = 0, sum_bytes = fixed;
-      int end = layers, head = 0, tail = 0;
-      mine[layers] = none;
-      for (int begin = layers - 1; begin >= 0; --begin) {
-        sum_time += p_.times[begin];
-        sum_bytes += p_.bytes_of(begin, s);
-        for (; end > begin && (sum_time > time || sum_bytes > bytes); --end) {
-          if (sum_time <= time && sum_bytes < next_) next_ = sum_bytes;
-          sum_time -= p_.times[end - 1];
-          sum_bytes -= p_.bytes_of(end - 1, s);
+      // `ends_` has possible ends of the stage, the best and farthest first, then ever nearer ones
+      // of ever more transfers.
+      int const nearest = first_.item[s + 1];
+      int end = last_.item[s + 1], next = end, head = 0, tail = 0;
+      passed_ += last_.item[s] - first_.item[s] + end - nearest + 2;
+      for (int begin = last_.item[s]; begin >= first_.item[s]; --begin) {
+        for (; end > begin && end >= nearest; --end) {
+          long const needed = bytes_of(s, begin, end);
+          bool const is_in_time = time_of(begin, end) <= time;
+          if (is_in_time && needed <= bytes) break;
+          if (is_in_time && needed < next_) next_ = needed;
         }
         while (head < tail && ends_.item[head] > end) ++head;
-        long const nearest = after[begin + 1];
-        if (nearest < none && begin < end) {
-          long const sum = nearest + crossing_at(begin + 1);
+        for (; next > begin && next >= nearest; --next) {
+          if (next > end || after[next] >= none) continue;
+          long const sum = after[next] + crossing_at(next);
           while (head < tail &&
                  after[ends_.item[tail - 1]] + crossing_at(ends_.item[tail - 1]) >= sum)
             --tail;
-          ends_.item[tail++] = begin + 1;
+          ends_.item[tail++] = next;
         }
         mine[begin] = head < tail ? after[ends_.item[head]] + crossing_at(ends_.item[head]) : none;
       }
@@ -201,15 +221,15 @@ class cut_search {
     best_cut_.item[p_.stages] = p_.layers;
     for (int s = 0; s + 1 < p_.stages; ++s) {
       long const even = even_share(s + 1), least = row(s)[begin];
-      long sum = fixed_of_stage(s), nearest = none;
+      long nearest = none;
+      int const first = first_.item[s + 1];
       int cut = begin + 1;
-      for (int end = begin + 1; end < p_.layers; ++end) {
-        sum += p_.bytes_of(end - 1, s);
-        if (sum > bytes || time_of(begin, end) > time) break;
+      for (int end = first > begin ? first : begin + 1; end <= last_.item[s + 1]; ++end) {
+        if (bytes_of(s, begin, end) > bytes || time_of(begin, end) > time) break;
         if (row(s + 1)[end] + crossing_at(end) != least) continue;
         // Of places as near: one after the share, the first of those; else the last before it.
-        long const at = time_before_.item[end], off = distance(at, even);
-        if (off < nearest || (off == nearest && (at <= even || time_before_.item[cut] < even)))
+        long const at = before_.item[end].time, off = distance(at, even);
+        if (off < nearest || (off == nearest && (at <= even || before_.item[cut].time < even)))
           nearest = off, cut = end;
       }
       best_cut_.item[s + 1] = begin = cut;
@@ -219,15 +239,14 @@ class cut_search {
   constexpr long fullest() const {
     long most = 0;
     for (int s = 0; s < p_.stages; ++s) {
-      long sum = fixed_of_stage(s);
-      for (int i = best_cut_.item[s]; i < best_cut_.item[s + 1]; ++i) sum += p_.bytes_of(i, s);
-      most = sum > most ? sum : most;
+      long const own = bytes_of(s, best_cut_.item[s], best_cut_.item[s + 1]);
+      most = own > most ? own : most;
     }
     return most;
   }
   /// Quotient and remainder apart: the product of the total and s may overflow.
   constexpr long even_share(int s) const {
-    long const total = time_before_.item[p_.layers];
+    long const total = before_.item[p_.layers].time;
     return total / p_.stages * s + total % p_.stages * s / p_.stages;
   }
   static constexpr long distance(long a, long b) { return a < b ? b - a : a - b; }
@@ -251,7 +270,8 @@ class cut_search {
   }
   /// Places stages from s on, which begin at a layer, after stages with these transfers and memory.
   constexpr void place(int s, int begin, long crossed, long most, long time) {
-    if (most > best_bytes_ || row(s)[begin] >= none) return;
+    if (begin < first_.item[s] || begin > last_.item[s] || row(s)[begin] >= none) return;
+    if (most > best_bytes_) return;
     if (most == best_bytes_ && crossed + row(s)[begin] >= best_crossing_) return;
     if (s == p_.stages) {
       best_bytes_ = most, best_crossing_ = crossed;
@@ -269,11 +289,11 @@ class cut_search {
     // Outwards from the even share.
     long const even = even_share(s + 1);
     int left = last;
-    while (left >= first && time_before_.item[left] > even) --left;
+    while (left >= first && before_.item[left].time > even) --left;
     for (int right = left + 1; (left >= first || right <= last) && tried_ < most_tried;) {
       bool const goes_right =
-          right <= last && (left < first || distance(time_before_.item[right], even) <=
-                                                distance(time_before_.item[left], even));
+          right <= last && (left < first || distance(before_.item[right].time, even) <=
+                                                distance(before_.item[left].time, even));
       extend(s, begin, goes_right ? right++ : left--, crossed, most, time);
     }
   }
@@ -291,7 +311,11 @@ class cut_search {
   cut_problem const& p_;
   bool const is_one_each_;
   bool is_found_ = true;
-  scratch<long> time_before_;  // of the layers before each
+  struct sums {
+    long time = 0, state = 0, kept = 0;
+  };
+  scratch<sums> before_;       // of the layers before each
+  scratch<int> first_, last_;  // by stage: see bound()
   scratch<long> least_;        // see complete()
   scratch<int> ends_;
   scratch<int> cut_, best_cut_;
