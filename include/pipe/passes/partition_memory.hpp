@@ -332,7 +332,7 @@ class cut_search {
 ///         rank with fewer bytes; of those, none has fewer bytes of transfers. Under a limit: of
 ///         the cuts that are within it, or of the least memory if none is
 /// needs:  1 <= stages <= layers; the sums are a long
-/// cost:   10 to 20 passes of stages times layers. A constant has room for 8,000 of these, as 16
+/// cost:   10 to 20 passes of at most stages times layers. A constant has room for 8,000, as 16
 ///         stages of 500 layers have; beyond, the cuts of a constant are by time alone. From some
 ///         1,500 on, not all steps of the search for the least memory may be made
 template <class Cuts>
