@@ -91,8 +91,8 @@ struct problem {
 
   /// The memory limit of a rank; 0: unlimited.
   constexpr long room(int rank) const {
-    using index = decltype(rooms.size());
-    long const own = index(rank) < rooms.size() ? long(rooms[index(rank)]) : 0;
+    using size_type = decltype(rooms.size());
+    long const own = size_type(rank) < rooms.size() ? long(rooms[size_type(rank)]) : 0;
     return own > 0 ? own : limit;
   }
   constexpr chunk_cost const& cost(int chunk) const {
