@@ -75,6 +75,20 @@ def torch_csv_seeds():
     yield b"0F0,0B0,0F16777215,1048575F16777215"
 
 
+def problem_file_seeds():
+    """A problem with all members, one by hand, and numbers that are too large."""
+    cost = {"forward": 3, "backward_input": 2, "backward_weight": 1, "recompute": 3, "memory": [5, -3, -2, 4], "bytes": 8, "hidden": 1, "hop": 2,
+            "bandwidth": 4}
+    whole = {"problem": "Net, 1f1b", "unit_of_time": "FLOP", "unit_of_memory": "B", "ranks": 2, "chunks": 2, "micro_batches": 3, "hop": 1, "bandwidth": 2,
+             "limit": 10, "rooms": [12, 9], "costs": [cost, cost]}
+    yield json.dumps(whole).encode()
+    yield b'{"costs":[{"memory":[1,0,-1,0],"backward_weight":1,"backward_input":1,"forward":1,"by":[{}]}],"chunks":1,"ranks":1,"micro_batches":1}'
+    for number in (2**59, 2**62, 2**63, -2**63, 0, -1):
+        yield json.dumps(whole | {"costs": [cost | {"memory": [number, 0, -number, 0]}] * 2}).encode()
+        yield json.dumps(whole | {"costs": [cost | {"forward": number}] * 2}).encode()
+        yield json.dumps(whole | {"micro_batches": number, "hop": number, "rooms": [number]}).encode()
+
+
 def checkpoint_seeds():
     """One change of each kind, of a tensor or of a byte: see change(), write_bytes() and refuse_one_byte() in the target."""
     for which in (0, 2):
@@ -196,13 +210,15 @@ def weight_index_seeds():
     yield b"[]"
 
 
-SEEDS = {"safetensors": safetensors_seeds, "torch_csv": torch_csv_seeds, "checkpoint": checkpoint_seeds, "token_shards": token_shards_seeds,
+SEEDS = {"safetensors": safetensors_seeds, "torch_csv": torch_csv_seeds, "problem_file": problem_file_seeds, "checkpoint": checkpoint_seeds, "token_shards": token_shards_seeds,
          "data_files": data_files_seeds, "pictures": pictures_seeds, "records": records_seeds,
          "http_request": http_request_seeds, "tcp_handshake": tcp_handshake_seeds, "weight_index": weight_index_seeds}
 WORDS = {"safetensors": ['"dtype"', '"shape"', '"data_offsets"', '"__metadata__"', '"F32"', '"BF16"', '"\\\\u00e9"',
                          '"\\\\ud83d\\\\ude00"', '"9223372036854775807"', '"18446744073709551616"'],
          "torch_csv": ['"SEND_F"', '"WAIT_SEND_F"', '"WAIT_REDUCE_GRAD"', '"\\""', '"RECV_B"', '"UNSHARD"', '")OVERLAP_F_B"', '"0F0,"', '"1I1,"', '"0W1,"', '"\\x0a"', '"16777215"',
                        '"1048575"'],
+         "problem_file": ['"\\"ranks\\":"', '"\\"rooms\\":"', '"\\"limit\\":"', '"\\"memory\\":["', '"\\"bandwidth\\":"', '"\\"hidden\\":"', '"\\"recompute\\":"',
+                          '"1152921504606846975"'],
          "checkpoint": ['"run/steps"', '"run/accumulated"', '"optimizer"', '"accumulated/"', '"checksums"', '"0.weight"', '"F32"', '"U8"'],
          "token_shards": ['"\\x88\\xd8\\x34\\x01\\x01\\x00\\x00\\x00"', '"\\xa1\\xd9\\x34\\x01\\x07\\x00\\x00\\x00"'],
          "data_files": ['"(2, 3)"', '"<f8"', '"True"', '"nplurals="', '"plural="', '"charset="', '"&&"', '"n%10"'],

@@ -21,8 +21,8 @@
 
 namespace pp::detail {
 
-/// Reads `text` from its beginning to its end by RFC 8259, except that numbers are whole and not
-/// negative. A byte-order mark before the text, which editors write, is passed over; so are NaN,
+/// Reads `text` from its beginning to its end by RFC 8259, except that numbers are whole. A
+/// byte-order mark before the text, which editors write, is passed over; so are NaN,
 /// Infinity and -Infinity in a value that is skipped, as Python's json writes them.
 ///
 /// throws: data_error from every function: `context`, the byte, what was expected and what was
@@ -83,31 +83,21 @@ class json_reader {
     return value;
   }
 
-  /// Reads a whole number.
+  /// Reads a whole number that is not negative.
   ///
   /// law: result <= 2^63 - 1, so that a long holds it
   [[gnu::cold]] std::uint64_t whole_number() {
     skip_space();
-    // All characters that numbers of JSON have, so that the message quotes a refused one in full.
-    std::size_t end = at_;
-    while (end < text_.size() &&
-           std::string_view("+-.0123456789Ee").find(text_[end]) != std::string_view::npos)
-      ++end;
-    std::string_view const digits = text_.substr(at_, end - at_);
-    if (digits.empty()) refuse({"a whole number"});
-    constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
-    std::uint64_t value = 0;
-    for (char const c : digits) {
-      bool const digit = c >= '0' && c <= '9';
-      if (!digit || (digits[0] == '0' && digits.size() > 1))
-        refuse("a whole number", quotation(digits));
-      std::uint64_t const next = std::uint64_t(c - '0');
-      // 10 * value + next > most, tested without overflow
-      if (value > (most - next) / 10) refuse("a number below 2^63", quotation(digits));
-      value = 10 * value + next;
-    }
-    at_ = end;
-    return value;
+    return digits_after(0);
+  }
+
+  /// Reads a whole number that may be negative.
+  ///
+  /// law: |result| <= 2^63 - 1
+  [[gnu::cold]] std::int64_t integer() {
+    bool const negative = next() == '-';
+    std::int64_t const value = std::int64_t(digits_after(negative));
+    return negative ? -value : value;
   }
 
   /// The first character of the value that comes next, which is not read; 0 at the end.
@@ -159,6 +149,32 @@ class json_reader {
   [[noreturn, gnu::cold]] void refuse(std::string_view expected, piece const& found) const {
     throw_error<data_error>(
         {context, ": byte ", at_, part_, ": expected ", expected, ", found ", found});
+  }
+
+  /// Reads the digits of a number that begins here, behind `sign` characters of a sign.
+  [[gnu::cold]] std::uint64_t digits_after(std::size_t sign) {
+    // All characters that numbers of JSON have, so that the message quotes a refused one in full.
+    std::size_t end = at_;
+    while (end < text_.size() &&
+           std::string_view("+-.0123456789Ee").find(text_[end]) != std::string_view::npos)
+      ++end;
+    std::string_view const number = text_.substr(at_, end - at_), digits = number.substr(sign);
+    if (number.empty()) refuse({"a whole number"});
+    constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+    std::uint64_t value = 0;
+    if (digits.empty()) refuse("a whole number", quotation(number));
+    for (char const c : digits) {
+      bool const digit = c >= '0' && c <= '9';
+      if (!digit || (digits[0] == '0' && digits.size() > 1))
+        refuse("a whole number", quotation(number));
+      std::uint64_t const next = std::uint64_t(c - '0');
+      // 10 * value + next > most, tested without overflow
+      if (value > (most - next) / 10)
+        refuse(sign > 0 ? "a number above -2^63" : "a number below 2^63", quotation(number));
+      value = 10 * value + next;
+    }
+    at_ = end;
+    return value;
   }
 
   [[gnu::cold]] void skip_number_or_word() {
