@@ -6,6 +6,8 @@
 //
 //     examples/run.sh plan                  all models, a line each
 //     examples/run.sh plan gpipe-83.9b      everything about one
+//     examples/run.sh plan gpt2-124m --problem gpt2.json
+//                                           its scheduling problem, for examples/run.sh schedules
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -18,6 +20,8 @@
 
 #include <pipe/pipe.hpp>
 #include <pipe/plan/compiled/planned.hpp>
+#include <pipe/report/problem_file.hpp>
+#include <pipe/report/write_file.hpp>
 
 namespace {
 
@@ -65,9 +69,10 @@ void add_line(console::text_table& table, char const* name) {
 struct known_model {
   void (*add_line)(console::text_table&, char const* name);
   std::string (*explain)();
+  std::string (*problem)();
 };
 template <class P>
-constexpr known_model known{add_line<P>, explain<P>};
+constexpr known_model known{add_line<P>, explain<P>, explain_problem<P>};
 
 std::map<std::string, known_model> const models = {
     {"gpt2-124m", known<Planned<Gpt2, Stages<4>, MicroBatches<16>, MicroBatchSize<4>, AdamW>>},
@@ -83,11 +88,19 @@ int main(int argc, char** argv) {
   CLI::App app{"Plans well-known models without memory for them."};
   std::vector<std::string> names;
   std::vector<std::string> all;
+  std::string problem_file;
   for (auto const& [name, model] : models) all.push_back(name);
   app.add_option("MODEL", names, "print everything about these: " + CLI::detail::join(all, ", "))
       ->check(CLI::IsMember(all));
+  app.add_option("--problem", problem_file,
+                 "write the scheduling problem of the model to this file, as JSON, instead");
   CLI11_PARSE(app, argc, argv);
   try {
+    if (!problem_file.empty()) {
+      if (names.size() != 1) throw pp::error("--problem needs the name of one model");
+      files::write_file(problem_file, models.at(names[0]).problem());
+      return 0;
+    }
     for (std::string const& name : names) std::cout << models.at(name).explain() << '\n';
     if (!names.empty()) return 0;
     console::text_table table({"model", "parameters", "stages", "schedule", "launches", "bubble",

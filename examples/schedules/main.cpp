@@ -36,6 +36,13 @@ std::string why_no_number(std::string const& text) {
   return fault == std::errc{} ? "" : text + (text[0] == '-' ? " is too small" : " is too large");
 }
 
+/// throws: pp::file_error if the file cannot be read
+std::string text_of(std::string const& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw pp::file_error("cannot read '" + path + "': " + std::strerror(errno));
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 /// throws: pp::file_error if not all that was printed could be written
 void flush_output() {
   if (std::cout.flush()) return;
@@ -47,18 +54,29 @@ int run(int argc, char** argv) {
   CLI::App app{"Computes, proves and compares pipeline schedules."};
   schedules::request r;
   std::string read, out;
-  app.add_option("--ranks", r.asked_ranks, "ranks of the pipeline [4, or the file's]")
-      ->check(why_no_number<int>);
+  std::vector<std::string> problems;
+  CLI::Option* const problem =
+      app.add_option("--problem", problems,
+                     "problems as JSON, which pp::explain_problem writes: files, by commas")
+          ->delimiter(',')
+          ->check(CLI::ExistingFile);
+  app.add_option("--ranks", r.asked_ranks,
+                 "ranks of the pipeline [4, or the file's]; or several numbers, by commas")
+      ->delimiter(',')
+      ->check(why_no_number<int>)
+      ->excludes(problem);
   app.add_option("--micro-batches", r.asked_micro_batches,
-                 "micro-batches of a step [8, or the file's]")
+                 "micro-batches of a step [8, or the file's]; or several numbers, by commas")
+      ->delimiter(',')
       ->check(why_no_number<int>);
   auto const numbers = [&](char const* name, std::vector<long>& values, char const* what) {
     return app.add_option(name, values, what)->delimiter(',')->check(why_no_number<long>);
   };
   numbers("--forward", r.forward,
-          "time of F per rank and micro-batch, an integer; or one per rank, by commas");
-  numbers("--backward", r.backward, "time of B, the gradient of the input");
-  numbers("--weight", r.weight, "time of W, the gradient of the weights");
+          "time of F per rank and micro-batch, an integer; or one per rank, by commas")
+      ->excludes(problem);
+  numbers("--backward", r.backward, "time of B, the gradient of the input")->excludes(problem);
+  numbers("--weight", r.weight, "time of W, the gradient of the weights")->excludes(problem);
   numbers("--hop", r.hop,
           "time from one rank to another; or one for each link, by commas, the first rank's first");
   numbers("--bandwidth", r.bandwidth,
@@ -66,23 +84,31 @@ int run(int argc, char** argv) {
   numbers("--bytes", r.bytes, "bytes of the value that a rank sends on; or one per rank");
   app.add_option("--chunks", r.chunks, "chunks per rank, for families that have several")
       ->capture_default_str()
-      ->check(why_no_number<int>);
+      ->check(why_no_number<int>)
+      ->excludes(problem);
   app.add_option("--steps", r.steps, "steps, one after the other without a barrier between them")
       ->capture_default_str()
       ->check(why_no_number<int>);
-  numbers("--memory", r.memory, "what F, B and W add to a rank's memory")->expected(3);
+  numbers("--memory", r.memory, "what F, B and W add to a rank's memory")
+      ->expected(3)
+      ->excludes(problem);
   app.add_option("--limit", r.limit,
-                 "most memory of a rank, in multiples of ranks times what F adds");
+                 "most memory of a rank, in multiples of ranks times what F adds; or one per rank")
+      ->delimiter(',');
+  numbers("--room", r.room, "the same in the unit of --memory, or of the problem's file");
   app.add_option("--schedule", r.names, "names, by commas; or all")->delimiter(',');
-  app.add_option("--placement", r.searched_placement,
-                 "of searched: straight, or vee with two chunks per rank")
-      ->capture_default_str();
+  app.add_option(
+      "--placement", r.searched_placement,
+      "of searched: straight, or vee or loop with --chunks chunks per rank [straight, or "
+      "vee if the problem's file has several]");
   app.add_option("--minimise", r.minimised, "what searched makes short: span, makespan or period")
       ->capture_default_str();
+  app.add_option("--effort", r.effort, "of searched: twice as long with 2")->capture_default_str();
   app.add_option(
          "--recompute", r.recomputed,
          "nothing, or all of F once more: in-backward, as a part of B, or ahead of it, as R")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->excludes(problem);
   app.add_option(
          "--format", r.format,
          "table, csv, text, svg, html, trace, torch, torch-comms: with the transfers, or policy: a "
@@ -101,14 +127,13 @@ int run(int argc, char** argv) {
     return code;
   }
 
-  pp::files::require_distinct({{"--read", read, pp::files::file_use::way::read},
-                               {"--out", out, pp::files::file_use::way::written}});
-  if (!read.empty()) {
-    std::ifstream file(read, std::ios::binary);
-    if (!file) throw pp::file_error("cannot read '" + read + "': " + std::strerror(errno));
-    r.read_name = read;
-    r.read_text.assign(std::istreambuf_iterator<char>(file), {});
-  }
+  std::vector<pp::files::file_use> uses{{"--read", read, pp::files::file_use::way::read},
+                                        {"--out", out, pp::files::file_use::way::written}};
+  for (std::string const& path : problems)
+    uses.push_back({"--problem", path, pp::files::file_use::way::read});
+  pp::files::require_distinct(uses);
+  if (!read.empty()) r.read = {read, text_of(read)};
+  for (std::string const& path : problems) r.problem_files.push_back({path, text_of(path)});
   r.colours = out.empty() && pp::console::wants_colour(stdout);
   schedules::reply const found = schedules::answer(r);
   if (!out.empty()) pp::files::write_file(out, found.text);

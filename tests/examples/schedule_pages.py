@@ -14,14 +14,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES, PICTURES = ROOT / "docs/schedules", ROOT / "docs/pictures/schedules"
-MORE_PAGES = {"README", "compare", "floors", "own", "recompute-ahead", "steady"}
+MORE_PAGES = {"README", "compare", "floors", "own", "problem", "recompute-ahead", "steady"}
 # Twice the unit, so that what a rank with two chunks does takes whole units, too.
 DRAWN = "--ranks 4 --micro-batches 8 --forward 2 --backward 2 --weight 2 --format svg --schedule"
 BLOCK = re.compile(r"^```text\n\$ examples/run\.sh (schedules|search_schedule)(.*)\n((?:.*\n)*?)```$", re.M)
 
 
 def answer(program, arguments):
-    done = subprocess.run([program, *shlex.split(arguments)], stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run([program, *shlex.split(arguments)], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
     return "\n".join(line.rstrip() for line in done.stdout.splitlines()) + "\n"
 
 
@@ -51,7 +51,7 @@ def differing(program, search, update):
 
 
 if __name__ == "__main__":
-    programs = [a for a in sys.argv[1:] if a != "--update"]
+    programs = [Path(a).resolve() for a in sys.argv[1:] if a != "--update"]
     problems = list(differing(programs[0], programs[1] if len(programs) > 1 else None, "--update" in sys.argv))
     print("\n".join(problems) if problems else "every page and picture of a schedule is what the program makes")
     sys.exit(1 if problems else 0)

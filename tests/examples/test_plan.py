@@ -2,17 +2,19 @@
 # SPDX-License-Identifier: BSL-1.0
 """Models larger than this machine are planned: their published sizes, every layer in one stage, no memory for parameters.
 
-The page about plans shows what the program prints; with --update it is rewritten."""
+The page about plans shows what the program prints, and a file of the examples is a problem that it writes; with --update both are rewritten."""
 import re
 import resource
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
 PROGRAM = sys.argv.pop(1)
 UPDATE = "--update" in sys.argv and not sys.argv.remove("--update")
-PAGE = Path(__file__).resolve().parents[2] / "docs/howto/plan_a_large_model.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE, PROBLEM = ROOT / "docs/howto/plan_a_large_model.md", ROOT / "examples/schedules/gpt2.json"
 
 
 def run(*arguments):
@@ -27,6 +29,16 @@ class Plan(unittest.TestCase):
         if UPDATE:
             PAGE.write_text(printed)
         self.assertEqual(text if not UPDATE else printed, printed)
+
+    def test_a_problem_for_schedules_is_what_is_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "gpt2.json"
+            self.assertEqual(run("gpt2-124m", "--problem", file).returncode, 0)
+            if UPDATE:
+                PROBLEM.write_text(file.read_text())
+            self.assertEqual(file.read_text(), PROBLEM.read_text())
+            refused = run("--problem", file)
+            self.assertEqual((refused.returncode, refused.stderr), (1, "--problem needs the name of one model\n"))
 
     def test_published_sizes(self):
         sizes = dict(re.findall(r"^(\S+) +([\d,]+) ", run().stdout, re.M))

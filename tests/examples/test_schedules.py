@@ -198,6 +198,155 @@ class Formats(unittest.TestCase):
             self.assertEqual(done.stderr, "schedules: --forward needs one time, or one per rank: 2, not 4\n")
 
 
+class Searches(unittest.TestCase):
+    def test_any_number_of_chunks_on_a_vee_and_a_loop(self):
+        for where, chunks in itertools.product(("vee", "loop"), (1, 2, 3, 4, 5)):
+            with self.subTest(where=where, chunks=chunks):
+                asked = "--placement", where, "--chunks", chunks, "--limit", 1, "--effort", 0.1, *times(60, 60, 60)
+                row = rows(*asked, "--schedule", "searched")["searched"]
+                self.assertEqual((row["chunks"], row["verdict"]), (str(chunks), "ok"))
+                self.assertLessEqual(float(row["peak"]), 4)
+                # In the memory of 1F1B: ZB-H1's bubble divided by the chunks, which is the floor.
+                self.assertLessEqual(float(row["bubble_span"]), 3 / (3 * 8 * chunks + 3) + 6e-5)
+        straight = rows("--schedule", "searched", "--chunks", 3)["searched"]
+        self.assertEqual(straight["chunks"], "1")
+
+    def test_more_effort_is_never_worse_where_less_is_not_the_floor(self):
+        asked = ("--ranks", 5, "--micro-batches", 12, "--hop", 3, "--limit", 0.7, "--schedule", "searched", "--placement", "vee",
+                 *times(47, 61, 20))
+        little, usual = rows(*asked, "--effort", 0.001)["searched"], rows(*asked)["searched"]
+        self.assertEqual(usual, rows(*asked, "--effort", 1)["searched"])
+        self.assertLess(float(usual["bubble_span"]), float(little["bubble_span"]))
+        self.assertEqual((little["verdict"], usual["floor_span"]), ("ok", little["floor_span"]))
+
+    def test_a_limit_for_each_rank(self):
+        asked = ("--schedule", "searched,zb-h1,gpipe", *times(60, 60, 60))
+        same = rows(*asked, "--limit", 0.75)
+        self.assertEqual(same, rows(*asked, "--limit", "0.75,0.75,0.75,0.75"))
+        self.assertEqual(same, rows(*asked, "--room", 3))
+        self.assertEqual(same, rows(*asked, "--room", "15,15,15,15", "--memory", "5,-2,-3"))
+        own = rows(*asked, "--room", "4,3,2,1")
+        self.assertEqual((own["zb-h1"]["limit"], own["zb-h1"]["verdict"]), ("1.00-4.00", "needs more memory than the limit"))
+        self.assertEqual(own["searched"]["verdict"], "ok")
+        self.assertGreater(float(same["searched"]["bubble_span"]), float(own["searched"]["bubble_span"]))
+        table = answer("--room", "4,3,2,1", "--schedule", "searched", "--format", "torch").splitlines()
+        for room, row in zip((4, 3, 2, 1), table):
+            kept = list(itertools.accumulate({"F": 1, "W": -1}.get(re.match(r"\d+(\w)", cell)[1], 0) for cell in row.split(",")))
+            self.assertLessEqual(max(kept), room)
+        vee = rows("--placement", "vee", "--room", 3, "--schedule", "searched,zb-v")
+        self.assertEqual((vee["searched"]["limit"], vee["zb-v"]["verdict"]), ("3.00", "needs more memory than the limit"))
+
+
+def problem(ranks=4, chunks=4, **more):
+    cost = {"forward": 2, "backward_input": 3, "backward_weight": 1, "memory": [5, -2, -3, 0]}
+    return {"ranks": ranks, "chunks": chunks, "micro_batches": 8, "costs": [cost] * chunks} | more
+
+
+class Problems(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def write(self, name, content):
+        (self.folder / name).write_text(json.dumps(content))
+        return self.folder / name
+
+    def test_a_problem_of_a_file_is_as_its_numbers(self):
+        for chunks, names in ((4, ("gpipe", "1f1b", "zb-h1", "zb-1p", "searched", "chimera", "dualpipe")),
+                              (8, ("interleaved", "zb-v", "v-half", "hanayo", "dualpipe-v"))):
+            per_rank = chunks // 4
+            file = self.write("a.json", problem(chunks=chunks, hop=1))
+            numbers = "--memory", "5,-2,-3", *times(2 * per_rank, 3 * per_rank, per_rank)
+            for more in ((), ("--limit", 1), ("--limit", "1,.75,1,.75"), ("--hop", "1,2,1"), ("--bytes", 7, "--bandwidth", "2,1,2"), ("--steps", 2)):
+                found, same = rows("--problem", file, *more), rows(*numbers, *(() if "--hop" in more else ("--hop", 1)), *more)
+                for name in names:
+                    self.assertEqual(found[name], same[name], (name, more))
+            self.assertEqual(answer("--problem", file, "--schedule", names[0], "--format", "torch"),
+                             answer(*numbers, "--hop", 1, "--schedule", names[0], "--format", "torch"))
+
+    def test_limits_of_the_file_and_others(self):
+        own = self.write("own.json", problem(limit=15, rooms=[20, 0, 10, 5]))
+        found = rows("--problem", own, "--schedule", "searched,zb-h1")
+        self.assertEqual((found["searched"]["verdict"], found["zb-h1"]["limit"]), ("ok", "1.00-4.00"))
+        self.assertEqual(found["searched"], rows("--problem", self.write("none.json", problem()), "--room", "20,15,10,5", "--schedule", "searched")["searched"])
+        self.assertEqual(rows("--problem", own, "--limit", 1)["zb-h1"]["verdict"], "ok")
+        none = rows("--problem", own, "--room", 4, "--schedule", "searched")["searched"]
+        self.assertEqual(none["verdict"], "not even one micro-batch fits into the memory limit")
+
+    def test_chunks_are_those_of_the_file(self):
+        found = rows("--problem", self.write("v.json", problem(chunks=12)))
+        self.assertEqual((found["searched"]["chunks"], found["searched"]["verdict"]), ("3", "ok"))
+        self.assertEqual((found["interleaved"]["chunks"], found["interleaved"]["verdict"]), ("3", "ok"))
+        self.assertEqual(found["1f1b"]["verdict"], "needs 4 chunks, and the problem has 12")
+        self.assertEqual(found["zb-v"]["verdict"], "needs 8 chunks, and the problem has 12")
+        around = rows("--problem", self.folder / "v.json", "--placement", "loop", "--schedule", "searched")["searched"]
+        self.assertEqual((around["chunks"], around["verdict"]), ("3", "ok"))
+        drawn = answer("--problem", self.folder / "v.json", "--schedule", "interleaved", "--format", "text")
+        self.assertTrue(drawn.startswith(f"interleaved of {self.folder / 'v.json'}: P = 4, M = 8, 3 chunks per rank\n"), drawn)
+
+    def test_large_times_are_counted_in_larger_units(self):
+        cost = problem()["costs"][0]
+        large = {name: value if name == "memory" else value * 10**14 for name, value in cost.items()}
+        asked = "--schedule", "1f1b,zb-h1,searched"
+        small = rows("--problem", self.write("small.json", problem()), *asked)
+        for name, row in rows("--problem", self.write("large.json", problem(costs=[large] * 4)), *asked).items():
+            self.assertEqual(row, small[name] | {"makespan": small[name]["makespan"] + "0" * 14})
+        self.assertIn("; a unit of time is 10", answer("--problem", self.folder / "large.json", "--schedule", "1f1b", "--format", "html"))
+
+    def test_several_problems_are_one_table(self):
+        found = list(csv.DictReader(io.StringIO(answer("--format", "csv", "--ranks", "4,6", "--micro-batches", "8,12", "--schedule", "1f1b,zb-v"))))
+        self.assertEqual([(row.pop("problem"), row["schedule"]) for row in found],
+                         [(f"{p} x {m}", name) for p in (4, 6) for m in (8, 12) for name in ("1f1b", "zb-v")])
+        for row in found:
+            self.assertEqual(row, rows("--ranks", row["ranks"], "--micro-batches", row["micro_batches"], "--schedule", row["schedule"])[row["schedule"]])
+        a, b = self.write("a.json", problem()), self.write("b.json", problem(ranks=2, chunks=2, micro_batches=5))
+        lines = answer("--problem", f"{a},{b}", "--schedule", "1f1b").splitlines()
+        self.assertEqual([line.split()[:4] for line in lines],
+                         [["problem", "schedule", "ranks", "micro_batches"], [str(a), "1f1b", "4", "8"], [str(b), "1f1b", "2", "5"]])
+        several = csv.DictReader(io.StringIO(answer("--problem", f"{a},{b}", "--micro-batches", "4,6", "--schedule", "gpipe", "--format", "csv")))
+        self.assertEqual([(row["problem"], row["micro_batches"]) for row in several], [(str(of), m) for of in (a, b) for m in ("4", "6")])
+        drawn = answer("--ranks", "4,2", "--schedule", "1f1b", "--format", "text")
+        self.assertEqual(re.findall(r"^1f1b: P = \d", drawn, re.M), ["1f1b: P = 4", "1f1b: P = 2"])
+
+    def test_a_schedule_is_judged_on_problems_of_its_size(self):
+        schedule = self.folder / "schedule.csv"
+        schedule.write_text(answer("--schedule", "zb-h1", "--format", "torch"))
+        file = self.write("a.json", problem())
+        found = rows("--problem", file, "--read", schedule, "--schedule", "zb-h1")
+        self.assertEqual(dict(found[str(schedule)], schedule="zb-h1"), found["zb-h1"])
+        of_its_size = rows("--problem", self.write("a.json", problem(micro_batches=9)), "--read", schedule)
+        self.assertEqual(of_its_size[str(schedule)], found[str(schedule)])
+        for size, complaint in ((dict(ranks=2, chunks=2), f"{file} 2 contradicts {schedule}, which has 4 ranks"),
+                                (dict(chunks=8), f"{schedule}: needs 4 chunks, and the problem has 8")):
+            done = run("--problem", self.write("a.json", problem(**size)), "--read", schedule)
+            self.assertEqual((done.returncode, done.stderr), (1, f"schedules: {complaint}\n"))
+
+    def test_what_is_refused(self):
+        def refused(expected, content, *more):
+            file = self.write("a.json", content)
+            done = run("--problem", file, *more)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (1, "", f"schedules: {expected.format(file)}\n"))
+
+        cost = problem()["costs"][0]
+        refused("{}: ranks is missing", {})
+        refused("{}: expected costs of 5 chunks, got 4", problem() | {"chunks": 5})
+        refused("{}: chunk 0: forward is missing", problem(costs=[{"memory": [1, 0, -1, 0]}] * 4))
+        refused("{}: times, memory or limits are too large to be added up: expected sums below 2^60", problem(hop=2**62))
+        refused("{}: schedules have as many chunks on each rank, not 6 chunks on 4 ranks", problem(chunks=6))
+        refused("{}: chunk 0: the memory of F must be at least 0, and that of F, B and W must add up to 0",
+                problem(costs=[cost | {"memory": [5, -2, -2, 0]}] * 4))
+        refused("too many actions for these ranks, chunks and micro-batches: at most 200 million", problem(micro_batches=50_000_000))
+        refused("--limit must be above 0, not 0", problem(), "--limit", 0)
+        refused("--room must be at least 1, not 0", problem(), "--room", 0)
+        for option in ("--ranks", "--forward", "--backward", "--weight", "--chunks"):
+            refused(f"--problem excludes {option}", problem(), option, 4)
+        self.assertEqual(run("--problem", "no such file").stderr, "schedules: --problem: File does not exist: no such file\n")
+        file = self.write("a.json", problem())
+        self.assertEqual(run("--problem", file, "--out", file).stderr,
+                         f"schedules: --out '{file}' would write over --problem '{file}': they are the same\n")
+
+
 class ClosedForms(unittest.TestCase):
     """At F = B = W without hops; idle times in units of a stage's F."""
     IDLE = {
@@ -297,7 +446,19 @@ class BadInput(unittest.TestCase):
         self.refused("--forward: 99999999999999999999 is too large", "--forward", "1,99999999999999999999")
         self.refused("--ranks: 4294967300 is too large", "--ranks", 4294967300)
         self.refused("--hop: '1e3' is no whole number", "--hop", "1e3")
-        self.refused("--placement must be straight or vee, not 'loop'", "--placement", "loop")
+        self.refused("--placement must be straight, vee or loop, not 'ring'", "--placement", "ring")
+        self.refused("--placement bidirectional holds every chunk twice, which is not searched: chimera and dualpipe are such schedules",
+                     "--placement", "bidirectional")
+        for effort in (0, -1, 0.0009, 1001, "nan", "inf"):
+            self.refused(f"--effort must be from 0.001 to 1000, not {effort}", f"--effort={effort}")
+        self.refused("--limit needs one number, or one per rank: 4, not 2", "--limit", "1,2")
+        self.refused("--limit must hold one micro-batch: at least 1/4, not 0.2", "--limit", "1,1,0.2,1")
+        self.refused("--room needs one number, or one per rank: 4, not 3", "--room", "1,2,3")
+        self.refused("--room must hold one micro-batch: at least 5, not 4", "--room", "9,9,4,9", "--memory", "5,-5,0")
+        self.refused("--limit and --room say the same in two units: give one of them", "--limit", 1, "--room", 4)
+        self.refused("--ranks must be at least 1, not 0", "--ranks", "4,0")
+        self.refused("--format svg shows one schedule of one problem: say which with --schedule", "--ranks", "4,8", "--format", "svg",
+                     "--schedule", "1f1b")
         self.refused("--steps must be at least 1, not 0", "--steps", 0)
         self.refused("--format torch is of one step", "--schedule", "1f1b", "--steps", 2, "--format", "torch")
         self.refused("--minimise must be span, makespan or period, not 'peak'", "--minimise", "peak")
