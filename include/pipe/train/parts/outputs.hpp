@@ -133,13 +133,10 @@ struct with_outputs {
     static_assert(accepted<decltype(diagnose_outputs<M, Names...>())>::value);
     constexpr bool on_device =
         (device_list<Outputs> || ...) || std::is_same_v<Batch, typename T::device_batch>;
+    if constexpr (on_device)  // not by a call of its own: the compiler would print that, too
+      static_assert(accepted<decltype(diagnose_device_data<typename T::made>())>::value);
     T& t = static_cast<T&>(*this);
-    auto const access = [&t] {
-      if constexpr (on_device)
-        return t.enter_with_device_data();
-      else
-        return t.engine_.enter();
-    }();
+    auto const access = t.engine_.enter();
     job j;
     j.what = job::kind::infer;
     t.take(b, j);
