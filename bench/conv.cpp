@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Convolutions against oneDNN, one thread each, in fp32: ten of ResNet-50, forward and both
-// gradients. Images have the channels last on both sides. oneDNN's weights are in the layout that
-// it chooses, copied beforehand; results are compared before anything is timed.
+// Convolutions against oneDNN, one thread each, on one core, in fp32: ten of ResNet-50, forward and
+// both gradients. Images have the channels last on both sides. oneDNN's weights are in the layout
+// that it chooses, copied beforehand; results are compared before anything is timed.
 //
 // Argument: rounds (default 7).
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -22,6 +20,7 @@
 
 #include "matrix.hpp"
 #include "peer/machine.hpp"
+#include "peer/pytorch.hpp"
 #include "peer/turns.hpp"
 
 namespace {
@@ -175,10 +174,15 @@ struct onednn {
   dnnl::convolution_forward::primitive_desc forward_description() const {
     using namespace dnnl;
     dnnl_dim_t const s = l.stride, p = l.kernel / 2;
-    return {
-        convolution_forward::desc(prop_kind::forward_training, algorithm::convolution_direct,
-                                  image(), weight(format::any), result(), {s, s}, {p, p}, {p, p}),
-        cpu};
+    return {cpu,
+            prop_kind::forward_training,
+            algorithm::convolution_direct,
+            image(),
+            weight(format::any),
+            result(),
+            {s, s},
+            {p, p},
+            {p, p}};
   }
   std::function<void()> forward(operands const& o, matrix const& to) {
     auto const d = forward_description();
@@ -190,10 +194,9 @@ struct onednn {
   std::function<void()> input_gradient(operands const& o, matrix const& to) {
     using namespace dnnl;
     dnnl_dim_t const s = l.stride, p = l.kernel / 2;
-    convolution_backward_data::primitive_desc const d(
-        convolution_backward_data::desc(algorithm::convolution_direct, image(), weight(format::any),
-                                        result(), {s, s}, {p, p}, {p, p}),
-        cpu, forward_description());
+    convolution_backward_data::primitive_desc const d(cpu, algorithm::convolution_direct, image(),
+                                                      weight(format::any), result(), {s, s}, {p, p},
+                                                      {p, p}, forward_description());
     return call(convolution_backward_data(d),
                 {{DNNL_ARG_DIFF_DST, in_place(result(), o.dy)},
                  {DNNL_ARG_WEIGHTS, in_its_layout(d.weights_desc(), o.w)},
@@ -205,9 +208,8 @@ struct onednn {
     using namespace dnnl;
     dnnl_dim_t const s = l.stride, p = l.kernel / 2;
     convolution_backward_weights::primitive_desc const d(
-        convolution_backward_weights::desc(algorithm::convolution_direct, image(),
-                                           weight(format::any), result(), {s, s}, {p, p}, {p, p}),
-        cpu, forward_description());
+        cpu, algorithm::convolution_direct, image(), weight(format::any), result(), {s, s}, {p, p},
+        {p, p}, forward_description());
     memory own(d.diff_weights_desc(), cpu), copied = in_place(weight(format::hwio), to);
     return {call(convolution_backward_weights(d), {{DNNL_ARG_SRC, in_place(image(), o.x)},
                                                    {DNNL_ARG_DIFF_DST, in_place(result(), o.dy)},
@@ -219,22 +221,13 @@ struct onednn {
   }
 };
 
-/// oneDNN reads its settings when it is loaded: one thread.
-void set_peer_up(char** arguments) {
-  if (std::getenv("PIPE_BENCH_PEERS_ARE_SET_UP") != nullptr) return;
-  setenv("PIPE_BENCH_PEERS_ARE_SET_UP", "1", 1);
-  setenv("OMP_NUM_THREADS", "1", 1);
-  execv("/proc/self/exe", arguments);
-}
-
 }  // namespace
 
 int main(int count, char** arguments) {
-  set_peer_up(arguments);
+  bench::restart_on_one_core(arguments);
   int const rounds = count > 1 ? std::atoi(arguments[1]) : 7;
-  dnnl_version_t const* const version = dnnl_version();
-  std::printf("pipe with %s; oneDNN %d.%d.%d; one thread each, fp32, %d images\n",
-              bench::instruction_set(), version->major, version->minor, version->patch, samples);
+  std::printf("pipe with %s; %s; one thread each, on one core, fp32, %d images\n",
+              bench::instruction_set(), bench::load_pytorch().onednn.c_str(), samples);
   std::printf("GF/s, medians of %d rounds in turns\n", rounds);
   std::printf("%5s %4s %3s %2s %4s  %-8s %8s %8s %6s  %s\n", "size", "C", "K", "s", "N", "", "pipe",
               "oneDNN", "ratio", "what");
@@ -267,7 +260,7 @@ int main(int count, char** arguments) {
                      l.channels);
         return 1;
       }
-      bench::turns const seconds({c.ours, c.theirs}, rounds);
+      bench::turns const seconds({c.ours, c.theirs}, rounds, bench::thread_seconds);
       double const flops = 2e-9 * samples * of.out_rows() * double(of.inner()) * l.filters;
       ratios.push_back(seconds.ratio(1, 0));
       std::printf("%5d %4d %3d %2d %4d  %-8s %8.1f %8.1f %6.3f  %s\n", l.size, l.channels, l.kernel,

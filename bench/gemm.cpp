@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The contraction kernel against oneDNN and OpenBLAS, one thread each: C[m, n] = A[m, k] B[k, n] in
-// fp32, row-major. All compute the same product from the same memory; results are compared before
-// anything is timed. No side may keep a packed copy of B from call to call.
+// The contraction kernel against MKL, oneDNN and OpenBLAS, one thread each, on one core:
+// C[m, n] = A[m, k] B[k, n] in fp32, row-major; the gradient of a weight reads A from its
+// transpose, as the kernel of a trainer does. All compute the same product from the same memory;
+// results are compared before anything is timed. No side keeps a packed copy of B from call to
+// call, nor of A.
 //
 // Argument: rounds (default 21).
 #include <cblas.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <unordered_map>
+#include <vector>
 
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -21,117 +22,164 @@
 
 #include "matrix.hpp"
 #include "peer/machine.hpp"
+#include "peer/pytorch.hpp"
 #include "peer/turns.hpp"
 
 namespace {
 
 using pp::host::extent;
 
+/// How A lies in memory: by rows, or by columns.
+enum order { rows, columns };
+
 struct shape {
   extent m, n, k;
+  order a;
   char const* what;
 };
 
 /// Squares, and what a GPT of width 768 multiplies.
-constexpr shape shapes[] = {{256, 256, 256, "square"},
-                            {512, 512, 512, "square"},
-                            {768, 768, 768, "square, attention's projection"},
-                            {1024, 1024, 1024, "square"},
-                            {2048, 2048, 2048, "square"},
-                            {256, 2304, 768, "queries, keys, values"},
-                            {256, 3072, 768, "widening"},
-                            {256, 768, 3072, "narrowing"},
-                            {1024, 3072, 768, "widening, more rows"},
-                            {768, 3072, 256, "a weight's gradient"}};
+constexpr shape ten[] = {{256, 256, 256, rows, "square"},
+                         {512, 512, 512, rows, "square"},
+                         {768, 768, 768, rows, "square, attention's projection"},
+                         {1024, 1024, 1024, rows, "square"},
+                         {2048, 2048, 2048, rows, "square"},
+                         {256, 2304, 768, rows, "queries, keys, values"},
+                         {256, 3072, 768, rows, "widening"},
+                         {256, 768, 3072, rows, "narrowing"},
+                         {1024, 3072, 768, rows, "widening, more rows"},
+                         {768, 3072, 256, rows, "as a weight's gradient, A by rows"}};
+/// Of the networks that are trained: gpt_step, gpt_768_step, mlp_step, mlp_1024_step.
+constexpr shape of_models[] = {{256, 288, 96, rows, "GPT of 96: queries, keys, values"},
+                               {256, 384, 96, rows, "GPT of 96: widening"},
+                               {256, 96, 384, rows, "GPT of 96: narrowing"},
+                               {2048, 288, 96, rows, "GPT of 96: a whole mini-batch"},
+                               {96, 288, 256, columns, "GPT of 96: a weight's gradient"},
+                               {96, 384, 256, columns, "GPT of 96: a weight's gradient"},
+                               {384, 96, 256, columns, "GPT of 96: a weight's gradient"},
+                               {512, 3072, 768, rows, "GPT of 768: widening"},
+                               {512, 768, 3072, rows, "GPT of 768: narrowing"},
+                               {768, 768, 512, columns, "GPT of 768: a weight's gradient"},
+                               {768, 3072, 512, columns, "GPT of 768: a weight's gradient"},
+                               {16, 512, 784, rows, "MLP of 512: a micro-batch"},
+                               {64, 512, 784, rows, "MLP of 512: a mini-batch"},
+                               {784, 512, 16, columns, "MLP of 512: a weight's gradient"},
+                               {784, 512, 64, columns, "MLP of 512: a weight's gradient"},
+                               {256, 1024, 1024, rows, "MLP of 1024"},
+                               {1024, 1024, 256, columns, "MLP of 1024: a weight's gradient"}};
 
-void ours(shape const& s, matrix const& a, matrix const& b, matrix const& c, void* workspace) {
-  pp::host::strided<float const> const left{a.data(), s.k, 1};
-  pp::host::store<float> const to{c.data(), s.n};
-  switch (pp::host::best_isa()) {
+struct operands {
+  matrix a, b;
+  explicit operands(shape const& s) : a(s.m, s.k, 1), b(s.k, s.n, 2) {}
+};
+extent pitch(shape const& s) { return s.a == rows ? s.k : s.m; }
+
+pp::host::tile_set<float> const& tiles() {
 #ifdef __x86_64__
-    case pp::host::isa::avx512:
-      return pp::host::avx512::contract<float>({s.m, s.n, s.k}, left, b.data(), s.n, to, workspace);
-    case pp::host::isa::avx2:
-      return pp::host::avx2::contract<float>({s.m, s.n, s.k}, left, b.data(), s.n, to, workspace);
-#else
-    case pp::host::isa::avx512:
-    case pp::host::isa::avx2:
+  if (pp::host::best_isa() == pp::host::isa::avx512) return pp::host::avx512::tiles<float>;
+  if (pp::host::best_isa() == pp::host::isa::avx2) return pp::host::avx2::tiles<float>;
 #endif
-    case pp::host::isa::portable:
-      return pp::host::portable::contract<float>({s.m, s.n, s.k}, left, b.data(), s.n, to,
-                                                 workspace);
-  }
+  return pp::host::portable::tiles<float>;
+}
+
+/// As a group with this product alone.
+std::function<void()> ours(shape const& s, operands const& o, matrix const& c) {
+  pp::detail::group g;
+  g.attributes = pp::detail::contraction_attributes{int(s.a == rows ? s.k : s.m)};
+  g.columns = int(s.n);
+  g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
+  auto const workspace = std::make_shared<matrix>(
+      1, extent(pp::host::contraction_workspace<float>(s.m, s.n, s.k)) / 4, 1u);
+  pp::host::arguments<float> with;
+  with.operand[0] = o.a.data(), with.operand[1] = o.b.data(), with.operand[2] = c.data();
+  with.workspace = workspace->data();
+  return [=] {
+    (void)workspace;
+    if (s.a == rows) return pp::host::multiply<float>(tiles(), with, g, s.m, {});
+    pp::host::multiply_transposed<float>(tiles(), with, g, s.k, nullptr);
+  };
+}
+
+/// MKL's matrices are stored by columns: it computes C^T = B^T A^T.
+std::function<void()> mkl(shape const& s, operands const& o, matrix const& c) {
+  return [=, a = o.a.data(), b = o.b.data(), to = c.data()] {
+    int const m = int(s.m), n = int(s.n), k = int(s.k), lda = int(pitch(s));
+    float const one = 1, zero = 0;
+    bench::load_pytorch().multiply("N", s.a == rows ? "N" : "T", &n, &m, &k, &one, b, &n, a, &lda,
+                                   &zero, to, &n);
+  };
 }
 
 /// oneDNN's matmul primitive, made once for its shape.
-std::function<void()> onednn(shape const& s, matrix const& a, matrix const& b, matrix const& c) {
+std::function<void()> onednn(shape const& s, operands const& o, matrix const& c) {
   using namespace dnnl;
+  using format = memory::format_tag;
   static engine const cpu(engine::kind::cpu, 0);
   static stream const queue(cpu);
-  auto const described = [](extent rows, extent columns) {
-    return memory::desc({rows, columns}, memory::data_type::f32, memory::format_tag::ab);
+  auto const described = [](extent height, extent width, format of) {
+    return memory::desc({height, width}, memory::data_type::f32, of);
   };
-  auto const in_place = [](memory::desc const& d, matrix const& x) {
-    return memory(d, cpu, x.data());
-  };
-  memory::desc const da = described(s.m, s.k), db = described(s.k, s.n), dc = described(s.m, s.n);
-  matmul const product(matmul::primitive_desc(matmul::desc(da, db, dc), cpu));
-  std::unordered_map<int, memory> const arguments{{DNNL_ARG_SRC, in_place(da, a)},
-                                                  {DNNL_ARG_WEIGHTS, in_place(db, b)},
-                                                  {DNNL_ARG_DST, in_place(dc, c)}};
+  memory::desc const a = described(s.m, s.k, s.a == rows ? format::ab : format::ba),
+                     b = described(s.k, s.n, format::ab), to = described(s.m, s.n, format::ab);
+  matmul const product(matmul::primitive_desc(cpu, a, b, to));
+  std::unordered_map<int, memory> const arguments{{DNNL_ARG_SRC, memory(a, cpu, o.a.data())},
+                                                  {DNNL_ARG_WEIGHTS, memory(b, cpu, o.b.data())},
+                                                  {DNNL_ARG_DST, memory(to, cpu, c.data())}};
   return [=] {
     product.execute(queue, arguments);
     stream(queue).wait();
   };
 }
 
-/// The peers read their settings when they are loaded: one thread, and OpenBLAS's AVX-512 kernels,
-/// as a processor that is newer than it is otherwise taken for an old one.
-void set_peers_up(char** arguments) {
-  if (std::getenv("PIPE_BENCH_PEERS_ARE_SET_UP") != nullptr) return;
-  setenv("PIPE_BENCH_PEERS_ARE_SET_UP", "1", 1);
-  setenv("OPENBLAS_NUM_THREADS", "1", 1);
-  setenv("OMP_NUM_THREADS", "1", 1);
-  if (pp::host::best_isa() == pp::host::isa::avx512) setenv("OPENBLAS_CORETYPE", "SkylakeX", 1);
-  execv("/proc/self/exe", arguments);
+std::function<void()> openblas(shape const& s, operands const& o, matrix const& c) {
+  return [=, a = o.a.data(), b = o.b.data(), to = c.data()] {
+    cblas_sgemm(CblasRowMajor, s.a == rows ? CblasNoTrans : CblasTrans, CblasNoTrans, int(s.m),
+                int(s.n), int(s.k), 1, a, int(pitch(s)), b, int(s.n), 0, to, int(s.n));
+  };
+}
+
+/// Prints a row of the table; returns seconds of the fastest peer over ours.
+double compare(shape const& s, int rounds) {
+  operands const o(s);
+  std::vector<matrix> c;
+  for (int side = 0; side < 4; ++side) c.emplace_back(s.m, s.n);
+  std::vector<std::function<void()>> const sides{ours(s, o, c[0]), mkl(s, o, c[1]),
+                                                 onednn(s, o, c[2]), openblas(s, o, c[3])};
+  for (auto const& side : sides) side();
+  for (matrix const& of_peer : c)
+    if (!(difference(of_peer, c[0]) < largest_difference)) {
+      std::fprintf(stderr, "results differ at %td x %td x %td: no timing\n", s.m, s.n, s.k);
+      std::exit(1);
+    }
+  bench::turns const seconds(sides, rounds, bench::thread_seconds);
+  std::size_t best = 1;
+  for (std::size_t side = 2; side < sides.size(); ++side)
+    if (seconds.ratio(side, 0) < seconds.ratio(best, 0)) best = side;
+  double const gflop = 2e-9 * double(s.m) * double(s.n) * double(s.k);
+  auto const speed = [&](std::size_t side) { return gflop / seconds.median(side); };
+  auto const [low, middle, high] = seconds.quartiles(best, 0);
+  std::printf("%5td %5td %5td %8.1f %8.1f %8.1f %8.1f %7.3f [%.3f %.3f]  %s\n", s.m, s.n, s.k,
+              speed(0), speed(1), speed(2), speed(3), middle, low, high, s.what);
+  std::fflush(stdout);
+  return middle;
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
-  set_peers_up(arguments);
+  bench::restart_on_one_core(arguments);
   int const rounds = count > 1 ? std::atoi(arguments[1]) : 21;
-  dnnl_version_t const* const version = dnnl_version();
-  std::printf("pipe with %s; oneDNN %d.%d.%d; %s; one thread each, fp32\n",
-              bench::instruction_set(), version->major, version->minor, version->patch,
-              openblas_get_config());
-  std::printf("GF/s, medians of %d rounds in turns\n", rounds);
-  std::printf("%5s %5s %5s %8s %8s %9s %6s  %s\n", "m", "n", "k", "pipe", "oneDNN", "OpenBLAS",
-              "ratio", "what");
+  std::printf(
+      "pipe with %s; %s; %s; %s\none thread each, on one core, fp32; GF/s, medians of %d rounds in "
+      "turns\n",
+      bench::instruction_set(), bench::load_pytorch().mkl.c_str(),
+      bench::load_pytorch().onednn.c_str(), openblas_get_config(), rounds);
+  std::printf("%5s %5s %5s %8s %8s %8s %8s %7s %-13s  %s\n", "m", "n", "k", "pipe", "MKL", "oneDNN",
+              "OpenBLAS", "ratio", "[quartiles]", "what");
   std::vector<double> ratios;
-  for (shape const& s : shapes) {
-    matrix const a(s.m, s.k, 1), b(s.k, s.n, 2), c(s.m, s.n), c_onednn(s.m, s.n),
-        c_openblas(s.m, s.n);
-    matrix const workspace(extent(pp::host::contraction_workspace<float>(s.m, s.n, s.k)) / 4, 1);
-    std::vector<std::function<void()>> const sides{
-        [&] { ours(s, a, b, c, workspace.data()); }, onednn(s, a, b, c_onednn),
-        [&] {
-          cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, int(s.m), int(s.n), int(s.k), 1,
-                      a.data(), int(s.k), b.data(), int(s.n), 0, c_openblas.data(), int(s.n));
-        }};
-    for (auto const& side : sides) side();
-    if (!(difference(c_onednn, c) < largest_difference &&
-          difference(c_openblas, c) < largest_difference)) {
-      std::fprintf(stderr, "results differ at %td x %td x %td: no timing\n", s.m, s.n, s.k);
-      return 1;
-    }
-    bench::turns const seconds(sides, rounds);
-    double const flops = 2e-9 * double(s.m) * double(s.n) * double(s.k);
-    ratios.push_back(std::min(seconds.ratio(1, 0), seconds.ratio(2, 0)));
-    std::printf("%5td %5td %5td %8.1f %8.1f %9.1f %6.3f  %s\n", s.m, s.n, s.k,
-                flops / seconds.median(0), flops / seconds.median(1), flops / seconds.median(2),
-                ratios.back(), s.what);
-    std::fflush(stdout);
-  }
+  for (shape const& s : ten) ratios.push_back(compare(s, rounds));
+  double const of_ten = bench::geometric_mean(ratios);
+  for (shape const& s : of_models) ratios.push_back(compare(s, rounds));
   std::printf("figure gemm_fp32_over_best %.3f\n", bench::geometric_mean(ratios));
+  std::printf("figure gemm_fp32_over_best_ten %.3f\n", of_ten);
 }

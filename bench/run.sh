@@ -33,7 +33,7 @@ if ((!${#wanted[@]})) && [[ ${1:-} == -h || ${1:-} == --help ]]; then
 fi
 ((${#wanted[@]})) || mapfile -t wanted <<<"$known"
 
-need g++ cmake ninja-build libcli11-dev libbenchmark-dev libdnnl-dev libopenblas-dev python3
+need g++ cmake ninja-build libcli11-dev libbenchmark-dev libopenblas-dev python3
 (need openmpi-bin libopenmpi-dev 2>/dev/null) || true  # for processes
 for name in "${wanted[@]}"; do
   driver=$(compgen -G "$root/bench/$name.[ps][yh]") || driver=
