@@ -21,9 +21,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <vector>
-#include <string>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include <pipe/pipe.hpp>
 
@@ -121,45 +121,54 @@ class stage {
   detail::per_op_list<std::vector<launch>> launches_;
 };
 
-/// Ways to copy, half of `bytes` to the other half.
+/// Ways to copy, half of `bytes` to the other half. More than one number of bytes: one copy after
+/// the other in the same memory, as kernels share operands.
 struct copies {
-  long count;
+  std::vector<long> counts;
   arena from, to;
-  explicit copies(long bytes)
-      : count(bytes / 2 / 64 * 16), from(random_numbers(count, 1)), to(random_numbers(count, 2)) {}
+  explicit copies(std::vector<long> const& bytes) {
+    for (long const b : bytes) counts.push_back(b / 2 / 64 * 16);
+    long const most = *std::max_element(counts.begin(), counts.end());
+    from = random_numbers(most, 1), to = random_numbers(most, 2);
+  }
 
   void by_library() const {
-    std::memcpy(numbers_in(to), numbers_in(from), sizeof(float) * std::size_t(count));
+    for (long const count : counts)
+      std::memcpy(numbers_in(to), numbers_in(from), sizeof(float) * std::size_t(count));
   }
   void by_loop() const {
     typedef float line __attribute__((vector_size(64)));
     auto const* const in = reinterpret_cast<line const*>(numbers_in(from));
     auto* const out = reinterpret_cast<line*>(numbers_in(to));
-    for (long i = 0; i < count / 16; ++i) {
-      out[i] = in[i];
-      asm volatile("" ::: "memory");  // or it would become a call of memcpy
-    }
+    for (long const count : counts)
+      for (long i = 0; i < count / 16; ++i) {
+        out[i] = in[i];
+        asm volatile("" ::: "memory");  // or it would become a call of memcpy
+      }
   }
   void past_caches() const {
     using namespace host::portable;
-    for (long i = 0; i < count; i += lanes<float>)
-      stream(numbers_in(to) + i, load(numbers_in(from) + i));
+    for (long const count : counts)
+      for (long i = 0; i < count; i += lanes<float>)
+        stream(numbers_in(to) + i, load(numbers_in(from) + i));
     finish_streaming();
   }
 };
 
-/// Seconds of the fastest copy over those of `work`, which must move `bytes`; prints a row of the
-/// table.
+/// Seconds of the fastest copy over those of `work`, whose kernels must move `bytes`; prints a row
+/// of the table.
 template <class Work>
-double of_copy(char const* what, int samples, long bytes, int rounds, Work const& work) {
+double of_copy(char const* what, int samples, std::vector<long> const& bytes, int rounds,
+               Work const& work) {
   copies const copy(bytes);
   bench::turns const seconds(
       {work, [&] { copy.by_library(); }, [&] { copy.by_loop(); }, [&] { copy.past_caches(); }},
       rounds, bench::thread_seconds);
-  double const ratio = std::min({seconds.ratio(1, 0), seconds.ratio(2, 0), seconds.ratio(3, 0)});
-  auto const speed = [&](std::size_t side) { return 1e-9 * double(bytes) / seconds.median(side); };
+  double const all = double(std::accumulate(bytes.begin(), bytes.end(), 0L)),
+               ratio = std::min({seconds.ratio(1, 0), seconds.ratio(2, 0), seconds.ratio(3, 0)});
+  auto const speed = [&](std::size_t side) { return 1e-9 * all / seconds.median(side); };
   std::printf("%5d x %d  %-26s %8.2f %8.1f %8.1f %8.1f %8.1f %8.3f\n", samples, width, what,
-              1e-6 * double(bytes), speed(0), speed(1), speed(2), speed(3), ratio);
+              1e-6 * all, speed(0), speed(1), speed(2), speed(3), ratio);
   std::fflush(stdout);
   return ratio;
 }
@@ -176,13 +185,13 @@ figures measure(int rounds) {
              sums = s.bytes(detail::op_list::weight_gradients);
   s.run(detail::op_list::forward);  // the statistics that backward reads
   figures f;
-  f.forward = of_copy("forward", Samples, s.bytes(detail::op_list::forward), rounds,
+  f.forward = of_copy("forward", Samples, {s.bytes(detail::op_list::forward)}, rounds,
                       [&] { s.run(detail::op_list::forward); });
-  of_copy("backward: input gradient", Samples, back, rounds,
+  of_copy("backward: input gradient", Samples, {back}, rounds,
           [&] { s.run(detail::op_list::input_gradients); });
-  of_copy("backward: sums", Samples, sums, rounds,
+  of_copy("backward: sums", Samples, {sums}, rounds,
           [&] { s.run(detail::op_list::weight_gradients); });
-  f.backward = of_copy("backward", Samples, back + sums, rounds, [&] {
+  f.backward = of_copy("backward", Samples, {back, sums}, rounds, [&] {
     s.run(detail::op_list::input_gradients);
     s.run(detail::op_list::weight_gradients);
   });
