@@ -225,7 +225,7 @@ struct onednn {
 
 int main(int count, char** arguments) {
   bench::restart_on_one_core(arguments);
-  int const rounds = count > 1 ? std::atoi(arguments[1]) : 7;
+  int const rounds = count > 1 ? std::max(1, std::atoi(arguments[1])) : 7;
   std::printf("pipe with %s; %s; one thread each, on one core, fp32, %d images\n",
               bench::instruction_set(), bench::load_pytorch().onednn.c_str(), samples);
   std::printf("GF/s, medians of %d rounds in turns\n", rounds);

@@ -168,7 +168,7 @@ double compare(shape const& s, int rounds) {
 
 int main(int count, char** arguments) {
   bench::restart_on_one_core(arguments);
-  int const rounds = count > 1 ? std::atoi(arguments[1]) : 21;
+  int const rounds = count > 1 ? std::max(1, std::atoi(arguments[1])) : 21;
   std::printf(
       "pipe with %s; %s; %s; %s\none thread each, on one core, fp32; GF/s, medians of %d rounds in "
       "turns\n",

@@ -201,7 +201,7 @@ figures measure(int rounds) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  int const rounds = count > 1 ? std::atoi(arguments[1]) : 31;
+  int const rounds = count > 1 ? std::max(1, std::atoi(arguments[1])) : 31;
   std::printf(
       "bias, GELUTanh, residual, LayerNorm in fp32 with %s, one thread; medians of %d rounds in "
       "turns\n",

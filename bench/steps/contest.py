@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSL-1.0
 """Our training step against PyTorch's on the CPU: the same weights and mini-batches, first compared, then timed in turns.
 
-All sides live for the whole run and only one works at a time: ours is a C++ program (peer/program.hpp), PyTorch is two
+All sides live for the whole run and only one works at a time: ours is a C++ program (program.hpp), PyTorch is two
 processes that differ in how its idle OpenMP threads wait, as spinning is faster on a quiet machine and far slower on a
-busy one. Every round times each variant once; the figure is a ratio of medians, with the fastest of PyTorch's."""
+busy one. Every round times each variant once; a figure is a ratio of medians, with the fastest of PyTorch's: one in
+fp32, and one where PyTorch computes in bf16."""
 
 import argparse
+import dataclasses
 import logging
 import multiprocessing
 import os
@@ -19,12 +21,33 @@ import time
 import numpy
 import torch
 
-LARGEST_DIFFERENCE = 1e-4
-WAITING = {"spins": {}, "parks": {"OMP_WAIT_POLICY": "passive"}}  # by default threads spin, then park
+# What our side has, too: memory in huge pages that is not given back, and threads bound to cores.
+TUNED = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=8589934592",
+         "OMP_PROC_BIND": "true"}
+WAITING = {"spins": TUNED, "parks": TUNED | {"OMP_WAIT_POLICY": "passive"}}  # by default threads spin, then park
+LARGEST_BF16_DIFFERENCE = 0.05  # of the first loss to that in fp32
+
+
+@dataclasses.dataclass
+class Contest:
+    """A benchmark. `mine` are names of our pipelines, the first is the one that counts; `variants` the ways to run PyTorch,
+    the first is the one that is compared; `allowed` the relative difference of their numbers. If `reads`, a step is
+    PyTorch's model.read() and nothing is trained."""
+    model: object  # makes the model
+    inputs: object  # makes all inputs and labels
+    batches: int
+    mine: list
+    variants: dict
+    rate: float = 1e-4
+    clip: float | None = None
+    rounds: int = 20
+    steps: int = 2
+    allowed: float = 1e-4
+    reads: bool = False
 
 
 class Ours:
-    """The C++ program bench/NAME.cpp."""
+    """The C++ program NAME.cpp."""
 
     def __init__(self, name, inputs, labels):
         self.folder = tempfile.TemporaryDirectory()
@@ -42,7 +65,7 @@ class Ours:
 
     def run(self, name, steps):
         """Seconds of all steps together, loss and gradient norm of the last one."""
-        return tuple(float(x) for x in self.ask(f"run {name} {steps}").split()[:3])
+        return tuple(float(x) for x in self.ask(f"run {name} {steps}").split())
 
     def parameters(self, name):
         path = f"{self.folder.name}/parameters"
@@ -58,10 +81,11 @@ class Variant:
     """A way to run the step in PyTorch. Decay applies to matrices only, as in ours; clip None: no clipping."""
 
     def __init__(self, model, batches, rate, clip, threads, compiled=False, micro_batches=1, optimizer="fused",
-                 channels_last=False):
+                 channels_last=False, bf16=False):
         if channels_last:
             model = model.to(memory_format=torch.channels_last)
         self.model, self.batches, self.clip, self.threads, self.micro_batches = model, batches, clip, threads, micro_batches
+        self.bf16 = bf16
         self.loss_of = torch.compile(model) if compiled else model
         groups = [{"params": [p for p in model.parameters() if p.dim() > 1], "weight_decay": 0.01},
                   {"params": [p for p in model.parameters() if p.dim() == 1], "weight_decay": 0.0}]
@@ -74,7 +98,8 @@ class Variant:
         self.optimizer.zero_grad(set_to_none=True)
         total, norm = 0, None
         for x, y in zip(inputs.chunk(self.micro_batches), labels.chunk(self.micro_batches)):
-            loss = self.loss_of(x, y) / self.micro_batches
+            with torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):  # parameters stay in fp32
+                loss = self.loss_of(x, y) / self.micro_batches
             loss.backward()
             total += loss.detach()
         if self.clip is not None or measures_norm:
@@ -88,6 +113,22 @@ class Variant:
         for _ in range(steps):
             loss, norm = self.step(measures_norm)
         return time.perf_counter() - start, float(loss), None if norm is None else float(norm)
+
+
+class Reading(Variant):
+    """A way to read a prompt: model.read() returns the logits of the next token. The loss is that token's, and the norm that of its logits."""
+
+    def __init__(self, model, batches, threads, compiled=False, bf16=False):
+        self.model, self.batches, self.threads = model.bfloat16() if bf16 else model, batches, threads
+        self.read = torch.compile(model.read) if compiled else model.read
+        self.next = 0
+
+    def step(self, measures_norm):
+        inputs, labels = self.batches[self.next % len(self.batches)]
+        self.next += 1
+        with torch.inference_mode():
+            logits = self.read(inputs).float()
+            return torch.nn.functional.cross_entropy(logits, labels[:, -1]), logits.norm()
 
 
 def load(model, parameters):
@@ -107,18 +148,21 @@ def load(model, parameters):
     assert not left, "our model has more parameters"
 
 
-def serve(pipe, model_type, parameters, inputs, labels, count, rate, clip, variants):
+def serve(pipe, contest, parameters, inputs, labels):
     """A PyTorch process: answers (variant, steps, measures_norm) with what Variant.run returns, until it is asked None."""
     logging.disable(logging.WARNING)
     batches = [(torch.from_numpy(x.astype(numpy.int64) if x.dtype == numpy.int32 else x), torch.from_numpy(y).long())
-               for x, y in zip(numpy.split(inputs, count), numpy.split(labels, count))]
+               for x, y in zip(numpy.split(inputs, contest.batches), numpy.split(labels, contest.batches))]
     made = {}
     while (question := pipe.recv()) is not None:
         name, *rest = question
         if name not in made:
-            model = model_type()
+            model = contest.model()
             load(model, parameters)
-            made[name] = Variant(model, batches, rate, clip, **variants[name])
+            if contest.reads:
+                made[name] = Reading(model, batches, **contest.variants[name])
+            else:
+                made[name] = Variant(model, batches, contest.rate, contest.clip, **contest.variants[name])
         pipe.send(made[name].run(*rest))
 
 
@@ -139,55 +183,54 @@ class Peer:
         return self.pipe.recv()
 
 
-def compare(ours, peer, allowed, steps=3):
-    """Some steps of both, from the same weights: exits if losses or gradient norms differ by more than `allowed` of their size."""
+def compare(ours, peer, in_bf16, contest, steps=3):
+    """Some steps of both, from the same weights: exits if losses or norms differ by more than is allowed."""
     largest = 0.0
     for step in range(1, steps + 1):
         _, loss, norm = ours(1)
         _, peer_loss, peer_norm = peer(1, True)
         largest = max(largest, abs(loss / peer_loss - 1), abs(norm / peer_norm - 1))
-        print(f"step {step}: loss {loss:.7f} (PyTorch {peer_loss:.7f}), gradient norm {norm:.7f} ({peer_norm:.7f})")
-    print(f"largest relative difference {largest:.1e}, allowed {allowed:.0e}")
-    if not largest <= allowed:
+        print(f"step {step}: loss {loss:.7f} (PyTorch {peer_loss:.7f}), {'logits' if contest.reads else 'gradient'} norm {norm:.7f} ({peer_norm:.7f})")
+        if step == 1:
+            rounded = in_bf16(1)[1] / loss - 1
+    print(f"largest relative difference {largest:.1e}, allowed {contest.allowed:.0e}; of PyTorch's first loss in bf16 {rounded:.1e}", flush=True)
+    if not (largest <= contest.allowed and abs(rounded) <= LARGEST_BF16_DIFFERENCE):
         sys.exit("the two do not compute the same: no timing")
 
 
-def race(ours, peers, steps, rounds):
+def race(ours, leagues, steps, rounds):
     """Times every variant once a round, in turns; prints a table and returns the median seconds of a step by name. After
-    a quarter of the rounds only the three fastest peers go on."""
-    runs = ours | peers
+    a quarter of the rounds only the two fastest peers of each league go on."""
+    runs = ours | {name: run for league in leagues for name, run in league.items()}
     seconds = {name: [] for name in runs}
     for round_number in range(rounds + 1):
-        if round_number == rounds // 4 + 1:
-            slowest_last = sorted(peers, key=lambda name: statistics.median(seconds[name]))
-            runs = ours | {name: peers[name] for name in slowest_last[:3]}
+        if round_number == max(1, rounds // 4) + 1:
+            runs = dict(ours)
+            for league in leagues:
+                fastest_first = sorted(league, key=lambda name: statistics.median(seconds[name]))
+                runs |= {name: league[name] for name in fastest_first[:2]}
         for name, run in runs.items():
             time.sleep(0.02)  # threads of the one before may still spin
             once = run(steps)[0] / steps
             if round_number > 0:  # the first warms up
                 seconds[name].append(once)
-    print(f"{'milliseconds of a step':52}  median     quartiles         best  rounds")
+    print(f"{'milliseconds of a step':60}  median     quartiles         best  rounds")
     for name, s in seconds.items():
-        low, middle, high = (1e3 * q for q in statistics.quantiles(s, n=4))
-        print(f"{name:52} {middle:7.2f}  {low:7.2f} {high:7.2f}  {1e3 * min(s):7.2f}  {len(s):6}")
+        low, middle, high = (1e3 * q for q in (statistics.quantiles(s, n=4) if len(s) > 1 else 3 * s))
+        print(f"{name:60} {middle:7.2f}  {low:7.2f} {high:7.2f}  {1e3 * min(s):7.2f}  {len(s):6}")
     return {name: statistics.median(seconds[name]) for name in runs}
 
 
-def contest(name, model_type, inputs, labels, batches, rate, clip, mine, variants, rounds, steps, allowed=LARGEST_DIFFERENCE):
-    """The whole benchmark: `mine` are names of our pipelines, the first is the one that counts; `variants` the ways to run
-    PyTorch, the first is the one that is compared; `allowed` the relative difference of their numbers."""
-    options = argparse.ArgumentParser()
-    options.add_argument("--rounds", type=int, default=rounds, help="at least 8")
-    options.add_argument("--steps", type=int, default=steps, help="of each variant in a round")
-    options = options.parse_args()
-
+def run(name, contest, rounds, steps):
+    """The whole benchmark."""
+    contest.variants |= {f"{variant}, bf16": how | {"bf16": True} for variant, how in contest.variants.items()}
+    inputs, labels = contest.inputs()
     ours = Ours(name, inputs, labels)
-    print(f"pipe: {ours.ask('about')}; PyTorch {torch.__version__}; fp32")
+    print(f"pipe: {ours.ask('about')}, fp32; PyTorch {torch.__version__}, fp32 and bf16")
     print(f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f} at the start")
-    print(f"{options.rounds} rounds in turns, {options.steps} steps of each variant in a round", flush=True)
-    parameters = ours.parameters(mine[0])
-    peers = {waiting: Peer(environment, model_type, parameters, inputs, labels, batches, rate, clip, variants)
-             for waiting, environment in WAITING.items()}
+    print(f"{rounds} rounds in turns, {steps} steps of each variant in a round", flush=True)
+    parameters = ours.parameters(contest.mine[0])
+    peers = {waiting: Peer(environment, contest, parameters, inputs, labels) for waiting, environment in WAITING.items()}
 
     def run_ours(variant):
         return lambda *arguments: ours.run(variant, *arguments)
@@ -195,13 +238,27 @@ def contest(name, model_type, inputs, labels, batches, rate, clip, mine, variant
     def run_peer(waiting, variant):
         return lambda *arguments: peers[waiting].run(variant, *arguments)
 
-    compare(run_ours(mine[0]), run_peer("spins", next(iter(variants))), allowed)
-    our_runs = {f"pipe {variant}": run_ours(variant) for variant in mine}
-    peer_runs = {f"PyTorch {variant}, {waiting}": run_peer(waiting, variant) for variant in variants
-                 for waiting in (peers if variants[variant]["threads"] > 1 else ["spins"])}
-    medians = race(our_runs, peer_runs, options.steps, options.rounds)
+    first, *_ = contest.variants
+    compare(run_ours(contest.mine[0]), run_peer("spins", first), run_peer("spins", f"{first}, bf16"), contest)
+    leagues = [{f"PyTorch {variant}, {waiting}": run_peer(waiting, variant) for variant, how in contest.variants.items()
+                for waiting in (peers if how["threads"] > 1 else ["spins"]) if how.get("bf16", False) == bf16}
+               for bf16 in (False, True)]
+    medians = race({f"pipe {variant}": run_ours(variant) for variant in contest.mine}, leagues, steps, rounds)
     for peer in peers.values():
         peer.pipe.send(None)
-    fastest = min((name for name in peer_runs if name in medians), key=medians.get)
-    print(f"pipe {mine[0]} against {fastest}; load {os.getloadavg()[0]:.1f} at the end")
-    print(f"figure {name}_over_pytorch {medians[fastest] / medians[f'pipe {mine[0]}']:.3f}")
+    print(f"load {os.getloadavg()[0]:.1f} at the end")
+    counts = f"pipe {contest.mine[0]}"
+    for league, figure in zip(leagues, ("over_pytorch", "over_pytorch_bf16")):
+        fastest = min((peer for peer in league if peer in medians), key=medians.get)
+        print(f"{counts} against {fastest}")
+        print(f"figure {name}_{figure} {medians[fastest] / medians[counts]:.3f}", flush=True)
+
+
+def main(contests):
+    options = argparse.ArgumentParser()
+    options.add_argument("name", choices=contests)
+    options.add_argument("--rounds", type=int, help="at least 8")
+    options.add_argument("--steps", type=int, help="of each variant in a round")
+    options = options.parse_args()
+    contest = contests[options.name]
+    run(options.name, contest, options.rounds or contest.rounds, options.steps or contest.steps)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A benchmark's own half of a comparison with another program: trainers by name, driven line by
-// line through stdin, so that the two can take turns in one run. While one works the other waits in
-// a blocking read.
+// Our half of a comparison with another program: trainers by name, driven line by line through
+// stdin, so that the two can take turns in one run. While one works the other waits in a blocking
+// read. The programs of this folder are such halves. Their argument: the folder with the
+// mini-batches.
 //
 //   about            -> one line: compiler, instruction set, processor cores
 //   save NAME FILE   -> "saved"; FILE gets every parameter: rows, columns (int32), numbers
 //   (float32) run NAME STEPS   -> seconds of all steps together, loss and gradient norm of the last
-//   one, share
-//                       of waiting
+//   one
 #pragma once
 
 #include <cerrno>
@@ -26,13 +26,23 @@
 
 #include <pipe/pipe.hpp>
 
-#include "machine.hpp"
+#include "../peer/machine.hpp"
 
 namespace bench {
 
 struct progress {
-  double seconds = 0, loss = 0, gradient_norm = 0, bubble = 0;
+  double seconds = 0, loss = 0, norm = 0;
 };
+
+/// Seconds of all steps together; the rest is of the last one.
+template <class Step>
+progress timed(Step const& step, int steps) {
+  progress p;
+  auto const start = std::chrono::steady_clock::now();
+  for (int i = 0; i < steps; ++i) p = step();
+  p.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return p;
+}
 
 /// A trainer of any type.
 class contender {
@@ -52,6 +62,16 @@ std::vector<T> read_all(std::string const& path) {
   return all;
 }
 
+template <class Trainer>
+void write_parameters(Trainer& trainer, std::ofstream& file) {
+  for (auto const& p : trainer.parameters()) {
+    int const extents[] = {p.rows, p.columns};
+    file.write(reinterpret_cast<char const*>(extents), sizeof(extents));
+    file.write(reinterpret_cast<char const*>(p.values.data()),
+               std::streamsize(p.values.size_bytes()));
+  }
+}
+
 /// Trains on the mini-batches in FOLDER/inputs and FOLDER/labels, one after the other, round and
 /// round.
 template <class Trainer>
@@ -64,25 +84,16 @@ class trained : public contender {
   progress run(int steps) override {
     std::size_t const in = std::size_t(Trainer::samples * Trainer::inputs_per_sample);
     std::size_t const out = std::size_t(Trainer::samples * Trainer::labels_per_sample);
-    progress p;
-    auto const start = std::chrono::steady_clock::now();
-    for (int i = 0; i < steps; ++i) {
-      std::size_t const b = next_++ % (inputs_.size() / in);
-      pp::step_result const r =
-          trainer_.step({{inputs_.data() + b * in, in}, {labels_.data() + b * out, out}});
-      p = {0, r.loss, r.gradient_norm, r.bubble};
-    }
-    p.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return p;
+    return timed(
+        [&] {
+          std::size_t const b = next_++ % (inputs_.size() / in);
+          pp::step_result const r =
+              trainer_.step({{inputs_.data() + b * in, in}, {labels_.data() + b * out, out}});
+          return progress{0, r.loss, r.gradient_norm};
+        },
+        steps);
   }
-  void save(std::ofstream& file) override {
-    for (auto const& p : trainer_.parameters()) {
-      int const extents[] = {p.rows, p.columns};
-      file.write(reinterpret_cast<char const*>(extents), sizeof(extents));
-      file.write(reinterpret_cast<char const*>(p.values.data()),
-                 std::streamsize(p.values.size_bytes()));
-    }
-  }
+  void save(std::ofstream& file) override { write_parameters(trainer_, file); }
 
  private:
   std::vector<typename Trainer::input_type> inputs_;
@@ -94,11 +105,24 @@ class trained : public contender {
 /// Trainers by name, each made when it is first asked for.
 using contenders = std::map<std::string, std::function<std::unique_ptr<contender>()>>;
 
-template <class Trainer>
-std::function<std::unique_ptr<contender>()> entry(std::string const& folder,
-                                                  typename Trainer::settings const& settings) {
-  return [=] { return std::make_unique<trained<Trainer>>(folder, settings); };
-}
+/// What the pipelines of a program have in common: mini-batches, rate and clipping (0: none).
+struct recipe {
+  std::string folder;
+  double rate = 1e-4, clip = 0;
+
+  /// M under AdamW with further options.
+  template <class M, class... Options>
+  contenders::mapped_type with() const {
+    using Trainer = pp::Pipeline<M, pp::AdamW, Options...>;
+    typename Trainer::settings const settings{.seed = 1,
+                                              .optimizer = {.learning_rate = rate},
+                                              .clip_norm = clip,
+                                              .runtime = {.pin = true}};
+    return [folder = folder, settings] {
+      return std::make_unique<trained<Trainer>>(folder, settings);
+    };
+  }
+};
 
 inline char const* compiler() {
 #if defined(__clang__)
@@ -108,7 +132,8 @@ inline char const* compiler() {
 #endif
 }
 
-inline void answer(contenders const& all) {
+/// Answers until the end of stdin; returns main's value.
+inline int answer(contenders const& all) {
   std::map<std::string, std::unique_ptr<contender>> made;
   auto const named = [&](std::string const& name) -> contender& {
     auto& c = made[name];
@@ -126,10 +151,11 @@ inline void answer(contenders const& all) {
       std::printf("saved\n");
     } else if (what == "run" && std::cin >> name >> steps) {
       progress const p = named(name).run(steps);
-      std::printf("%.9f %.17g %.17g %.6f\n", p.seconds, p.loss, p.gradient_norm, p.bubble);
+      std::printf("%.9f %.17g %.17g\n", p.seconds, p.loss, p.norm);
     }
     std::fflush(stdout);
   }
+  return 0;
 }
 
 }  // namespace bench
