@@ -189,8 +189,8 @@ CONTESTS = {
     "llama_step": Contest(partial(llama, 256, 704, 8, 2, 4), partial(text, 16 * 8, 256), 16, PIPELINES, ways(), rate=1e-3, clip=1.0, rounds=16),
     "mlp_step": Contest(partial(MLP, 512), partial(noise, 64 * 64, (784,)), 64, ["stages_2", "threads_2", "stages_1"], ways(ONE_OR_ALL),
                         rounds=40, steps=30),
-    "mlp_512_step": Contest(partial(MLP, 512), partial(noise, 64 * 256, (784,)), 64, [*PIPELINES, "threads_2_by_4"], ways(), steps=10),
-    "mlp_1024_step": Contest(partial(MLP, 1024), partial(noise, 64 * 256, (784,)), 64, [*PIPELINES, "threads_2_by_4"], ways(), steps=5),
+    "mlp_512_step": Contest(partial(MLP, 512), partial(noise, 64 * 256, (784,)), 64, PIPELINES, ways(), steps=10),
+    "mlp_1024_step": Contest(partial(MLP, 1024), partial(noise, 64 * 256, (784,)), 64, PIPELINES, ways(), steps=5),
     # Rounding shows in the statistics of batch norms: at the first step of ResNet-18 the norm of the gradients is 2.5e-5 of its size from that in fp64,
     # PyTorch's 8.6e-5 (one machine), and AdamW's first steps are as large for small gradients as for others.
     "resnet18_step": Contest(partial(ResNet, 7, [64, 64, 64, 128, 128, 256, 256, 512, 512], 1000), partial(noise, 2 * 8, (224, 224, 3), 1000), 2,

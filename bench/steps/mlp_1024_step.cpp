@@ -17,6 +17,5 @@ int main(int count, char** arguments) {
   return bench::answer(
       {{"stages_1", with<MicroBatches<1>, MicroBatchSize<256>>(folder)},
        {"threads_2", with<MicroBatches<1>, MicroBatchSize<256>, HostThreads<2>>(folder)},
-       {"threads_2_by_4", with<MicroBatches<4>, MicroBatchSize<64>, HostThreads<2>>(folder)},
        {"stages_2", with<MicroBatches<4>, MicroBatchSize<64>, Stages<2>>(folder)}});
 }

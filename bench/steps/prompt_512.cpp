@@ -2,6 +2,8 @@
 //
 // A decoder of GPT-2's size that reads prompts of 512 tokens. Instead of a loss and the norm of
 // gradients there are the loss of the next token and the norm of its logits.
+#include <cmath>
+
 #include <pipe/infer/decoder.hpp>
 
 #include "networks.hpp"
