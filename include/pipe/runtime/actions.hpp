@@ -58,7 +58,7 @@ struct region_bases {
 /// The bases of all regions in the ranks' arenas, for chunk c and the holder that runs it for
 /// micro-batch mb. memory(rank): start of an arena. received(transfer): address at which a
 /// neighbour's values are read. shift: added to the micro-batch's number in rings. older: bytes
-/// from the newest parameters, buffers and transposed copies to the version that is read. The
+/// from the newest parameters, buffers and copies of parameters to the version that is read. The
 /// executor sets the other regions: inputs, labels and random streams.
 template <class Memory, class Received>
 region_bases arena_bases(pipeline_description const& d, int c, int mb, Memory const& memory,
@@ -74,7 +74,7 @@ region_bases arena_bases(pipeline_description const& d, int c, int mb, Memory co
   b.set(region::parameter_gradients, weights + chunk.gradients);
   b.set(region::buffers, weights + chunk.buffers + older);
   b.set(region::buffer_sums, weights + chunk.sums);
-  b.set(region::copies, weights + chunk.copies);
+  b.set(region::copies, weights + chunk.copies + older);
   b.set(region::transposed, weights + chunk.transposed + older);
   b.set(region::record, values + chunk.set_for(mb).records.at(n));
   b.set(region::pending, values + chunk.rings.pending.at(n));

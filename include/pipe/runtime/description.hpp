@@ -339,6 +339,18 @@ struct pipeline_description {
   bool input_is_converted[max_inputs]{};
   dtype value_type = dtype::f32;
   bool scales_loss = false;  ///< backward computes gradients of the loss times a scale factor
+  /// Whether kernels on the host read a converted copy of an input; bytes of a micro-batch of the
+  /// input, or of an output, in the caller's memory, where real numbers have the type of
+  /// parameters.
+  constexpr bool is_copied_input(int input) const {
+    return input < inputs && input_is_converted[input] && size_of(value_type) != element_bytes;
+  }
+  constexpr long given_bytes(int input) const {
+    return is_copied_input(input) ? in_numbers(input_bytes[input]) : bytes_of(input);
+  }
+  constexpr long in_numbers(long bytes) const {
+    return bytes / size_of(value_type) * element_bytes;
+  }
   /// Number of the holder that runs a chunk for a micro-batch.
   constexpr int holder_of(int c, int micro_batch) const {
     return chunk[c].first_holder + micro_batch % chunk[c].holders;

@@ -21,6 +21,15 @@ struct arguments : detail::launch_context, detail::random_context {
   T* at(int i) const { return static_cast<T*>(operand[i]); }
   /// Operand i; null for an absent operand, i < 0.
   T* maybe(int i) const { return i < 0 ? nullptr : at(i); }
+  /// Operand i as values in memory, of type V; maybe_values: null for an absent operand.
+  template <class V>
+  V* values(int i) const {
+    return static_cast<V*>(operand[i]);
+  }
+  template <class V>
+  V* maybe_values(int i) const {
+    return i < 0 ? nullptr : values<V>(i);
+  }
   int const* ids(int i) const { return static_cast<int const*>(operand[i]); }
 };
 

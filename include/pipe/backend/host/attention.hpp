@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include <pipe/backend/host/isa.hpp>
+#include <pipe/backend/host/values.hpp>
 #include <pipe/graph/attention_mask.hpp>
 #include <pipe/passes/group.hpp>
 
@@ -68,22 +69,23 @@ struct attention_slices {
   positions<U> q, k, v;
 };
 
-/// The operands of both kernels; rotation and ids may be absent.
-template <class T>
-struct attention_operands : attention_slices<T const> {
+/// The operands of both kernels, values of type V; rotation and ids may be absent.
+template <class T, class V = T>
+struct attention_operands : attention_slices<V const> {
   T scale;                      ///< > 0: the factor of a product of a query and a key
   T const* rotation = nullptr;  ///< [S, d]: cosines and sines of the positions' angles, by which
                                 ///< queries and keys are rotated; see rotate_rows
   int const* ids =
       nullptr;  ///< [B, S]: trailing ids of -1 in a sample are padding, which no query sees
+  value_rows<T, V> conversions{};  ///< where V is not T
 };
 
 /// The results of the forward pass, which the backward pass reads. lse: the logs of the softmaxes'
 /// denominators, [B * T, H], dense.
-template <class U>
+template <class U, class Log = U>
 struct attention_results {
   positions<U> out;
-  U* lse;
+  Log* lse;
 };
 
 /// The number of a sample's keys that are not padding.
@@ -122,7 +124,7 @@ struct attention_parts {
 
 /// Bytes of workspace that attention_forward needs on any instruction set; to be aligned to
 /// widest_vector_bytes.
-template <class T>
+template <class T, class V = T>
 constexpr std::size_t attention_forward_workspace(attention_shape const& shape) {
   attention_parts<T> const part(shape);
   return static_cast<std::size_t>(part.transposed + part.key_rows + 2 * part.query_rows +
@@ -132,7 +134,7 @@ constexpr std::size_t attention_forward_workspace(attention_shape const& shape) 
 
 /// Bytes of workspace that attention_backward needs on any instruction set; to be aligned to
 /// widest_vector_bytes.
-template <class T>
+template <class T, class V = T>
 constexpr std::size_t attention_backward_workspace(attention_shape const& shape) {
   attention_parts<T> const part(shape);
   return static_cast<std::size_t>(2 * part.transposed + 3 * part.key_rows + 3 * part.query_rows +

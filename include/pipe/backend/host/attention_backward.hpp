@@ -17,14 +17,20 @@ PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
 /// Writes a gradient by queries, keys or values. If the forward pass has rotated these rows, the
-/// gradient is rotated back.
+/// gradient is rotated back. `from` may be overwritten.
 ///
-/// shape: from (rows, padded) -> to (rows, d), row stride `stride`
-template <class T>
-void write_rows(attention_set<T> const& set, T const* from, extent padded, extent rows, extent d,
-                T const* rotation, T* to, extent stride) {
-  if (rotation != nullptr) return set.rotate_back(from, padded, rows, d, rotation, d, to, stride);
-  set.tiles.copy_rows(from, padded, rows, d, d, to, stride);
+/// shape: from (rows, padded) -> to (rows, d)
+template <class T, class V>
+void write_rows(attention_set<T> const& set, [[maybe_unused]] value_rows<T, V> const& conversions,
+                T* from, extent padded, extent rows, extent d, T const* rotation, positions<V> to) {
+  if constexpr (in_place<T, V>) {
+    if (rotation != nullptr)
+      return set.rotate_back(from, padded, rows, d, rotation, d, to.data, to.stride);
+    set.tiles.copy_rows(from, padded, rows, d, d, to.data, to.stride);
+  } else {
+    if (rotation != nullptr) set.rotate_back(from, padded, rows, d, rotation, d, from, padded);
+    conversions.narrow(from, padded, rows, d, to.data, to.stride);
+  }
 }
 
 /// dq, dk, dv (overwritten; dq alone, or dk with dv, may be absent) from dout and the operands and
@@ -40,14 +46,15 @@ void write_rows(attention_set<T> const& set, T const* from, extent padded, exten
 ///   ds = p * (dp - mean) * scale,  dq = ds k,  dk = ds^T q,  dv = p^T dout.
 /// The loops run over heads, then blocks of queries, then blocks of keys: the gradients of one head
 /// of keys stay in cache, for all query heads that share this head.
-template <class T>
+template <class T, class V>
 PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_shape const& shape,
-                                      attention_operands<T> const& with,
-                                      attention_results<T const> const& of, positions<T const> dout,
-                                      attention_slices<T> const& to, void* workspace,
-                                      part_range own = everything) {
-  positions<T const> const q = with.q, k = with.k, v = with.v, out = of.out;
-  positions<T> const dq = to.q, dk = to.k, dv = to.v;
+                                      attention_operands<T, V> const& with,
+                                      attention_results<V const, T const> const& of,
+                                      positions<V const> dout, attention_slices<V> const& to,
+                                      void* workspace, part_range own = everything) {
+  positions<V const> const q = with.q, k = with.k, v = with.v, out = of.out;
+  positions<V> const dq = to.q, dk = to.k, dv = to.v;
+  value_rows<T, V> const& conversions = with.conversions;
   extent const d = shape.head_size, group = shape.heads / shape.kv_heads,
                padded = round_up(d, set.tiles.lanes);
   attention_parts<T> const part(shape);
@@ -71,15 +78,16 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
     extent const key_row = b * shape.keys, at = h / group * d;
     double const slope_of_head = slope_of(shape, h);
     if (h % group == 0) {
-      T const* const key = k.data + key_row * k.stride + at;
-      if (with.rotation != nullptr) {
-        set.rotate(key, k.stride, shape.keys, d, with.rotation, padded, keys, padded);
-        transpose_blocks(set, keys, padded, shape.keys, d, keys_t);
+      positions<V const> const key{k.data + key_row * k.stride + at, k.stride},
+          value{v.data + key_row * v.stride + at, v.stride};
+      read_rows<T, V>(set, conversions, key, shape.keys, d, with.rotation, padded, keys, padded);
+      transpose_blocks<T>(set, keys, padded, shape.keys, d, keys_t);
+      if constexpr (in_place<T, V>) {
+        transpose_blocks(set, value.data, value.stride, shape.keys, d, values_t);
       } else {
-        transpose_blocks(set, key, k.stride, shape.keys, d, keys_t);
-        set.tiles.copy_rows(key, k.stride, shape.keys, d, padded, keys, padded);
+        conversions.widen(value.data, value.stride, shape.keys, d, d, value_sums, padded);
+        transpose_blocks<T>(set, value_sums, padded, shape.keys, d, values_t);
       }
-      transpose_blocks(set, v.data + key_row * v.stride + at, v.stride, shape.keys, d, values_t);
       std::size_t const bytes = sizeof(T) * static_cast<std::size_t>(shape.keys * padded);
       std::memset(key_sums, 0, bytes);
       std::memset(value_sums, 0, bytes);
@@ -90,18 +98,19 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
       T const* const rotation = with.rotation != nullptr
                                     ? with.rotation + (t0 + shape.keys - shape.queries) * d
                                     : nullptr;
-      if (rotation != nullptr)
-        set.rotate(q.data + first_row * q.stride + h * d, q.stride, rows, d, rotation, padded,
-                   query, padded);
+      auto const rows_of = [&](positions<V const> const& x) {
+        return positions<V const>{x.data + first_row * x.stride + h * d, x.stride};
+      };
+      read_rows<T, V>(set, conversions, rows_of(q), rows, d, rotation, padded, query, padded);
+      read_rows<T, V>(set, conversions, rows_of(dout), rows, d, nullptr, padded, slope_out, padded);
+      positions<T const> result{query_sums, padded};
+      if constexpr (in_place<T, V>)
+        result = rows_of(out);
       else
-        set.tiles.copy_rows(q.data + first_row * q.stride + h * d, q.stride, rows, d, padded, query,
-                            padded);
-      set.tiles.copy_rows(dout.data + first_row * dout.stride + h * d, dout.stride, rows, d, padded,
-                          slope_out, padded);
+        conversions.widen(rows_of(out).data, out.stride, rows, d, d, query_sums, padded);
       for (extent r = 0; r < rows; ++r) {
         // The mean of dp over a row's probabilities: the sum of p * dp, which is dot(out, dout).
-        mean[r] =
-            set.dot(out.data + (first_row + r) * out.stride + h * d, slope_out + r * padded, d);
+        mean[r] = set.dot(result.data + r * result.stride, slope_out + r * padded, d);
       }
       extent const seen = visible_keys(shape, present, t0 + rows - 1, 0);
       bool begun = false;  // whether query_sums has sums
@@ -148,14 +157,14 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
       }
       if (!begun) std::memset(query_sums, 0, sizeof(T) * static_cast<std::size_t>(rows * padded));
       if (dq.data != nullptr)
-        write_rows(set, query_sums, padded, rows, d, rotation,
-                   dq.data + first_row * dq.stride + h * d, dq.stride);
+        write_rows<T, V>(set, conversions, query_sums, padded, rows, d, rotation,
+                         {dq.data + first_row * dq.stride + h * d, dq.stride});
     }
     if ((h + 1) % group == 0 && dk.data != nullptr) {
-      write_rows(set, key_sums, padded, shape.keys, d, with.rotation,
-                 dk.data + key_row * dk.stride + at, dk.stride);
-      write_rows<T>(set, value_sums, padded, shape.keys, d, nullptr,
-                    dv.data + key_row * dv.stride + at, dv.stride);
+      write_rows<T, V>(set, conversions, key_sums, padded, shape.keys, d, with.rotation,
+                       {dk.data + key_row * dk.stride + at, dk.stride});
+      write_rows<T, V>(set, conversions, value_sums, padded, shape.keys, d, nullptr,
+                       {dv.data + key_row * dv.stride + at, dv.stride});
     }
   }
 }

@@ -95,6 +95,20 @@ PIPE_ONE_COPY void attend(attention_set<T> const& set, attention_shape const& sh
   if (set.end != nullptr) set.end(state, rows);
 }
 
+/// set.finish to values in memory.
+template <class T, class V>
+void write_results(attention_set<T> const& set,
+                   [[maybe_unused]] value_rows<T, V> const& conversions,
+                   softmax_rows<T> const& state, extent rows, extent d, positions<V> to, T* lse,
+                   extent lse_stride) {
+  if constexpr (in_place<T, V>) {
+    set.finish(state, rows, d, to.data, to.stride, lse, lse_stride);
+  } else {
+    set.finish(state, rows, d, state.out, state.ldo, lse, lse_stride);
+    conversions.narrow(state.out, state.ldo, rows, d, to.data, to.stride);
+  }
+}
+
 /// out = softmax(scale * Q K^T) V, head by head; lse = the log of each softmax's denominator, for
 /// the backward pass.
 ///
@@ -103,13 +117,13 @@ PIPE_ONE_COPY void attend(attention_set<T> const& set, attention_shape const& sh
 ///            makes its row NaN. A sample without keys gives out = 0 and lse = 0.
 /// own:       the heads of keys to compute, of the B * KV
 /// workspace: attention_forward_workspace<T>(shape) bytes
-template <class T>
+template <class T, class V>
 PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shape const& shape,
-                                     attention_operands<T> const& with,
-                                     attention_results<T> const& to, void* workspace,
+                                     attention_operands<T, V> const& with,
+                                     attention_results<V, T> const& to, void* workspace,
                                      part_range own = everything) {
-  positions<T const> const q = with.q, k = with.k, v = with.v;
-  positions<T> const out = to.out;
+  positions<V const> const q = with.q, k = with.k, v = with.v;
+  positions<V> const out = to.out;
   extent const d = shape.head_size, group = shape.heads / shape.kv_heads,
                padded = round_up(d, set.tiles.lanes);
   attention_parts<T> const part(shape);
@@ -129,33 +143,41 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shap
                  present = present_keys(shape, with.ids, b);
     if (h % group == 0) {
       extent const at = h / group * d;
-      T const* const key = k.data + b * shape.keys * k.stride + at;
-      if (with.rotation != nullptr) {
-        set.rotate(key, k.stride, shape.keys, d, with.rotation, d, values, padded);
-        transpose_blocks(set, values, padded, shape.keys, d, keys);
-      } else {
-        transpose_blocks(set, key, k.stride, shape.keys, d, keys);
+      positions<V const> const key{k.data + b * shape.keys * k.stride + at, k.stride},
+          value{v.data + b * shape.keys * v.stride + at, v.stride};
+      bool copies = with.rotation != nullptr || !in_place<T, V>;
+      if constexpr (in_place<T, V>)
+        if (!copies) transpose_blocks(set, key.data, key.stride, shape.keys, d, keys);
+      if (copies) {
+        read_rows<T, V>(set, with.conversions, key, shape.keys, d, with.rotation, d, values,
+                        padded);
+        transpose_blocks<T>(set, values, padded, shape.keys, d, keys);
       }
-      set.tiles.copy_rows(v.data + b * shape.keys * v.stride + at, v.stride, shape.keys, d, padded,
-                          values, padded);
+      read_rows<T, V>(set, with.conversions, value, shape.keys, d, nullptr, padded, values, padded);
     }
     for (extent t0 = 0; t0 < shape.queries; t0 += query_block) {
       extent const rows = shape.queries - t0 < query_block ? shape.queries - t0 : query_block;
       extent const first_row = b * shape.queries + t0;
-      positions<T const> query{q.data + first_row * q.stride + h * d, q.stride};
-      if (with.rotation != nullptr) {
-        set.rotate(query.data, q.stride, rows, d,
-                   with.rotation + (t0 + shape.keys - shape.queries) * d, d, rotated, padded);
-        query = {rotated, padded};
-      }
+      positions<V const> const in_memory{q.data + first_row * q.stride + h * d, q.stride};
+      positions<T const> query{rotated, padded};
+      bool in_copy = with.rotation != nullptr || !in_place<T, V>;
+      if constexpr (in_place<T, V>)
+        if (!in_copy) query = in_memory;
+      if (in_copy)
+        read_rows<T, V>(set, with.conversions, in_memory, rows, d,
+                        with.rotation != nullptr
+                            ? with.rotation + (t0 + shape.keys - shape.queries) * d
+                            : nullptr,
+                        d, rotated, padded);
       attend(set, shape, with.scale, {h, t0, rows, query}, {keys, values, present}, scores, state);
-      T* const result = out.data + first_row * out.stride + h * d;
+      V* const result = out.data + first_row * out.stride + h * d;
       T* const logs = to.lse + first_row * shape.heads + h;
       if (present > 0)
-        set.finish(state, rows, d, result, out.stride, logs, shape.heads);
+        write_results(set, with.conversions, state, rows, d, positions<V>{result, out.stride}, logs,
+                      shape.heads);
       else
         for (extent r = 0; r < rows; ++r) {
-          std::memset(result + r * out.stride, 0, sizeof(T) * static_cast<std::size_t>(d));
+          std::memset(result + r * out.stride, 0, sizeof(V) * static_cast<std::size_t>(d));
           logs[r * shape.heads] = T(0);
         }
     }

@@ -121,6 +121,24 @@ PIPE_ONE_COPY void transpose_blocks(attention_set<T> const& set, T const* from, 
   }
 }
 
+/// Rows of one head as numbers, rotated by the angles of their positions unless `rotation` is null.
+///
+/// shape: from (rows, d), row stride `stride` -> to (rows, padded), zero from d on
+template <class T, class V>
+void read_rows(attention_set<T> const& set, [[maybe_unused]] value_rows<T, V> const& conversions,
+               positions<V const> from, extent rows, extent d, T const* rotation, extent padded,
+               T* to, extent to_stride) {
+  if constexpr (in_place<T, V>) {
+    if (rotation != nullptr)
+      set.rotate(from.data, from.stride, rows, d, rotation, padded, to, to_stride);
+    else
+      set.tiles.copy_rows(from.data, from.stride, rows, d, padded, to, to_stride);
+  } else {
+    conversions.widen(from.data, from.stride, rows, d, padded, to, to_stride);
+    if (rotation != nullptr) set.rotate(to, to_stride, rows, d, rotation, padded, to, to_stride);
+  }
+}
+
 /// The slope of a head's ALiBi, or 0.
 PIPE_ONE_COPY inline double slope_of(attention_shape const& shape, extent head) {
   return shape.scores.has_alibi ? detail::alibi_slope(int(head), int(shape.heads)) : 0;

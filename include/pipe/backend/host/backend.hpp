@@ -33,8 +33,11 @@ struct kernels {
   void (*add)(extent, T*, T const*) = nullptr;  ///< null unless gradients are added
   void (*clamp)(extent, T*, T) = nullptr;
   void (*approach)(extent, T*, T const*, T) = nullptr;  ///< null unless averages are kept
-  void (*transpose)(T const* in, extent rows, extent columns, extent in_stride, T* out,
+  void (*transpose)(T const* in, extent rows, extent columns, extent in_stride, void* out,
                     extent out_stride) = nullptr;
+  void (*narrow)(T const*, extent,
+                 void*) = nullptr;  ///< null where values are numbers: see in_place
+  void (*widen)(void const*, extent, T*) = nullptr;  ///< null likewise
 };
 
 /// The table of pipeline P compiled for instruction set `Set`.
@@ -81,12 +84,12 @@ struct HostKernels : detail::host_backend {
     return host::parts_of(g, samples, threads);
   }
   /// Bytes of workspace for each thread: enough for every group of a pipeline.
-  template <class T>
+  template <class T, class V = T>
   static constexpr long workspace_of(detail::view<detail::group> groups, int samples, int threads) {
     long most = 0;
     for (detail::group const& g : groups) {
       int const parts = threads == 1 ? 1 : parts_for(g, samples, threads);
-      long const needed = host::workspace_bytes<T>(g, samples, parts);
+      long const needed = host::workspace_bytes<T, V>(g, samples, parts);
       if (needed > most) most = needed;
     }
     return detail::align_up(most);
@@ -96,11 +99,14 @@ struct HostKernels : detail::host_backend {
   static constexpr long contraction_elements(long m, long n, long k) {
     return detail::padded<T>(long(host::contraction_workspace<T>(m, n, k)) / long(sizeof(T)));
   }
-  /// Whether values and master copies have one type, and products the same format.
+  /// Whether products have the format of values, which have the type of parameters or, beside
+  /// parameters in fp32, are bfloat16.
   template <class Precision>
   static constexpr bool computes_in =
-      std::is_same_v<typename Precision::element, typename Precision::value> &&
-      Precision::product == detail::dtype_of<typename Precision::element>::value;
+      Precision::product == detail::dtype_of<typename Precision::value>::value &&
+      (std::is_same_v<typename Precision::element, typename Precision::value> ||
+       (std::is_same_v<typename Precision::element, float> &&
+        std::is_same_v<typename Precision::value, bf16>));
   template <class Chosen>
   static constexpr auto diagnose() {
     if constexpr (!computes_in<typename Chosen::precision>)

@@ -17,17 +17,17 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
-/// The functions of one instruction set that the loops call.
-template <class T>
+/// The functions of one instruction set that the loops call, for values of type V.
+template <class T, class V>
 struct batch_set {
-  void (*statistics)(extent rows, int n, part_range own, T epsilon, T const* x,
+  void (*statistics)(extent rows, int n, part_range own, T epsilon, V const* x,
                      T* statistics) = nullptr;
-  void (*norm_row)(int n, T const* x, T const* statistics, T const* gamma, T const* beta,
+  void (*norm_row)(int n, V const* x, T const* statistics, V const* gamma, V const* beta,
                    T* y) = nullptr;
   /// Sums of dy * xhat and of dy over rows, in `columns` of n.
-  void (*sums)(extent rows, extent columns, int n, T const* dy, T const* x, T const* statistics,
+  void (*sums)(extent rows, extent columns, int n, V const* dy, V const* x, T const* statistics,
                T* sums) = nullptr;
-  void (*gradient_row)(int n, T const* dy, T const* x, T const* statistics, T const* gamma,
+  void (*gradient_row)(int n, V const* dy, V const* x, T const* statistics, V const* gamma,
                        T const* means, T* dx) = nullptr;
 };
 /// The number of rows of a micro-batch's real samples, `rows` for each sample.
@@ -55,8 +55,8 @@ void add_to_sum(int n, T const* from, T* to, bool accumulate) {
 }
 
 /// The kernel of op_kind::batch_statistics.
-template <class T>
-PIPE_ONE_COPY void batch_statistics(batch_set<T> const& set, arguments<T> const& a,
+template <class T, class V>
+PIPE_ONE_COPY void batch_statistics(batch_set<T, V> const& set, arguments<T> const& a,
                                     detail::group const& g, int samples) {
   detail::batch_attributes const of = g.attributes.batch();
   int const n = g.columns;
@@ -68,7 +68,8 @@ PIPE_ONE_COPY void batch_statistics(batch_set<T> const& set, arguments<T> const&
     T* const to = a.at(g.out[0]) + i * 3 * n;
     extent const real = within(group, rows).size();
     if (!is_running && real > 0)
-      return set.statistics(real, n, own, T(of.epsilon), a.at(g.in[0]) + group.begin * n, to);
+      return set.statistics(real, n, own, T(of.epsilon),
+                            a.template values<V>(g.in[0]) + group.begin * n, to);
     for (extent c = own.begin; c < own.end; ++c) {
       to[c] = is_running ? a.at(g.in[1])[c] : T(0);
       to[n + c] = is_running ? T(1) / libm::sqrt(a.at(g.in[2])[c] + T(of.epsilon)) : T(0);
@@ -78,8 +79,8 @@ PIPE_ONE_COPY void batch_statistics(batch_set<T> const& set, arguments<T> const&
 }
 
 /// The kernel of op_kind::batch_norm.
-template <class T>
-PIPE_ONE_COPY void batch_norm(batch_set<T> const& set, arguments<T> const& a,
+template <class T, class V>
+PIPE_ONE_COPY void batch_norm(batch_set<T, V> const& set, arguments<T> const& a,
                               detail::group const& g, int samples, row_finish<T> finish) {
   int const n = g.columns;
   part_range const own = own_part(extent(g.rows) * samples, 1, a.part, a.parts);
@@ -87,15 +88,16 @@ PIPE_ONE_COPY void batch_norm(batch_set<T> const& set, arguments<T> const& a,
     T const* const statistics = a.at(g.in[1]) + i * 3 * n;
     for (extent r = rows.begin; r < rows.end; ++r) {
       T* const y = finish == nullptr ? a.at(g.out[0]) + r * n : static_cast<T*>(a.workspace);
-      set.norm_row(n, a.at(g.in[0]) + r * n, statistics, a.maybe(g.in[2]), a.maybe(g.in[3]), y);
+      set.norm_row(n, a.template values<V>(g.in[0]) + r * n, statistics,
+                   a.template maybe_values<V>(g.in[2]), a.template maybe_values<V>(g.in[3]), y);
       if (finish != nullptr) finish(a, r, y);
     }
   });
 }
 
 /// The kernel of op_kind::batch_sums.
-template <class T>
-PIPE_ONE_COPY void batch_sums(batch_set<T> const& set, arguments<T> const& a,
+template <class T, class V>
+PIPE_ONE_COPY void batch_sums(batch_set<T, V> const& set, arguments<T> const& a,
                               detail::group const& g, int samples) {
   detail::batch_attributes const of = g.attributes.batch();
   int const n = g.columns;
@@ -103,31 +105,34 @@ PIPE_ONE_COPY void batch_sums(batch_set<T> const& set, arguments<T> const& a,
                    real{0, real_rows(a, of.rows, samples)};
   for_groups(of, of.rows, samples, real, [&](extent i, part_range rows) {
     extent const from = rows.begin * n + own.begin;
-    set.sums(rows.size(), own.size(), n, a.at(g.in[0]) + from, a.at(g.in[1]) + from,
-             a.at(g.in[2]) + i * 3 * n + own.begin, a.at(g.out[0]) + i * 2 * n + own.begin);
+    set.sums(rows.size(), own.size(), n, a.template values<V>(g.in[0]) + from,
+             a.template values<V>(g.in[1]) + from, a.at(g.in[2]) + i * 3 * n + own.begin,
+             a.at(g.out[0]) + i * 2 * n + own.begin);
   });
 }
 
 /// The kernel of op_kind::batch_norm_gradient.
-template <class T>
-PIPE_ONE_COPY void batch_norm_gradient(batch_set<T> const& set, arguments<T> const& a,
+template <class T, class V>
+PIPE_ONE_COPY void batch_norm_gradient(batch_set<T, V> const& set, arguments<T> const& a,
                                        detail::group const& g, int samples, row_finish<T> finish) {
   detail::batch_attributes const of = g.attributes.batch();
   int const n = g.columns;
   T* const buffer = static_cast<T*>(a.workspace);
   extent const real = real_rows(a, g.rows, samples), each = extent(g.rows) * of.group_size(samples);
-  T const *const sums = a.maybe(g.in[3]), *const gamma = a.maybe(g.in[4]);
+  T const* const sums = a.maybe(g.in[3]);
+  V const* const gamma = a.template maybe_values<V>(g.in[4]);
   T* const means = sums != nullptr ? buffer + n : nullptr;
   part_range const own = own_part(extent(g.rows) * samples, 1, a.part, a.parts);
   for_groups(of, g.rows, samples, own, [&](extent i, part_range rows) {
     extent const count = within(part_range{i * each, (i + 1) * each}, real).size();
     for (int c = 0; sums != nullptr && count > 0 && c < 2 * n; ++c)
-      means[c] = sums[i * 2 * n + c] * (gamma != nullptr ? gamma[c % n] : T(1)) / T(count);
+      means[c] = sums[i * 2 * n + c] * (gamma != nullptr ? T(gamma[c % n]) : T(1)) / T(count);
     for (extent r = rows.begin; r < rows.end; ++r) {
       T* const dx = finish == nullptr ? a.at(g.out[0]) + r * n : buffer;
       if (r < real)
-        set.gradient_row(n, a.at(g.in[0]) + r * n, a.at(g.in[1]) + r * n, a.at(g.in[2]) + i * 3 * n,
-                         gamma, means, dx);
+        set.gradient_row(n, a.template values<V>(g.in[0]) + r * n,
+                         a.template values<V>(g.in[1]) + r * n, a.at(g.in[2]) + i * 3 * n, gamma,
+                         means, dx);
       else
         std::memset(dx, 0, sizeof(T) * std::size_t(n));
       if (finish != nullptr) finish(a, r, dx);

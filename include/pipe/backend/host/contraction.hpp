@@ -11,6 +11,7 @@
 #include <pipe/backend/host/isa.hpp>
 #include <pipe/backend/host/tiles.hpp>
 #include <pipe/backend/product_shape.hpp>
+#include <pipe/base/bytes.hpp>
 
 namespace pp::host {
 
@@ -115,6 +116,13 @@ constexpr std::size_t contraction_workspace(extent n, extent k, blocking const& 
          sizeof(T);
 }
 
+/// The blocking of a product whose factors are values that are widened block by block: a block of A
+/// for all panels of B that are alive together, and each panel once for the rows of a block.
+constexpr blocking value_blocking(extent m, extent n, extent k) {
+  constexpr extent rows = 256, columns = 768, deepest = 320;  // whole tiles of every set
+  return {m < rows ? m : rows, n < columns ? n : columns, even_depth(k, deepest), true};
+}
+
 /// Bytes of a row of the widest tile of each instruction set.
 inline constexpr int tile_bytes[] = {
     isa_traits<isa::portable>::vector_bytes * isa_traits<isa::portable>::tile_vectors,
@@ -131,6 +139,15 @@ constexpr std::size_t contraction_workspace(extent m, extent n, extent k) {
     if (needed > most) most = needed;
   }
   return most;
+}
+
+/// Bytes of workspace for C[m, n] = A[m, k] * B[k, n] of values that are widened: the block of A,
+/// and that of contract_tiles.
+template <class T>
+constexpr std::size_t value_product_workspace(extent m, extent n, extent k) {
+  blocking const cut = value_blocking(m, n, k);
+  return std::size_t(detail::align_up(cut.rows * cut.depth * long(sizeof(T)))) +
+         contraction_workspace<T>(n, k, cut);
 }
 
 }  // namespace pp::host

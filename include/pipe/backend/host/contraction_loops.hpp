@@ -10,6 +10,7 @@
 #include <pipe/backend/host/contraction.hpp>
 #include <pipe/backend/host/isa.hpp>
 #include <pipe/backend/host/tiles.hpp>
+#include <pipe/backend/host/values.hpp>
 #include <pipe/base/config.hpp>
 
 PIPE_OPTIMIZED_BEGIN
@@ -67,7 +68,8 @@ void deliver(tile_set<T> const& tiles, contraction_ends<T> const& to, extent i, 
 /// law:       element (i, j) is one chain of fused multiply-adds over ascending p: the same bits
 ///            for every blocking, tile and m. B is read inside [b, b + (k - 1) * ldb + n) only.
 /// workspace: contraction_workspace<T>(n, k, cut) bytes, aligned to widest_vector_bytes
-/// needs:     cut.columns >= n if with.make_left; cut.pack if with.make_right
+/// needs:     cut.pack if with.make_right; a left factor that is made is made again for every
+///            cut.columns columns
 template <class T>
 PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const& shape,
                                   strided<T const> a, T const* b, extent ldb,
@@ -150,6 +152,64 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const&
   contract_tiles<T>(
       tiles, shape, a, b, ldb, with, workspace,
       best_blocking(shape.rows, shape.columns, shape.inner, tiles.columns(), sizeof(T)));
+}
+
+/// The factors of a product of values, whose blocks are widened for tiles of T.
+///
+/// needs: rows or columns of A are dense
+template <class T, class V>
+struct widened_factors {
+  value_rows<T, V> const& rows;
+  strided<V const> a;
+  V const* b;
+  extent ldb;
+  strided<T> block;  ///< of A, as strided as A is
+
+  static void left(void* self, extent i, extent count, extent p, extent depth) {
+    auto const& f = *static_cast<widened_factors const*>(self);
+    V const* const from = f.a.from(i, p).data;
+    if (f.a.column == 1)
+      f.rows.widen(from, f.a.row, count, depth, depth, f.block.data, f.block.row);
+    else
+      f.rows.widen(from, f.a.column, depth, count, count, f.block.data, f.block.column);
+  }
+  static void right(void* self, extent p, extent depth, extent j, int columns, int padded,
+                    T* panel) {
+    auto const& f = *static_cast<widened_factors const*>(self);
+    f.rows.widen(f.b + p * f.ldb + j, f.ldb, depth, columns, padded, panel, padded);
+  }
+};
+
+/// C[m, n] = A[m, k] * B[k, n], factors in memory as values. A product of 16-bit factors is here.
+///
+/// law:       the bits of contract_tiles for the factors as numbers
+/// made:      A as numbers, made by a prologue; its data is null without one
+/// workspace: contraction_workspace<T>(m, n, k) bytes where values are numbers, else
+///            value_product_workspace<T>(m, n, k)
+template <class T, class V>
+PIPE_ONE_COPY void contract_values(value_products<T, V> const& set, product_shape const& shape,
+                                   strided<V const> a, V const* b, extent ldb,
+                                   contraction_ends<T> const& with, void* workspace,
+                                   strided<T const> made = {nullptr, 0, 0}) {
+  if constexpr (in_place<T, V>) {
+    contract_tiles<T>(set.tiles, shape, made.data != nullptr ? made : a, b, ldb, with, workspace);
+  } else {
+    blocking const cut = value_blocking(shape.rows, shape.columns, shape.inner);
+    T* const block = static_cast<T*>(workspace);
+    widened_factors<T, V> factors{set.rows, a, b, ldb, {block, cut.depth, 1}};
+    if (a.column != 1) factors.block = {block, 1, cut.rows};
+    contraction_ends<T> ends = with;
+    ends.right = &factors, ends.make_right = &widened_factors<T, V>::right;
+    strided<T const> left = made;
+    if (made.data == nullptr) {
+      ends.left = &factors, ends.make_left = &widened_factors<T, V>::left;
+      left = {block, factors.block.row, factors.block.column};
+    }
+    contract_tiles<T>(
+        set.tiles, shape, left, nullptr, ldb, ends,
+        static_cast<char*>(workspace) + detail::align_up(cut.rows * cut.depth * long(sizeof(T))),
+        cut);
+  }
 }
 
 }  // namespace pp::host

@@ -117,17 +117,24 @@ PIPE_ONE_COPY void gather(patches<T> const& of, extent row, extent rows, extent 
 }
 
 /// The left factor of a product: patches from a row and a column on, or their transpose, gathered
-/// to `block`.
-template <class T>
+/// to `block`; of values that are narrower than numbers by way of `narrow`.
+template <class T, class V>
 struct gathered_patches {
-  patches<T> const& of;
+  value_rows<T, V> const& conversions;
+  patches<V> const& of;
   extent row = 0, column = 0;
+  V* narrow = nullptr;
   T* block = nullptr;
   extent stride = 0;
 
   static void rows(void* self, extent i, extent count, extent p, extent depth) {
     auto const& g = *static_cast<gathered_patches const*>(self);
-    gather(g.of, g.row + i, count, g.column + p, depth, g.block, g.stride);
+    if constexpr (in_place<T, V>) {
+      gather(g.of, g.row + i, count, g.column + p, depth, g.block, g.stride);
+    } else {
+      gather(g.of, g.row + i, count, g.column + p, depth, g.narrow, depth);
+      g.conversions.widen(g.narrow, depth, count, depth, depth, g.block, g.stride);
+    }
   }
   static void columns(void* self, extent i, extent count, extent p, extent depth) {
     rows(self, p, depth, i, count);
@@ -136,11 +143,11 @@ struct gathered_patches {
 
 /// The right factor of an input gradient, with rows (tap, filter) and columns (channel), gathered
 /// from the transpose of the weight, [filters, taps, channels].
-template <class T>
+template <class T, class V>
 struct transposed_weight {
-  tile_set<T> const& tiles;
-  patches<T> const& of;
-  T const* weight;  // of the group's first filter
+  value_products<T, V> const& set;
+  patches<V> const& of;
+  V const* weight;  // of the group's first filter
   extent channels, kernel_width, row;
 
   static void panel(void* self, extent p, extent depth, extent j, int columns, int padded, T* to) {
@@ -151,37 +158,65 @@ struct transposed_weight {
                    v = w.of.horizontal.tap +
                        tap % w.of.horizontal.taps * w.of.horizontal.tap_stride;
       extent const rows = end - p < filters - filter ? end - p : filters - filter;
-      w.tiles.copy_rows(w.weight + filter * w.row + (u * w.kernel_width + v) * w.channels + j,
-                        w.row, rows, columns, padded, to, padded);
+      V const* const from = w.weight + filter * w.row + (u * w.kernel_width + v) * w.channels + j;
+      if constexpr (in_place<T, V>)
+        w.set.tiles.copy_rows(from, w.row, rows, columns, padded, to, padded);
+      else
+        w.set.rows.widen(from, w.row, rows, columns, padded, to, padded);
       to += rows * padded;
       p += rows;
     }
   }
 };
 
+/// The right factor of a convolution of values, widened panel by panel.
+template <class T, class V>
+struct widened_weight {
+  value_rows<T, V> const& rows;
+  V const* weight;
+  extent row;
+
+  static void panel(void* self, extent p, extent depth, extent j, int columns, int padded, T* to) {
+    auto const& w = *static_cast<widened_weight const*>(self);
+    w.rows.widen(w.weight + p * w.row + j, w.row, depth, columns, padded, to, padded);
+  }
+};
+
 /// Functions of an instruction set that a convolution calls: the epilogue of a row, and y[c] +=
 /// x[c] w[c], c < n.
-template <class T>
+template <class T, class V>
 struct convolution_calls {
   row_finish<T> finish = nullptr;
-  void (*add_products)(T const* x, T const* w, extent n, T* y) = nullptr;
+  void (*add_products)(V const* x, V const* w, extent n, T* y) = nullptr;
 };
 
 /// Rows [row, row + rows) of a depthwise convolution.
-template <class T>
-void convolve_channels(patches<T> const& of, convolution_calls<T> const& calls, extent row,
-                       extent rows, T const* weight, extent kernel_width, T* to) {
+template <class T, class V>
+void convolve_channels(patches<V> const& of, convolution_calls<T, V> const& calls, extent row,
+                       extent rows, V const* weight, extent kernel_width, T* to) {
   patch_row at(of, row);
   for (extent r = 0; r < rows; ++r, at.next(of), to += of.channels) {
     copy_or_clear<T>(nullptr, of.channels, to);
     for (int u = 0; u < of.vertical.taps; ++u)
       for (int v = 0; v < of.horizontal.taps; ++v) {
-        T const* const from = of.at(at.sample, at.i, at.j, u, v);
+        V const* const from = of.at(at.sample, at.i, at.j, u, v);
         extent const tap = (of.vertical.tap + extent(u) * of.vertical.tap_stride) * kernel_width +
                            of.horizontal.tap + extent(v) * of.horizontal.tap_stride;
         if (from != nullptr) calls.add_products(from, weight + tap * of.channels, of.channels, to);
       }
   }
+}
+
+/// Patches that are gathered to the start of a workspace; `space` becomes the end of their blocks.
+template <class T, class V>
+gathered_patches<T, V> gather_to(char*& space, value_rows<T, V> const& rows, patches<V> const& of,
+                                 extent row, extent column, extent depth, extent stride) {
+  gathered_patches<T, V> left{rows, of, row, column, nullptr, nullptr, stride};
+  if constexpr (!in_place<T, V>) left.narrow = reinterpret_cast<V*>(space);
+  long const all = patch_block_bytes<T, V>(depth);
+  left.block = reinterpret_cast<T*>(space + all - patch_block_bytes<T, T>(depth));
+  space += all;
+  return left;
 }
 
 /// y = epilogue(conv(x, w)), or dx = epilogue(the input gradient of dy): the rows that part
@@ -192,9 +227,10 @@ void convolve_channels(patches<T> const& of, convolution_calls<T> const& calls, 
 /// law:   an element is one chain of multiply-adds over ascending (tap, channel), for any number of
 ///        parts and any blocks
 /// needs: a.workspace: convolution_facts::workspace_bytes
-template <class T>
-PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, detail::group const& g,
-                            int samples, convolution_calls<T> const& calls) {
+template <class T, class V>
+PIPE_ONE_COPY void convolve(value_products<T, V> const& set, arguments<T> const& a,
+                            detail::group const& g, int samples,
+                            convolution_calls<T, V> const& calls) {
   detail::convolution_attributes const of = g.attributes.convolution();
   bool const is_transposed = g.anchor == op_kind::convolution_input_gradient;
   int const phases_down = is_transposed ? of.vertical.stride : 1,
@@ -202,46 +238,56 @@ PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, det
   extent const columns = g.columns, n = columns / of.groups,
                pitch = is_transposed ? of.filters : of.channels,
                kernel_width = of.horizontal.kernel;
-  bool const in_place = calls.finish == nullptr && phases_down * phases_across == 1;
+  bool const is_in_place = calls.finish == nullptr && phases_down * phases_across == 1;
+  V const *const source = a.template values<V>(g.in[0]), *const weight =
+                                                             a.template values<V>(g.in[1]);
   char* memory = static_cast<char*>(a.workspace);
   T* const results = reinterpret_cast<T*>(memory);
   memory += detail::align_up(patch_rows * columns * long(sizeof(T)));
   for (int phase = 0; phase < phases_down * phases_across; ++phase) {
     int const down = phase / phases_across, across = phase % phases_across;
-    patches<T> read{
+    patches<V> read{
         is_transposed ? gradient_axis(of.vertical, down) : forward_axis(of.vertical),
-        is_transposed ? gradient_axis(of.horizontal, across) : forward_axis(of.horizontal),
-        a.at(g.in[0]), pitch, pitch / of.groups};
+        is_transposed ? gradient_axis(of.horizontal, across) : forward_axis(of.horizontal), source,
+        pitch, pitch / of.groups};
     extent const k = read.columns(), pixels = read.rows();
     part_range const own = part_of(pixels * samples, row_alignment, a.part, a.parts);
     for (extent row = own.begin; row < own.end; row += patch_rows) {
       extent const m = own.end - row < patch_rows ? own.end - row : patch_rows;
-      T* const to = in_place ? a.at(g.out[0]) + row * columns : results;
+      T* const to = is_in_place ? a.at(g.out[0]) + row * columns : results;
       if (of.is_depthwise()) {
         read.channels = pitch;
-        convolve_channels(read, calls, row, m, a.at(g.in[1]), kernel_width, to);
+        convolve_channels(read, calls, row, m, weight, kernel_width, to);
       } else if (k == 0) {
         copy_or_clear<T>(nullptr, m * columns, to);
       } else {
-        blocking const cut = patch_blocking<T>(m, n, k, tiles.columns(), is_transposed);
+        blocking const cut =
+            patch_blocking<T>(m, n, k, set.tiles.columns(), is_transposed || !in_place<T, V>);
         for (int group = 0; group < of.groups; ++group) {
-          read.image = a.at(g.in[0]) + group * read.channels;
-          gathered_patches<T> left{read, row, 0, reinterpret_cast<T*>(memory), cut.depth};
-          transposed_weight<T> right{
-              tiles, read,         a.at(g.in[1]) + group * read.channels * of.taps() * n,
-              n,     kernel_width, n * of.taps()};
+          read.image = source + group * read.channels;
+          char* space = memory;
+          gathered_patches<T, V> left =
+              gather_to<T, V>(space, set.rows, read, row, 0, cut.depth, cut.depth);
+          transposed_weight<T, V> right{
+              set, read,         weight + group * read.channels * of.taps() * n,
+              n,   kernel_width, n * of.taps()};
+          [[maybe_unused]] widened_weight<T, V> widened{set.rows, weight + group * n, columns};
           contraction_ends<T> ends;
           ends.c = to + group * n;
           ends.ldc = columns;
           ends.left = &left;
-          ends.make_left = &gathered_patches<T>::rows;
-          if (is_transposed) ends.right = &right, ends.make_right = &transposed_weight<T>::panel;
-          contract_tiles<T>(
-              tiles, {m, n, k}, {left.block, left.stride, 1}, a.at(g.in[1]) + group * n, columns,
-              ends, memory + detail::align_up(patch_rows * cut.depth * long(sizeof(T))), cut);
+          ends.make_left = &gathered_patches<T, V>::rows;
+          T const* in_memory = nullptr;
+          if constexpr (in_place<T, V>)
+            in_memory = weight + group * n;
+          else
+            ends.right = &widened, ends.make_right = &widened_weight<T, V>::panel;
+          if (is_transposed) ends.right = &right, ends.make_right = &transposed_weight<T, V>::panel;
+          contract_tiles<T>(set.tiles, {m, n, k}, {left.block, left.stride, 1}, in_memory, columns,
+                            ends, space, cut);
         }
       }
-      if (in_place) continue;
+      if (is_in_place) continue;
       patch_row at(read, row);
       for (extent r = 0; r < m; ++r, at.next(read)) {
         extent const i = at.i * read.vertical.pixel_stride + read.vertical.pixel,
@@ -251,7 +297,7 @@ PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, det
         extent const result = at.sample * all + i * width + j;
         if (calls.finish != nullptr)
           calls.finish(a, result, to + r * columns);
-        else
+        else  // numbers are in place
           copy_or_clear<T>(to + r * columns, columns, a.at(g.out[0]) + result * columns);
       }
     }
@@ -265,16 +311,17 @@ PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, det
 ///        groups, filters), db (filters)
 /// law:   sums run over ascending pixels of dy, for any number of parts; accumulate adds the
 ///        finished sum once
-template <class T>
-PIPE_ONE_COPY void convolve_weights(tile_set<T> const& tiles, arguments<T> const& a,
+template <class T, class V>
+PIPE_ONE_COPY void convolve_weights(value_products<T, V> const& set, arguments<T> const& a,
                                     detail::group const& g, int samples,
-                                    convolution_calls<T> const& calls, column_adder<T> add) {
+                                    convolution_calls<T, V> const& calls, column_adder<T, V> add) {
   detail::convolution_attributes const of = g.attributes.convolution();
-  T const* const dy = a.at(g.in[1]);
+  V const *const x = a.template values<V>(g.in[0]), *const dy = a.template values<V>(g.in[1]);
   extent const columns = g.columns, pixels = extent(g.rows) * samples, n = columns / of.groups;
-  if (!g.prologue.empty()) sum_columns<T>(add, a, dy, pixels, columns, a.at(g.prologue[0].store));
-  patches<T> read{forward_axis(of.vertical), forward_axis(of.horizontal), a.at(g.in[0]),
-                  of.channels, of.channels / of.groups};
+  if (!g.prologue.empty())
+    sum_columns<T, V>(add, a, dy, pixels, columns, a.at(g.prologue[0].store));
+  patches<V> read{forward_axis(of.vertical), forward_axis(of.horizontal), x, of.channels,
+                  of.channels / of.groups};
   T* const dw = a.at(g.out[0]);
   char* const memory = static_cast<char*>(a.workspace);
   if (of.is_depthwise()) {
@@ -284,7 +331,7 @@ PIPE_ONE_COPY void convolve_weights(tile_set<T> const& tiles, arguments<T> const
     patch_row at(read, 0);
     for (extent r = 0; r < pixels; ++r, at.next(read))
       for (int tap = 0; tap < of.taps(); ++tap) {
-        T const* const from =
+        V const* const from =
             read.at(at.sample, at.i, at.j, tap / of.horizontal.kernel, tap % of.horizontal.kernel);
         if (from != nullptr)
           calls.add_products(from + own.begin, dy + r * columns + own.begin, own.size(),
@@ -299,19 +346,27 @@ PIPE_ONE_COPY void convolve_weights(tile_set<T> const& tiles, arguments<T> const
   }
   part_range const own = part_of(of.inner(), row_alignment, a.part, a.parts);
   if (own.size() == 0) return;
-  blocking const cut = patch_blocking<T>(own.size(), n, pixels, tiles.columns(), false);
+  blocking const cut =
+      patch_blocking<T>(own.size(), n, pixels, set.tiles.columns(), !in_place<T, V>);
   for (int group = 0; group < of.groups; ++group) {
-    read.image = a.at(g.in[0]) + group * read.channels;
-    gathered_patches<T> left{read, 0, own.begin, reinterpret_cast<T*>(memory), patch_rows};
+    read.image = x + group * read.channels;
+    char* space = memory;
+    gathered_patches<T, V> left =
+        gather_to<T, V>(space, set.rows, read, 0, own.begin, cut.depth, patch_rows);
+    [[maybe_unused]] widened_weight<T, V> right{set.rows, dy + group * n, columns};
     contraction_ends<T> ends;
     ends.c = dw + own.begin * columns + group * n;
     ends.ldc = columns;
     ends.adds = a.accumulate;
     ends.left = &left;
-    ends.make_left = &gathered_patches<T>::columns;
-    contract_tiles<T>(tiles, {own.size(), n, pixels}, {left.block, 1, patch_rows}, dy + group * n,
-                      columns, ends,
-                      memory + detail::align_up(patch_rows * cut.depth * long(sizeof(T))), cut);
+    ends.make_left = &gathered_patches<T, V>::columns;
+    T const* in_memory = nullptr;
+    if constexpr (in_place<T, V>)
+      in_memory = dy + group * n;
+    else
+      ends.right = &right, ends.make_right = &widened_weight<T, V>::panel;
+    contract_tiles<T>(set.tiles, {own.size(), n, pixels}, {left.block, 1, patch_rows}, in_memory,
+                      columns, ends, space, cut);
   }
 }
 

@@ -4,11 +4,12 @@
 // on every instruction set. Each kernel (kernel_of in per_isa/) inherits the facts of its family or
 // has its own, as static constexpr functions:
 //
-//   long workspace_bytes<T>(group const&, int samples, int parts)
+//   long workspace_bytes<T, V>(group const&, int samples, int parts)
 //   int parts(group const&, int samples, int threads)
 //   int tile_rows(group const&, int samples)
 //
-// workspace_bytes: bytes for each of `parts` threads, for micro-batches of `samples`. parts: the
+// workspace_bytes: bytes for each of `parts` threads, for micro-batches of `samples`; V is the type
+// of values, whose rows are widened to T in the workspace if it is narrower. parts: the
 // number of parts in which a group runs on a rank with this number of threads. tile_rows: the
 // numbers of rows of the kernel's products, combined by bitwise or. The lowest set bit divides all
 // of them, so tiles of fewer rows are not compiled. 0 for a kernel without register tiles.
@@ -17,6 +18,7 @@
 #include <pipe/backend/host/attention.hpp>
 #include <pipe/backend/host/contraction.hpp>
 #include <pipe/backend/host/parts.hpp>
+#include <pipe/backend/host/values.hpp>
 #include <pipe/base/bytes.hpp>
 #include <pipe/passes/group.hpp>
 
@@ -33,12 +35,19 @@ constexpr int parts_for(detail::group const& g, int samples, int threads, double
 /// The work of a multiply-add of a product, in elements of a norm.
 inline constexpr double product_work = 1.0 / 16;
 
+/// Bytes of `count` rows for numbers, if rows of values are widened to them.
+template <class T, class V>
+constexpr long widened_bytes(long count, extent columns) {
+  return in_place<T, V> ? 0 : count * detail::align_up(long(columns) * long(sizeof(T)));
+}
+
 /// Facts of kernels that compute row by row, with a workspace of two rows: before and after the
-/// anchor.
+/// anchor. Rows of values are widened in four more rows.
 struct row_facts {
-  template <class T>
+  template <class T, class V = T>
   static constexpr long workspace_bytes(detail::group const& g, int, int) {
-    return 2 * detail::align_up(long(g.columns) * long(sizeof(T)));
+    return 2 * detail::align_up(long(g.columns) * long(sizeof(T))) +
+           widened_bytes<T, V>(4, g.columns);
   }
   static constexpr int parts(detail::group const& g, int samples, int threads) {
     return parts_for(g, samples, threads, 1);
@@ -48,6 +57,11 @@ struct row_facts {
 
 /// Facts of sums of products along rows, whose result has one number for each row.
 struct dot_facts : row_facts {
+  template <class T, class V = T>
+  static constexpr long workspace_bytes(detail::group const& g, int samples, int parts) {
+    return row_facts::workspace_bytes<T, V>(g, samples, parts) +
+           widened_bytes<T, V>(2, g.attributes.contraction().inner);
+  }
   static constexpr int parts(detail::group const& g, int samples, int threads) {
     return parts_for(g, samples, threads, double(g.attributes.contraction().inner) / 2);
   }
@@ -55,9 +69,10 @@ struct dot_facts : row_facts {
 
 /// Facts of a contrast of all rows of a micro-batch with each other.
 struct contrast_facts : row_facts {
-  template <class T>
+  template <class T, class V = T>
   static constexpr long workspace_bytes(detail::group const& g, int samples, int) {
-    return 5 * long(g.rows) * samples * long(sizeof(T));
+    return detail::align_up(5 * long(g.rows) * samples * long(sizeof(T))) +
+           widened_bytes<T, V>(long(g.rows) * samples + 2, g.columns);
   }
   static constexpr int parts(detail::group const& g, int samples, int threads) {
     return parts_for(g, samples, threads, double(g.rows) * samples * product_work);
@@ -93,11 +108,31 @@ struct custom_sample_facts : row_facts {
   }
 };
 
-/// Facts of norms that keep numbers for each column as well, with a workspace of five rows.
+/// Facts of norms that keep numbers for each column as well, with a workspace of five rows. Rows of
+/// values are widened in two more.
 struct column_facts : row_facts {
-  template <class T>
+  template <class T, class V = T>
   static constexpr long workspace_bytes(detail::group const& g, int, int) {
-    return 5 * detail::align_up(long(g.columns) * long(sizeof(T)));
+    return 5 * detail::align_up(long(g.columns) * long(sizeof(T))) +
+           widened_bytes<T, V>(2, g.columns);
+  }
+};
+
+/// Rows of an image of gradients that are added up together in L1 or L2, where these are numbers
+/// beside values of 16 bits.
+template <class T>
+constexpr int rows_at_once(detail::resample_attributes const& by, int columns) {
+  constexpr long room = 64 * 1024;
+  long const row = long(by.axis[1].in) * columns * long(sizeof(T)), rows = room / row;
+  return rows < 1 ? 1 : rows < by.axis[0].in ? int(rows) : by.axis[0].in;
+}
+/// Facts of the gradient of a resampling.
+struct resample_gradient_facts : row_facts {
+  template <class T, class V = T>
+  static constexpr long workspace_bytes(detail::group const& g, int samples, int parts) {
+    detail::resample_attributes const by = g.attributes.resample();
+    return row_facts::workspace_bytes<T, V>(g, samples, parts) +
+           widened_bytes<T, V>(rows_at_once<T>(by, g.columns), by.axis[1].in * extent(g.columns));
   }
 };
 
@@ -112,12 +147,12 @@ struct batch_facts : row_facts {
 
 /// Facts of c = a b, a (rows, inner), b (inner, columns), whose parts own rows of c.
 struct contraction_facts {
-  template <class T>
+  template <class T, class V = T>
   static constexpr long workspace_bytes(detail::group const& g, int samples, int parts) {
     extent const rows = extent(g.rows) * samples;
     extent const inner = g.attributes.contraction().inner;
-    bool const makes_rows = !g.prologue.empty() && g.prologue.back().store < 0;
-    return shared_workspace<T>(rows, g.columns, inner, parts) +
+    bool const makes_rows = !g.prologue.empty() && (!in_place<T, V> || g.prologue.back().store < 0);
+    return shared_workspace<T, V>(rows, g.columns, inner, parts) +
            (makes_rows ? detail::align_up(largest_part(rows, row_alignment, parts) * inner *
                                           long(sizeof(T)))
                        : 0);
@@ -129,13 +164,15 @@ struct contraction_facts {
 
  protected:
   /// Bytes for the part that needs most of a product whose result has `rows` rows.
-  template <class T>
+  template <class T, class V>
   static constexpr long shared_workspace(extent rows, extent columns, extent inner, int parts) {
     long most = 0;
     for (int part = 0; part < parts; ++part) {
       part_range const mine = part_of(rows, row_alignment, part, parts);
-      long const needed =
-          mine.size() > 0 ? long(contraction_workspace<T>(mine.size(), columns, inner)) : 0;
+      long const needed = mine.size() == 0 ? 0
+                          : in_place<T, V>
+                              ? long(contraction_workspace<T>(mine.size(), columns, inner))
+                              : long(value_product_workspace<T>(mine.size(), columns, inner));
       if (needed > most) most = needed;
     }
     return most;
@@ -144,10 +181,10 @@ struct contraction_facts {
 
 /// Facts of dw = x^T dy, x (rows, inner), dy (rows, columns), whose parts own rows of dw.
 struct weight_gradient_facts : contraction_facts {
-  template <class T>
+  template <class T, class V = T>
   static constexpr long workspace_bytes(detail::group const& g, int samples, int parts) {
-    return shared_workspace<T>(g.attributes.contraction().inner, g.columns,
-                               extent(g.rows) * samples, parts);
+    return shared_workspace<T, V>(g.attributes.contraction().inner, g.columns,
+                                  extent(g.rows) * samples, parts);
   }
   static constexpr int tile_rows(detail::group const& g, int) {
     return g.attributes.contraction().inner;
@@ -165,15 +202,15 @@ struct attention_facts {
   }
 };
 struct attention_forward_facts : attention_facts {
-  template <class T>
+  template <class T, class V = T>
   static constexpr long workspace_bytes(detail::group const& g, int samples, int) {
-    return long(attention_forward_workspace<T>(attention_shape_of(g, samples)));
+    return long(attention_forward_workspace<T, V>(attention_shape_of(g, samples)));
   }
 };
 struct attention_backward_facts : attention_facts {
-  template <class T>
+  template <class T, class V = T>
   static constexpr long workspace_bytes(detail::group const& g, int samples, int) {
-    return long(attention_backward_workspace<T>(attention_shape_of(g, samples)));
+    return long(attention_backward_workspace<T, V>(attention_shape_of(g, samples)));
   }
 };
 

@@ -44,10 +44,11 @@ struct product_part {
 ///
 /// around: the functions of the prologue and the epilogue, which take a product_part; null if the
 /// group has none. A prologue's rows are written to memory if another group reads them, else to the
-/// workspace.
-template <class T>
-PIPE_ONE_COPY void multiply(tile_set<T> const& tiles, arguments<T> const& a, detail::group const& g,
-                            extent rows, contraction_ends<T> const& around) {
+/// workspace; rows of numbers that are narrower in memory always to the workspace.
+template <class T, class V>
+PIPE_ONE_COPY void multiply(value_products<T, V> const& set, arguments<T> const& a,
+                            detail::group const& g, extent rows,
+                            contraction_ends<T> const& around) {
   extent const inner = g.attributes.contraction().inner;
   part_range const own = part_of(rows, row_alignment, a.part, a.parts);
   if (own.size() == 0) return;
@@ -59,32 +60,33 @@ PIPE_ONE_COPY void multiply(tile_set<T> const& tiles, arguments<T> const& a, det
     ends.c = a.at(g.out[0]) + own.begin * g.columns;
     ends.ldc = g.columns;
   }
-  strided<T const> left{a.at(g.in[0]) + own.begin * inner, inner, 1};
+  strided<V const> const left{a.template values<V>(g.in[0]) + own.begin * inner, inner, 1};
+  strided<T const> made{nullptr, inner, 1};
   char* workspace = static_cast<char*>(a.workspace);
   if (around.make_rows != nullptr) {
-    int const stored = g.prologue.back().store;
+    int const stored = in_place<T, V> ? g.prologue.back().store : -1;
     part.left_rows =
         stored >= 0 ? a.at(stored) + own.begin * inner : reinterpret_cast<T*>(workspace);
     if (stored < 0) workspace += detail::align_up(own.size() * inner * long(sizeof(T)));
-    left.data = part.left_rows;
+    made.data = part.left_rows;
     ends.prologue = &part;
   }
-  contract_tiles<T>(tiles, {own.size(), g.columns, inner}, left, a.at(g.in[1]), g.columns, ends,
-                    workspace);
+  contract_values<T, V>(set, {own.size(), g.columns, inner}, left, a.template values<V>(g.in[1]),
+                        g.columns, ends, workspace, made);
 }
 
 /// A function out[c] (+)= sum over r of in[r * stride + c], c < columns, compiled for an
 /// instruction set.
-template <class T>
-using column_adder = void (*)(T const* in, extent rows, extent columns, extent stride, T* out,
+template <class T, class V = T>
+using column_adder = void (*)(V const* in, extent rows, extent columns, extent stride, T* out,
                               bool accumulate);
 
 /// out[c] (+)= sum over r of in[r, c], for the columns of one part.
 ///
 /// shape: in (rows, columns) -> out (columns)
-template <class T>
-PIPE_ONE_COPY void sum_columns(column_adder<T> add, arguments<T> const& a, T const* in, extent rows,
-                               extent columns, T* out) {
+template <class T, class V>
+PIPE_ONE_COPY void sum_columns(column_adder<T, V> add, arguments<T> const& a, V const* in,
+                               extent rows, extent columns, T* out) {
   part_range const own = part_of(columns, column_alignment<T>, a.part, a.parts);
   add(in + own.begin, rows, own.size(), columns, out + own.begin, a.accumulate);
 }
@@ -97,24 +99,26 @@ PIPE_ONE_COPY void sum_columns(column_adder<T> add, arguments<T> const& a, T con
 ///        once
 /// cost:  2 * rows * inner * columns FLOPs. x is read by columns, so warm() first reads its rows
 ///        into the cache, unless they fit in L1.
-template <class T>
-PIPE_ONE_COPY void multiply_transposed(tile_set<T> const& tiles, arguments<T> const& a,
-                                       detail::group const& g, extent rows, column_adder<T> add) {
+template <class T, class V>
+PIPE_ONE_COPY void multiply_transposed(value_products<T, V> const& set, arguments<T> const& a,
+                                       detail::group const& g, extent rows,
+                                       column_adder<T, V> add) {
+  V const* const dy = a.template values<V>(g.in[1]);
   if (!g.prologue.empty())
-    sum_columns<T>(add, a, a.at(g.in[1]), rows, g.columns, a.at(g.prologue[0].store));
+    sum_columns<T, V>(add, a, dy, rows, g.columns, a.at(g.prologue[0].store));
   constexpr long near_cache = 32 * 1024;  // L1
   extent const inner = g.attributes.contraction().inner;
   // Row i of dw is computed from column i of x.
   part_range const own = part_of(inner, row_alignment, a.part, a.parts);
   if (own.size() == 0) return;
-  strided<T const> const x{a.at(g.in[0]) + own.begin, 1, inner};
-  if (rows * inner * long(sizeof(T)) > near_cache) warm(x.data, rows, own.size(), inner);
+  strided<V const> const x{a.template values<V>(g.in[0]) + own.begin, 1, inner};
+  if constexpr (in_place<T, V>)
+    if (rows * inner * long(sizeof(T)) > near_cache) warm(x.data, rows, own.size(), inner);
   contraction_ends<T> dw;
   dw.c = a.at(g.out[0]) + own.begin * g.columns;
   dw.ldc = g.columns;
   dw.adds = a.accumulate;
-  contract_tiles<T>(tiles, {own.size(), g.columns, rows}, x, a.at(g.in[1]), g.columns, dw,
-                    a.workspace);
+  contract_values<T, V>(set, {own.size(), g.columns, rows}, x, dy, g.columns, dw, a.workspace);
 }
 
 }  // namespace pp::host

@@ -22,25 +22,25 @@ struct kernel_facts {
   int (*parts)(detail::group const&, int samples, int threads) = nullptr;
   int (*tile_rows)(detail::group const&, int samples) = nullptr;
 };
-template <class T, int... Number>
+template <class T, class V, int... Number>
 constexpr auto facts_of_kinds(std::integer_sequence<int, Number...>) {
   using detail::anchors;
   detail::list<kernel_facts, detail::op_kinds> all;
   ((all[int(anchors.kinds[Number])] =
-        {true, &portable::kernel_of<anchors.kinds[Number]>::template workspace_bytes<T>,
+        {true, &portable::kernel_of<anchors.kinds[Number]>::template workspace_bytes<T, V>,
          &portable::kernel_of<anchors.kinds[Number]>::parts,
          &portable::kernel_of<anchors.kinds[Number]>::tile_rows}),
    ...);
   return all;
 }
-/// The facts of all kernels for elements T, by kind.
-template <class T>
-inline constexpr auto facts_of = facts_of_kinds<T>(detail::anchor_numbers{});
+/// The facts of all kernels for elements T and values V, by kind.
+template <class T, class V = T>
+inline constexpr auto facts_of = facts_of_kinds<T, V>(detail::anchor_numbers{});
 
 /// Bytes of workspace for each of `parts` threads, for micro-batches of `samples`.
-template <class T>
+template <class T, class V = T>
 constexpr long workspace_bytes(detail::group const& g, int samples, int parts = 1) {
-  kernel_facts const& of = facts_of<T>[int(g.anchor)];
+  kernel_facts const& of = facts_of<T, V>[int(g.anchor)];
   return of.are_there ? of.workspace_bytes(g, samples, parts) : 0;
 }
 /// The number of parts in which a group runs on a rank with this number of threads.

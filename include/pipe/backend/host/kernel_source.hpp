@@ -10,9 +10,10 @@ namespace pp::host {
 /// The template argument of host kernels, with only what kernels read of a pipeline, so that
 /// pipelines of one model that differ in schedule or optimizer share the kernels of every
 /// instruction set.
-template <class Fused, class T>
+template <class Fused, class T, class V = T>
 struct kernel_source {
-  using element = T;  ///< of values, gradients and parameters
+  using element = T;  ///< of gradients of parameters, statistics and labels; kernels compute in it
+  using value = V;    ///< of values, their gradients, and what kernels read of parameters
   using leaves = typename Fused::model::leaves;
   static constexpr int samples = Fused::samples, groups = Fused::groups;
   static constexpr detail::group group_at(int g) { return Fused::group_at(g); }
@@ -24,6 +25,6 @@ inline constexpr detail::group group_in = P::group_at(G);
 
 /// The kernel_source of compiled pipeline P.
 template <class P>
-using source_of = kernel_source<typename P::passes::fused, typename P::element>;
+using source_of = kernel_source<typename P::passes::fused, typename P::element, typename P::value>;
 
 }  // namespace pp::host

@@ -34,8 +34,10 @@
 #include <pipe/backend/host/row_kernels.hpp>
 #include <pipe/backend/host/tiles.hpp>
 #include <pipe/backend/host/transpose.hpp>
+#include <pipe/backend/host/values.hpp>
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/custom.hpp>
+#include <pipe/base/half.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/base/philox.hpp>

@@ -77,6 +77,10 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   c.buffers = take(b.buffers);
   c.transposed = take_after(f.zero > 2 ? b.divided_transposed : 0, b.transposed);
   c.sizes.transposed = b.transposed;
+  // Where parameters have transposed copies, their 16-bit copies are beside these, as versions and
+  // other holders have both.
+  c.sizes.copies = f.widths.has_copies() ? b.parameters / f.widths.element * f.widths.value : 0;
+  if (f.widths.has_transposes) c.copies = take(c.sizes.copies);
   c.gradients = take_after(f.divides_gradients ? b.divided : 0, b.trained);
   c.sums = take(b.sums);
   c.sizes.copy = f.copies_weights ? *end : 0;
@@ -84,8 +88,7 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   c.sizes.host_state = f.offloads_state ? c.sizes.state : 0;
   c.state = take(f.zero > 0 || f.offloads_state ? 0 : f.state_bytes);
   c.average = take(f.averages ? b.trained : 0);
-  c.sizes.copies = f.widths.has_copies() ? b.parameters / f.widths.element * f.widths.value : 0;
-  c.copies = take(c.sizes.copies);
+  if (!f.widths.has_transposes) c.copies = take(c.sizes.copies);
   c.versions.slots = f.version_slots;
   c.versions.bytes = f.version_slots > 1 ? c.gradients - c.values : 0;
   c.versions.begin = take((f.version_slots - 1) * c.versions.bytes);

@@ -65,8 +65,9 @@ struct step_memory {
   /// Whether the backend has its own memory: inputs are uploaded, and bookkeeping is on the device.
   static constexpr bool on_device = backend::has_own_memory;
   /// Micro-batches of an input that are staged at a time. The host stages only a partly filled
-  /// micro-batch, so none if a micro-batch is a single sample.
-  static constexpr int staged = on_device ? Work::micro_batches : samples > 1;
+  /// micro-batch, so none if a micro-batch is a single sample, unless numbers are converted.
+  static constexpr int staged = on_device ? Work::micro_batches
+                                          : samples > 1 || Work::widths.has_copies();
   /// Of those that are prefetched: of all accumulations.
   static constexpr int prefetched =
       prefetch_rooms(Work::sum::accumulations) * Work::sum::accumulations * Work::micro_batches;

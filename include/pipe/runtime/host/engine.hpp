@@ -203,10 +203,19 @@ class host_engine {
     return d;
   }
   backend_calls<element> calls() const {
-    return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.add,
-            kernels_.transpose,    &host_engine::update,    this,
-            hash_of(optimizer_),   states_of_element(),     kernels_.clamp,
-            kernels_.approach};
+    return {kernels_.groups.items,
+            kernels_.sum_of_squares,
+            kernels_.add,
+            kernels_.transpose,
+            &host_engine::update,
+            this,
+            hash_of(optimizer_),
+            states_of_element(),
+            kernels_.clamp,
+            kernels_.approach,
+            kernels_.narrow,
+            kernels_.widen,
+            int(sizeof(typename P::value))};
   }
   static constexpr int states_of_element() {
     if constexpr (custom::element_optimizer<optimizer>)
@@ -247,8 +256,8 @@ struct runtime_of<Backend> {
   using engine = host_engine<P>;
   template <class P>
   static constexpr long workspace_bytes() {
-    return Backend::template workspace_of<typename P::element>(P::passes::shapes, P::samples,
-                                                               P::threads);
+    return Backend::template workspace_of<typename P::element, typename P::value>(
+        P::passes::shapes, P::samples, P::threads);
   }
 };
 

@@ -282,11 +282,11 @@ constexpr detail::mask_function mask_of() {
   else
     return nullptr;
 }
-template <class T>
-attention_operands<T> operands(arguments<T> const& a, attention_slices<T const> const& x,
-                               attention_shape const& shape, int rotation, int ids) {
-  return {x, reciprocal_sqrt(T(shape.head_size)), a.maybe(rotation),
-          ids < 0 ? nullptr : a.ids(ids)};
+template <class T, class V>
+attention_operands<T, V> operands(arguments<T> const& a, attention_slices<V const> const& x,
+                                  attention_shape const& shape, int rotation, int ids) {
+  return {x, reciprocal_sqrt(T(shape.head_size)), a.maybe(rotation), ids < 0 ? nullptr : a.ids(ids),
+          row_conversions<T, V>()};
 }
 /// The heads of keys and values, numbered over all samples, that this part owns.
 template <class T>
@@ -308,11 +308,14 @@ struct kernel_of<op_kind::attention> : attention_forward_facts {
     using T = typename k::T;
     constexpr detail::group g = k::g;
     constexpr attention_shape shape = attention_shape_of(g, P::samples, mask_of<P, G>());
-    attention_slices<T const> const x = slices<P, G, T const>(a.at(g.in[0]), a.maybe(g.in[1]));
-    attention_forward<T>(attention_rows<T, (g.in[2] >= 0), least_tile_rows<P>(), is_shaped<P, G>()>,
-                         shape, operands(a, x, shape, g.in[2], g.in[3]),
-                         {{a.at(g.out[0]), g.columns}, a.at(g.out[1])}, a.workspace,
-                         own_heads(a, shape));
+    using V = typename k::V;
+    attention_slices<V const> const x =
+        slices<P, G, V const>(a.template values<V>(g.in[0]), a.template maybe_values<V>(g.in[1]));
+    attention_forward<T, V>(
+        attention_rows<T, (g.in[2] >= 0), least_tile_rows<P>(), is_shaped<P, G>()>, shape,
+        operands<T, V>(a, x, shape, g.in[2], g.in[3]),
+        {{a.template values<V>(g.out[0]), g.columns}, a.at(g.out[1])}, a.workspace,
+        own_heads(a, shape));
   }
 };
 
@@ -331,13 +334,16 @@ struct kernel_of<op_kind::attention_gradient> : attention_backward_facts {
     constexpr detail::group g = k::g;
     constexpr attention_shape shape = attention_shape_of(g, P::samples, mask_of<P, G>());
     constexpr bool fused = g.attributes.attention().is_fused();
-    attention_slices<T const> const x =
-        slices<P, G, T const>(a.at(g.in[1]), fused ? nullptr : a.maybe(g.in[4]));
-    attention_slices<T> const d = slices<P, G, T>(a.maybe(g.out[0]), a.maybe(g.out[1]));
+    using V = typename k::V;
+    attention_slices<V const> const x = slices<P, G, V const>(
+        a.template values<V>(g.in[1]), fused ? nullptr : a.template maybe_values<V>(g.in[4]));
+    attention_slices<V> const d =
+        slices<P, G, V>(a.template maybe_values<V>(g.out[0]), a.template maybe_values<V>(g.out[1]));
     constexpr bool rotates = fused && g.in[4] >= 0;
-    attention_backward<T>(attention_rows<T, rotates, least_tile_rows<P>(), is_shaped<P, G>()>,
-                          shape, operands(a, x, shape, fused ? g.in[4] : -1, g.in[5]),
-                          {{a.at(g.in[2]), g.columns}, a.at(g.in[3])}, {a.at(g.in[0]), g.columns},
-                          d, a.workspace, own_heads(a, shape));
+    attention_backward<T, V>(attention_rows<T, rotates, least_tile_rows<P>(), is_shaped<P, G>()>,
+                             shape, operands<T, V>(a, x, shape, fused ? g.in[4] : -1, g.in[5]),
+                             {{a.template values<V>(g.in[2]), g.columns}, a.at(g.in[3])},
+                             {a.template values<V>(g.in[0]), g.columns}, d, a.workspace,
+                             own_heads(a, shape));
   }
 };

@@ -32,9 +32,10 @@ void block_sums(extent rows, extent columns, Term const& term, T* const (&out)[S
 }
 
 /// x - mean and its square, with a mean per column
-template <class T>
+template <class T, class V = T>
 struct difference_term {
-  T const *x, *mean;
+  V const* x;
+  T const* mean;
   extent stride;
   [[gnu::always_inline]] void vector(vec<T>* sum, extent r, extent c) const {
     vec<T> const d = load(x + r * stride + c) - load(mean + c);
@@ -42,15 +43,16 @@ struct difference_term {
     sum[1] = multiply_add(d, d, sum[1]);
   }
   [[gnu::always_inline]] void scalar(T* sum, extent r, extent c) const {
-    T const d = x[r * stride + c] - mean[c];
+    T const d = T(x[r * stride + c]) - mean[c];
     sum[0] += d;
     sum[1] = multiply_add(d, d, sum[1]);
   }
 };
 /// dy * xhat and dy, xhat = (x - mean) * rstd with statistics per column
-template <class T>
+template <class T, class V = T>
 struct batch_term {
-  T const *dy, *x, *mean, *rstd;
+  V const *dy, *x;
+  T const *mean, *rstd;
   extent stride;
   [[gnu::always_inline]] void vector(vec<T>* sum, extent r, extent c) const {
     vec<T> const d = load(dy + r * stride + c);
@@ -59,8 +61,8 @@ struct batch_term {
     sum[1] += d;
   }
   [[gnu::always_inline]] void scalar(T* sum, extent r, extent c) const {
-    T const d = dy[r * stride + c];
-    sum[0] = multiply_add(d, (x[r * stride + c] - mean[c]) * rstd[c], sum[0]);
+    T const d = T(dy[r * stride + c]);
+    sum[0] = multiply_add(d, (T(x[r * stride + c]) - mean[c]) * rstd[c], sum[0]);
     sum[1] += d;
   }
 };
@@ -70,14 +72,14 @@ struct batch_term {
 /// shape: x (rows, n) -> statistics (3, n)
 /// law:   two passes; the second sums differences from the mean of the first, and corrects this
 ///        mean; rows ascending
-template <class T, bool Whole>
-PIPE_ONE_COPY void batch_statistics(extent rows, int n, part_range own, T epsilon, T const* x,
+template <class T, bool Whole, class V = T>
+PIPE_ONE_COPY void batch_statistics(extent rows, int n, part_range own, T epsilon, V const* x,
                                     T* statistics) {
   T *const mean = statistics, *const rstd = statistics + n, *const variance = statistics + 2 * n;
   extent const from = own.begin;
-  block_sums<1, Whole, T>(rows, own.size(), element_term<T>{x + from, n}, {mean + from});
+  block_sums<1, Whole, T>(rows, own.size(), element_term<T, V>{x + from, n}, {mean + from});
   for (extent c = from; c < own.end; ++c) mean[c] /= T(rows);
-  block_sums<2, Whole, T>(rows, own.size(), difference_term<T>{x + from, mean + from, n},
+  block_sums<2, Whole, T>(rows, own.size(), difference_term<T, V>{x + from, mean + from, n},
                           {rstd + from, variance + from});
   for (extent c = from; c < own.end; ++c) {
     T const off = rstd[c] / T(rows), square = variance[c] / T(rows);
@@ -91,9 +93,9 @@ PIPE_ONE_COPY void batch_statistics(extent rows, int n, part_range own, T epsilo
 /// y = (x - mean) * rstd (* gamma) (+ beta), by column.
 ///
 /// shape: x (n), statistics (2, n) or more, gamma (n) or null, beta (n) or null -> y (n)
-template <class T, bool Whole>
-PIPE_ONE_COPY void batch_norm_row(int n, T const* x, T const* statistics, T const* gamma,
-                                  T const* beta, T* y) {
+template <class T, bool Whole, class V = T>
+PIPE_ONE_COPY void batch_norm_row(int n, V const* x, T const* statistics, V const* gamma,
+                                  V const* beta, T* y) {
   T const *const mean = statistics, *const rstd = statistics + n;
   int i = 0;
   for (; i + lanes<T> <= n; i += lanes<T>) {
@@ -104,9 +106,9 @@ PIPE_ONE_COPY void batch_norm_row(int n, T const* x, T const* statistics, T cons
   }
   if constexpr (!Whole) {
     for (; i < n; ++i) {
-      T v = (x[i] - mean[i]) * rstd[i];
-      if (gamma != nullptr) v *= gamma[i];
-      y[i] = beta != nullptr ? v + beta[i] : v;
+      T v = (T(x[i]) - mean[i]) * rstd[i];
+      if (gamma != nullptr) v *= T(gamma[i]);
+      y[i] = beta != nullptr ? v + T(beta[i]) : v;
     }
   }
 }
@@ -116,9 +118,9 @@ PIPE_ONE_COPY void batch_norm_row(int n, T const* x, T const* statistics, T cons
 ///
 /// shape: dy, x (n), statistics (2, n), gamma (n) or null, means (2, n) of g xhat and g, or null
 ///        for constant statistics -> dx (n)
-template <class T, bool Whole>
-PIPE_ONE_COPY void batch_norm_gradient_row(int n, T const* dy, T const* x, T const* statistics,
-                                           T const* gamma, T const* means, T* dx) {
+template <class T, bool Whole, class V = T>
+PIPE_ONE_COPY void batch_norm_gradient_row(int n, V const* dy, V const* x, T const* statistics,
+                                           V const* gamma, T const* means, T* dx) {
   T const *const mean = statistics, *const rstd = statistics + n;
   int i = 0;
   for (; i + lanes<T> <= n; i += lanes<T>) {
@@ -131,25 +133,26 @@ PIPE_ONE_COPY void batch_norm_gradient_row(int n, T const* dy, T const* x, T con
   }
   if constexpr (!Whole) {
     for (; i < n; ++i) {
-      T d = dy[i];
-      if (gamma != nullptr) d *= gamma[i];
-      if (means != nullptr) d -= multiply_add((x[i] - mean[i]) * rstd[i], means[i], means[n + i]);
+      T d = T(dy[i]);
+      if (gamma != nullptr) d *= T(gamma[i]);
+      if (means != nullptr)
+        d -= multiply_add((T(x[i]) - mean[i]) * rstd[i], means[i], means[n + i]);
       dx[i] = d * rstd[i];
     }
   }
 }
 
 /// The function of batch_set::sums.
-template <class T, bool Whole>
-PIPE_ONE_COPY void batch_gradient_sums(extent rows, extent columns, int n, T const* dy, T const* x,
+template <class T, bool Whole, class V = T>
+PIPE_ONE_COPY void batch_gradient_sums(extent rows, extent columns, int n, V const* dy, V const* x,
                                        T const* statistics, T* sums) {
-  block_sums<2, Whole, T>(rows, columns, batch_term<T>{dy, x, statistics, statistics + n, n},
+  block_sums<2, Whole, T>(rows, columns, batch_term<T, V>{dy, x, statistics, statistics + n, n},
                           {sums, sums + n});
 }
-template <class T, bool Whole>
-inline constexpr batch_set<T> batch_functions{
-    &batch_statistics<T, Whole>, &batch_norm_row<T, Whole>, &batch_gradient_sums<T, Whole>,
-    &batch_norm_gradient_row<T, Whole>};
+template <class T, bool Whole, class V>
+inline constexpr batch_set<T, V> batch_functions{
+    &batch_statistics<T, Whole, V>, &batch_norm_row<T, Whole, V>, &batch_gradient_sums<T, Whole, V>,
+    &batch_norm_gradient_row<T, Whole, V>};
 
 /// The statistics of each group or, outside of training, the running statistics. Groups without a
 /// real sample have zeros, so that their rows are finite.
@@ -161,7 +164,8 @@ struct kernel_of<op_kind::batch_statistics> : batch_facts {
   template <class P, int G>
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
-    host::batch_statistics(batch_functions<typename k::T, k::whole>, a, group_in<P, G>, P::samples);
+    host::batch_statistics(batch_functions<typename k::T, k::whole, typename k::V>, a,
+                           group_in<P, G>, P::samples);
   }
 };
 /// Normalises every row, and scales and shifts it where gamma and beta are present.
@@ -173,8 +177,8 @@ struct kernel_of<op_kind::batch_norm> : row_facts {
   template <class P, int G>
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
-    host::batch_norm(batch_functions<typename k::T, k::whole>, a, group_in<P, G>, P::samples,
-                     finish_of<P, G>());
+    host::batch_norm(batch_functions<typename k::T, k::whole, typename k::V>, a, group_in<P, G>,
+                     P::samples, finish_of<P, G>());
   }
 };
 /// The sums over all rows of a group that the gradients read: of dy * xhat and of dy.
@@ -186,7 +190,8 @@ struct kernel_of<op_kind::batch_sums> : batch_facts {
   template <class P, int G>
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
-    host::batch_sums(batch_functions<typename k::T, k::whole>, a, group_in<P, G>, P::samples);
+    host::batch_sums(batch_functions<typename k::T, k::whole, typename k::V>, a, group_in<P, G>,
+                     P::samples);
   }
 };
 /// The gradient by the input of a batch norm. It is 0 in rows that only fill up the micro-batch:
@@ -200,8 +205,8 @@ struct kernel_of<op_kind::batch_norm_gradient> : column_facts {
   template <class P, int G>
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
-    host::batch_norm_gradient(batch_functions<typename k::T, k::whole>, a, group_in<P, G>,
-                              P::samples, finish_of<P, G>());
+    host::batch_norm_gradient(batch_functions<typename k::T, k::whole, typename k::V>, a,
+                              group_in<P, G>, P::samples, finish_of<P, G>());
   }
 };
 /// The gradients of gamma and beta: the sums of each group, added once, in order.

@@ -15,8 +15,9 @@ struct kernel_of<op_kind::bias_gradient> : row_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    sum_columns<T>(&column_sums<T, k::whole>, a, a.at(k::g.in[0]), k::rows, k::g.columns,
-                   a.at(k::g.out[0]));
+    using V = typename k::V;
+    sum_columns<T, V>(&column_sums<T, k::whole, V>, a, a.template values<V>(k::g.in[0]), k::rows,
+                      k::g.columns, a.at(k::g.out[0]));
   }
 };
 
@@ -31,8 +32,9 @@ struct kernel_of<op_kind::row_bias_gradient> : row_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    sum_columns<T>(&column_sums<T, k::whole>, a, a.at(k::g.in[0]), P::samples,
-                   extent(k::g.rows) * k::g.columns, a.at(k::g.out[0]));
+    using V = typename k::V;
+    sum_columns<T, V>(&column_sums<T, k::whole, V>, a, a.template values<V>(k::g.in[0]), P::samples,
+                      extent(k::g.rows) * k::g.columns, a.at(k::g.out[0]));
   }
 };
 
@@ -50,13 +52,15 @@ struct kernel_of<op_kind::prelu_parameter_gradient> : row_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     constexpr detail::group g = k::g;
-    slope_term<T> const term{a.at(g.in[0]), a.at(g.in[1]), g.columns};
+    using V = typename k::V;
+    slope_term<T, V> const term{a.template values<V>(g.in[0]), a.template values<V>(g.in[1]),
+                                g.columns};
     T* const out = a.at(g.out[0]);
     if constexpr (!g.attributes.slope().is_shared) {
-      slope_sums<T, k::whole>(term, k::rows, k::own_columns(a, g.columns), out, a.accumulate);
+      slope_sums<T, k::whole, V>(term, k::rows, k::own_columns(a, g.columns), out, a.accumulate);
     } else if (a.part == 0) {
       T* const sums = static_cast<T*>(a.workspace);
-      slope_sums<T, k::whole>(term, k::rows, {0, g.columns}, sums, false);
+      slope_sums<T, k::whole, V>(term, k::rows, {0, g.columns}, sums, false);
       T sum = 0;
       for (int c = 0; c < g.columns; ++c) sum += sums[c];
       *out = a.accumulate ? *out + sum : sum;
@@ -78,8 +82,9 @@ struct kernel_of<op_kind::norm_parameter_gradient> : row_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     constexpr detail::group g = k::g;
-    norm_parameter_gradient<T, k::whole>({a.at(g.in[0]), a.at(g.in[1]), a.at(g.in[2]), g.columns},
-                                         k::rows, k::own_columns(a, g.columns), a.maybe(g.out[0]),
-                                         a.maybe(g.out[1]), a.accumulate);
+    using V = typename k::V;
+    norm_parameter_gradient<T, k::whole, V>(
+        {a.template values<V>(g.in[0]), a.template values<V>(g.in[1]), a.at(g.in[2]), g.columns},
+        k::rows, k::own_columns(a, g.columns), a.maybe(g.out[0]), a.maybe(g.out[1]), a.accumulate);
   }
 };

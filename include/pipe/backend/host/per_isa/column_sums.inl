@@ -63,46 +63,46 @@ void column_sums(extent rows, extent columns, Term const& term, T* const (&out)[
 }
 
 /// The term in[r * stride + c].
-template <class T>
+template <class T, class V = T>
 struct element_term {
-  T const* in;
+  V const* in;
   extent stride;
   [[gnu::always_inline]] void vector(vec<T>* sum, extent r, extent c) const {
     sum[0] += load(in + r * stride + c);
   }
   [[gnu::always_inline]] void scalar(T* sum, extent r, extent c) const {
-    sum[0] += in[r * stride + c];
+    sum[0] += T(in[r * stride + c]);
   }
 };
 
 /// Sums of columns: out[c] (+)= sum over r of in[r * stride + c].
 ///
 /// shape: in (rows, columns), row stride `stride` -> out (columns)
-template <class T, bool Whole = false>
-PIPE_ONE_COPY void column_sums(T const* in, extent rows, extent columns, extent stride, T* out,
+template <class T, bool Whole = false, class V = T>
+PIPE_ONE_COPY void column_sums(V const* in, extent rows, extent columns, extent stride, T* out,
                                bool accumulate) {
-  column_sums<1, Whole, T>(rows, columns, element_term<T>{in, stride}, {out}, accumulate);
+  column_sums<1, Whole, T>(rows, columns, element_term<T, V>{in, stride}, {out}, accumulate);
 }
 
 /// The term dy x where x is not above 0, and else 0: of the gradient of a prelu's slope.
-template <class T>
+template <class T, class V = T>
 struct slope_term {
-  T const *dy, *x;
+  V const *dy, *x;
   extent stride;
   [[gnu::always_inline]] void vector(vec<T>* sum, extent r, extent c) const {
     vec<T> const at = load(x + r * stride + c);
     sum[0] += at > vec<T>{} ? vec<T>{} : load(dy + r * stride + c) * at;
   }
   [[gnu::always_inline]] void scalar(T* sum, extent r, extent c) const {
-    sum[0] += detail::slope_formula::slope_gradient(dy[r * stride + c], x[r * stride + c]);
+    sum[0] += detail::slope_formula::slope_gradient(T(dy[r * stride + c]), T(x[r * stride + c]));
   }
 };
 /// out[c] (+)= sum over rows of the terms of a slope, for the columns c in `own`.
 ///
 /// shape: dy, x (rows, n) -> out (n)
 /// law:   as column_sums: ascending rows from zero
-template <class T, bool Whole>
-PIPE_ONE_COPY void slope_sums(slope_term<T> term, extent rows, part_range own, T* out,
+template <class T, bool Whole, class V = T>
+PIPE_ONE_COPY void slope_sums(slope_term<T, V> term, extent rows, part_range own, T* out,
                               bool accumulate) {
   term.dy += own.begin;
   term.x += own.begin;
@@ -110,9 +110,10 @@ PIPE_ONE_COPY void slope_sums(slope_term<T> term, extent rows, part_range own, T
 }
 
 /// The terms dy * xhat and dy, xhat = (x - mean) * rstd with the row's statistics.
-template <class T>
+template <class T, class V = T>
 struct norm_parameter_term {
-  T const *dy, *x, *statistics;
+  V const *dy, *x;
+  T const* statistics;
   extent stride;
   [[gnu::always_inline]] void vector(vec<T>* sum, extent r, extent c) const {
     vec<T> const d = load(dy + r * stride + c);
@@ -121,8 +122,8 @@ struct norm_parameter_term {
     sum[1] += d;
   }
   [[gnu::always_inline]] void scalar(T* sum, extent r, extent c) const {
-    T const d = dy[r * stride + c];
-    T const xhat = (x[r * stride + c] - statistics[2 * r]) * statistics[2 * r + 1];
+    T const d = T(dy[r * stride + c]);
+    T const xhat = (T(x[r * stride + c]) - statistics[2 * r]) * statistics[2 * r + 1];
     sum[0] = multiply_add(d, xhat, sum[0]);
     sum[1] += d;
   }
@@ -133,9 +134,9 @@ struct norm_parameter_term {
 ///
 /// shape: dy, x (rows, n), statistics (rows, 2) -> dgamma (n), dbeta (n); either may be null
 /// law:   as column_sums: ascending rows from zero
-template <class T, bool Whole>
-PIPE_ONE_COPY void norm_parameter_gradient(norm_parameter_term<T> term, extent rows, part_range own,
-                                           T* dgamma, T* dbeta, bool accumulate) {
+template <class T, bool Whole, class V = T>
+PIPE_ONE_COPY void norm_parameter_gradient(norm_parameter_term<T, V> term, extent rows,
+                                           part_range own, T* dgamma, T* dbeta, bool accumulate) {
   term.dy += own.begin;
   term.x += own.begin;
   column_sums<2, Whole, T>(rows, own.size(), term,

@@ -11,6 +11,7 @@
 // Building blocks of kernels.
 #include <pipe/backend/host/per_isa/vector.inl>
 #include <pipe/backend/host/per_isa/tile.inl>
+#include <pipe/backend/host/per_isa/values.inl>
 #include <pipe/backend/host/per_isa/contraction.inl>
 #include <pipe/backend/host/per_isa/transpose.inl>
 #include <pipe/backend/host/per_isa/column_sums.inl>

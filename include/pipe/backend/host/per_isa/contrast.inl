@@ -139,9 +139,14 @@ struct kernel_of<op_kind::contrast> : contrast_facts {
     constexpr int rows = int(k::rows);
     extent const valid = extent(a.valid_samples) * k::g.rows;
     T *const logs = static_cast<T*>(a.workspace), *const room = logs + 2 * rows;
-    contrasted<T> const of{a.at(k::g.in[0]),    int(valid < rows ? valid : rows),
-                           k::g.columns / 2,    layer::template factor<T>(),
-                           layer::is_symmetric, logs,
+    T const* const x = as_numbers(a.template values<typename k::V>(k::g.in[0]),
+                                  k::rows * k::g.columns, k::room(a) + 2 * k::g.columns);
+    contrasted<T> const of{x,
+                           int(valid < rows ? valid : rows),
+                           k::g.columns / 2,
+                           layer::template factor<T>(),
+                           layer::is_symmetric,
+                           logs,
                            logs + rows};
     bool knows_logs = false;
     k::each_loss(a, [&](extent r, T scale, T* gradient) {

@@ -4,21 +4,22 @@
 // The functions are in convolution_loops.hpp.
 
 /// y[c] += x[c] w[c], c < n
-template <class T>
-void add_products(T const* x, T const* w, extent n, T* y) {
+template <class T, class V>
+void add_products(V const* x, V const* w, extent n, T* y) {
   extent c = 0;
   for (; c + lanes<T> <= n; c += lanes<T>)
     save(y + c, multiply_add(load(x + c), load(w + c), load(y + c)));
-  for (; c < n; ++c) y[c] = multiply_add(x[c], w[c], y[c]);
+  for (; c < n; ++c) y[c] = multiply_add(T(x[c]), T(w[c]), y[c]);
 }
 
 /// The functions that the loops of group G call.
 template <class P, int G>
-constexpr convolution_calls<typename P::element> calls_of_convolution() {
+constexpr convolution_calls<typename P::element, typename P::value> calls_of_convolution() {
   using T = typename P::element;
-  convolution_calls<T> calls;
+  using V = typename P::value;
+  convolution_calls<T, V> calls;
   calls.finish = finish_of<P, G>();
-  calls.add_products = &add_products<T>;
+  calls.add_products = &add_products<T, V>;
   return calls;
 }
 
@@ -35,8 +36,9 @@ struct kernel_of<op_kind::convolution> : convolution_facts {
   template <class P, int G>
   static void run(arguments<typename P::element> const& a) {
     using T = typename P::element;
-    convolve<T>(tiles<T, least_tile_rows<P>()>, a, group_in<P, G>, P::samples,
-                calls_of_convolution<P, G>());
+    using V = typename P::value;
+    convolve<T, V>(products_of<T, V, least_tile_rows<P>()>, a, group_in<P, G>, P::samples,
+                   calls_of_convolution<P, G>());
   }
 };
 
@@ -67,9 +69,10 @@ struct kernel_of<op_kind::convolution_weight_gradient> : convolution_weight_grad
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    column_adder<T> add = nullptr;
-    if constexpr (k::g.prologue.size() > 0) add = &column_sums<T, k::whole>;
-    convolve_weights<T>(tiles<T, least_tile_rows<P>()>, a, group_in<P, G>, P::samples,
-                        calls_of_convolution<P, G>(), add);
+    using V = typename k::V;
+    column_adder<T, V> add = nullptr;
+    if constexpr (k::g.prologue.size() > 0) add = &column_sums<T, k::whole, V>;
+    convolve_weights<T, V>(products_of<T, V, least_tile_rows<P>()>, a, group_in<P, G>, P::samples,
+                           calls_of_convolution<P, G>(), add);
   }
 };

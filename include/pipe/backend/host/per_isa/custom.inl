@@ -8,13 +8,15 @@ template <class P, int G>
 struct custom_layer {
   using k = group_rows<P, G>;
   using T = typename k::T;
+  using V = typename k::V;
   using layer = detail::leaf_at<k::g.leaf, typename P::leaves>;
   static constexpr sample_shape form = k::g.attributes.custom().form;
 
   /// Sets the parameters and buffers, which are the operands of the group from `First` on.
   template <int First, class Arguments>
   [[gnu::always_inline]] static void set_parameters(Arguments& with, arguments<T> const& a) {
-    for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.at(k::g.in[First + i]);
+    for (int i = 0; i < layer::parameters; ++i)
+      with.parameter[i] = a.template values<V>(k::g.in[First + i]);
     for (int i = 0; i < layer::buffers; ++i)
       with.buffer[i] = a.at(k::g.in[First + layer::parameters + i]);
   }
@@ -51,8 +53,13 @@ struct kernel_of<op_kind::custom> : custom_sample_facts {
   [[gnu::flatten]] static void run(arguments<typename P::element> const& a) {
     using of = custom_layer<P, G>;
     constexpr detail::group g = of::k::g;
-    custom::forward<typename of::T> with{P::samples, of::form,       a.at(g.in[0]),
-                                         {},         a.at(g.out[0]), a.maybe(g.out[1])};
+    using V = typename of::V;
+    custom::forward<V> with{P::samples,
+                            of::form,
+                            a.template values<V>(g.in[0]),
+                            {},
+                            a.template values<V>(g.out[0]),
+                            a.template maybe_values<V>(g.out[1])};
     of::template set_parameters<1>(with, a);
     if (of::take_part(with, a)) of::layer::kernels::forward(with);
   }
@@ -68,8 +75,14 @@ struct kernel_of<op_kind::custom_input_gradient> : custom_sample_facts {
   [[gnu::flatten]] static void run(arguments<typename P::element> const& a) {
     using of = custom_layer<P, G>;
     constexpr detail::group g = of::k::g;
-    custom::input_gradient<typename of::T> with{
-        P::samples, of::form, a.at(g.in[0]), a.at(g.in[1]), a.maybe(g.in[2]), {}, a.at(g.out[0])};
+    using V = typename of::V;
+    custom::input_gradient<V> with{P::samples,
+                                   of::form,
+                                   a.template values<V>(g.in[0]),
+                                   a.template values<V>(g.in[1]),
+                                   a.template maybe_values<V>(g.in[2]),
+                                   {},
+                                   a.template values<V>(g.out[0])};
     of::template set_parameters<3>(with, a);
     if (of::take_part(with, a)) of::layer::kernels::input_gradient(with);
   }
@@ -87,8 +100,15 @@ struct kernel_of<op_kind::custom_weight_gradient> : custom_facts {
     using of = custom_layer<P, G>;
     using T = typename of::T;
     constexpr detail::group g = of::k::g;
-    custom::weight_gradient<T> with{
-        P::samples, of::form, a.at(g.in[0]), a.at(g.in[1]), a.maybe(g.in[2]), {}, {}, {}};
+    using V = typename of::V;
+    custom::weight_gradient<V> with{P::samples,
+                                    of::form,
+                                    a.template values<V>(g.in[0]),
+                                    a.template values<V>(g.in[1]),
+                                    a.template maybe_values<V>(g.in[2]),
+                                    {},
+                                    {},
+                                    {}};
     of::template set_parameters<3>(with, a);
     for (int i = 0; i < of::layer::parameters; ++i) {
       with.gradient[i] = a.maybe(g.out[i]);
@@ -112,10 +132,11 @@ struct kernel_of<op_kind::custom_statistics> : custom_facts {
     using of = custom_layer<P, G>;
     using T = typename of::T;
     constexpr detail::group g = of::k::g;
-    custom::statistics<T> with{a.valid_samples < P::samples ? a.valid_samples : P::samples,
+    using V = typename of::V;
+    custom::statistics<V> with{a.valid_samples < P::samples ? a.valid_samples : P::samples,
                                of::form,
-                               a.at(g.in[0]),
-                               a.maybe(g.in[1]),
+                               a.template values<V>(g.in[0]),
+                               a.template maybe_values<V>(g.in[1]),
                                {},
                                {},
                                {}};

@@ -69,8 +69,8 @@ struct kernel_of<op_kind::element_loss> : row_facts {
     k::each_loss(a, [&a](extent r, T scale, T* gradient) {
       return k::with_targets(a, r * k::g.columns, [&](auto const*... more) {
         return element_loss_row<formula, k::g.columns, T>(
-            a.at(k::g.in[0]) + r * k::g.columns, a.at(k::g.in[1]) + r * k::g.columns, scale,
-            a.wants_gradient, static_cast<T*>(a.workspace), gradient, more...);
+            k::row_of_input(a, r), a.at(k::g.in[1]) + r * k::g.columns, scale, a.wants_gradient,
+            static_cast<T*>(a.workspace), gradient, more...);
       });
     });
   }

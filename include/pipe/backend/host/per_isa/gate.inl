@@ -65,8 +65,9 @@ struct kernel_of<op_kind::gate> : row_facts {
     using layer = detail::leaf_at<g.leaf, typename P::leaves>;
     part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
-      T* const y = k::result_row(a, r, static_cast<T*>(a.workspace));
-      gate_row<layer, g.columns, T>(a.at(g.in[0]) + r * 2 * g.columns, y);
+      T* const buffer = static_cast<T*>(a.workspace);
+      T* const y = k::result_row(a, r, buffer);
+      gate_row<layer, g.columns, T>(k::row_of(a, g.in[0], r, 2 * g.columns, buffer + g.columns), y);
       finish_row<P, G>(a, r, y);
     }
   }
@@ -87,8 +88,10 @@ struct kernel_of<op_kind::gate_gradient> : row_facts {
     constexpr int half = g.columns / 2;
     part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
-      T* const dx = k::result_row(a, r, static_cast<T*>(a.workspace));
-      gate_gradient_row<layer, half, T>(a.at(g.in[0]) + r * half, a.at(g.in[1]) + r * g.columns,
+      T* const buffer = static_cast<T*>(a.workspace);
+      T* const dx = k::result_row(a, r, buffer);
+      gate_gradient_row<layer, half, T>(k::row_of(a, g.in[0], r, half, buffer + 2 * g.columns),
+                                        k::row_of(a, g.in[1], r, g.columns, buffer + g.columns),
                                         dx);
       finish_row<P, G>(a, r, dx);
     }

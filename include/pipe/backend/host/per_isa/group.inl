@@ -28,6 +28,7 @@ void run(arguments<typename P::element> const& a) {
 template <class P, int G>
 struct group_rows {
   using T = typename P::element;
+  using V = typename P::value;
   using args = arguments<T>;
   static constexpr detail::group g = P::group_at(G);
   static constexpr extent rows = extent(g.rows) * P::samples;
@@ -43,17 +44,23 @@ struct group_rows {
 
   /// Row r of the anchor's main operand; if there is a prologue, it writes the row to `buffer`.
   static T const* main_row(args const& a, extent r, [[maybe_unused]] T* buffer) {
-    T const* const x = a.at(g.in[0]) + r * g.columns;
+    V const* const x = a.template values<V>(g.in[0]) + r * g.columns;
     if constexpr (g.prologue.size() > 0) {
       chain<P, G, false>::template run_row<true>(a, r, x, buffer);
       return buffer;
     } else {
-      return x;
+      return as_numbers(x, g.columns, buffer);
     }
   }
-  /// The memory for row r of the anchor's result: its final place if there is no epilogue, else
-  /// `buffer`.
+  /// Row r of operand `operand`, a matrix of values with n columns: in place, or in `room`.
+  static T const* row_of(args const& a, int operand, extent r, extent n, T* room) {
+    return as_numbers(a.template values<V>(operand) + r * n, n, room);
+  }
+  /// The memory for row r of the anchor's result: its final place if there is no epilogue and
+  /// nothing is rounded, else `buffer`.
   static T* result_row(args const& a, extent r, T* buffer) {
-    return g.epilogue.size() == 0 ? a.at(g.out[0] < 0 ? 0 : g.out[0]) + r * g.columns : buffer;
+    return in_place<T, V> && g.epilogue.size() == 0
+               ? a.at(g.out[0] < 0 ? 0 : g.out[0]) + r * g.columns
+               : buffer;
   }
 };

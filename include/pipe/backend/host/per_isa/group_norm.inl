@@ -33,14 +33,14 @@ void spread_groups(int n, int groups, T const* statistics, T* columns) {
 ///
 /// shape: x (rows, n) -> statistics (groups, 2), and by column (2, n); room (n)
 /// law:   as batch_statistics: two passes; the second also corrects the mean
-template <class T, bool Whole>
-PIPE_ONE_COPY void group_statistics(extent rows, int n, int groups, T epsilon, T const* x,
+template <class T, bool Whole, class V>
+PIPE_ONE_COPY void group_statistics(extent rows, int n, int groups, T epsilon, V const* x,
                                     T* statistics, T* columns, T* room) {
   T *const mean = columns, *const off = columns + n, *const square = room;
   T const share_of_number = T(1) / T(rows * (n / groups));
-  block_sums<1, Whole, T>(rows, n, element_term<T>{x, n}, {mean});
+  block_sums<1, Whole, T>(rows, n, element_term<T, V>{x, n}, {mean});
   average_groups(n, groups, share_of_number, mean);
-  block_sums<2, Whole, T>(rows, n, difference_term<T>{x, mean, n}, {off, square});
+  block_sums<2, Whole, T>(rows, n, difference_term<T, V>{x, mean, n}, {off, square});
   average_groups(n, groups, share_of_number, off);
   average_groups(n, groups, share_of_number, square);
   for (int i = 0; i < groups; ++i) {
@@ -66,16 +66,17 @@ struct kernel_of<op_kind::group_norm> : column_facts {
     constexpr detail::group g = k::g;
     constexpr detail::group_attributes of = g.attributes.group();
     constexpr int n = g.columns;
+    using V = typename k::V;
     T *const buffer = static_cast<T*>(a.workspace), *const columns = buffer + n;
+    V const* const x = a.template values<V>(g.in[0]);
     part_range const own = own_part(P::samples, 1, a.part, a.parts);
     for (extent s = own.begin; s < own.end; ++s) {
-      group_statistics<T, k::whole>(g.rows, n, of.groups, T(of.epsilon),
-                                    a.at(g.in[0]) + s * g.rows * n,
+      group_statistics<T, k::whole>(g.rows, n, of.groups, T(of.epsilon), x + s * g.rows * n,
                                     a.at(g.out[1]) + s * 2 * of.groups, columns, columns + 2 * n);
       for (extent r = s * g.rows; r < (s + 1) * g.rows; ++r) {
         T* const y = k::result_row(a, r, buffer);
-        batch_norm_row<T, k::whole>(n, a.at(g.in[0]) + r * n, columns, a.maybe(g.in[1]),
-                                    a.maybe(g.in[2]), y);
+        batch_norm_row<T, k::whole>(n, x + r * n, columns, a.template maybe_values<V>(g.in[1]),
+                                    a.template maybe_values<V>(g.in[2]), y);
         finish_row<P, G>(a, r, y);
       }
     }
@@ -96,14 +97,18 @@ struct kernel_of<op_kind::group_norm_gradient> : column_facts {
     constexpr int n = g.columns, groups = g.attributes.group().groups;
     T *const buffer = static_cast<T*>(a.workspace), *const columns = buffer + n,
              *const means = columns + 2 * n;
-    T const* const gamma = a.maybe(g.in[2]);
+    using V = typename k::V;
+    V const* const gamma = a.template maybe_values<V>(g.in[2]);
     part_range const own = own_part(P::samples, 1, a.part, a.parts);
     for (extent s = own.begin; s < own.end; ++s) {
-      T const *const dy = a.at(g.in[0]) + s * g.rows * n, *const x = a.at(g.in[1]) + s * g.rows * n;
+      V const *const dy = a.template values<V>(g.in[0]) + s * g.rows * n, *const x =
+                                                                              a.template values<V>(
+                                                                                  g.in[1]) +
+                                                                              s * g.rows * n;
       spread_groups(n, groups, a.at(g.in[3]) + s * 2 * groups, columns);
-      block_sums<2, k::whole, T>(g.rows, n, batch_term<T>{dy, x, columns, columns + n, n},
+      block_sums<2, k::whole, T>(g.rows, n, batch_term<T, V>{dy, x, columns, columns + n, n},
                                  {means, means + n});
-      for (int i = 0; gamma != nullptr && i < 2 * n; ++i) means[i] *= gamma[i % n];
+      for (int i = 0; gamma != nullptr && i < 2 * n; ++i) means[i] *= T(gamma[i % n]);
       average_groups(2 * n, 2 * groups, T(1) / T(g.rows * (n / groups)), means);
       for (extent r = 0; r < g.rows; ++r) {
         T* const dx = k::result_row(a, s * g.rows + r, buffer);
@@ -127,12 +132,14 @@ struct kernel_of<op_kind::group_parameter_gradient> : column_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     constexpr detail::group g = k::g;
+    using V = typename k::V;
     constexpr int n = g.columns, groups = g.attributes.group().groups;
     T* const columns = static_cast<T*>(a.workspace);
     for (extent s = 0; s < P::samples; ++s) {
       spread_groups(n, groups, a.at(g.in[2]) + s * 2 * groups, columns);
-      batch_term<T> const term{a.at(g.in[0]) + s * g.rows * n, a.at(g.in[1]) + s * g.rows * n,
-                               columns, columns + n, n};
+      batch_term<T, V> const term{a.template values<V>(g.in[0]) + s * g.rows * n,
+                                  a.template values<V>(g.in[1]) + s * g.rows * n, columns,
+                                  columns + n, n};
       column_sums<2, k::whole, T>(g.rows, n, term, {a.maybe(g.out[0]), a.maybe(g.out[1])},
                                   a.accumulate || s > 0);
     }

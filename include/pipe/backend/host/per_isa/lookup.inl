@@ -12,14 +12,15 @@ struct kernel_of<op_kind::lookup> : row_facts {
   template <class P, int G>
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
-    using T = typename k::T;
+    using V = typename k::V;
     constexpr detail::group g = k::g;
-    T* const nothing = static_cast<T*>(a.workspace);  // the row of an id of -1
-    std::memset(nothing, 0, sizeof(T) * std::size_t(g.columns));
+    V* const nothing = static_cast<V*>(a.workspace);  // the row of an id of -1
+    std::memset(nothing, 0, sizeof(V) * std::size_t(g.columns));
     part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       extent const id = a.ids(g.in[0])[r];
-      finish_row<P, G>(a, r, id < 0 ? nothing : a.at(g.in[1]) + id * g.columns);
+      finish_row<P, G>(a, r,
+                       id < 0 ? nothing : a.template values<V const>(g.in[1]) + id * g.columns);
     }
   }
 };
@@ -34,15 +35,15 @@ inline int count_ids(int const* ids, int n, int padding) {
 /// y = the sum or the mean of table[id] over the ids that are neither -1 nor of.padding.
 ///
 /// shape: ids (of.ids), table (V, columns) -> y (columns)
-template <class T>
-PIPE_ONE_COPY void add_bag(int const* ids, detail::lookup_attributes const& of, T const* table,
+template <class T, class V = T>
+PIPE_ONE_COPY void add_bag(int const* ids, detail::lookup_attributes const& of, V const* table,
                            int columns, T* y) {
   std::memset(y, 0, sizeof(T) * std::size_t(columns));
   for (int i = 0; i < of.ids; ++i) {
     if (ids[i] < 0 || ids[i] == of.padding) continue;
-    T const* const row = table + extent(ids[i]) * columns;
+    V const* const row = table + extent(ids[i]) * columns;
     PIPE_INDEPENDENT
-    for (int c = 0; c < columns; ++c) y[c] += row[c];
+    for (int c = 0; c < columns; ++c) y[c] += T(row[c]);
   }
   int const count = of.is_mean ? count_ids(ids, of.ids, of.padding) : 1;
   if (count < 2) return;
@@ -68,7 +69,8 @@ struct kernel_of<op_kind::bag> : lookup_facts {
     part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const y = k::result_row(a, r, static_cast<T*>(a.workspace));
-      add_bag<T>(a.ids(g.in[0]) + r * of.ids, of, a.at(g.in[1]), g.columns, y);
+      add_bag<T, typename k::V>(a.ids(g.in[0]) + r * of.ids, of,
+                                a.template values<typename k::V>(g.in[1]), g.columns, y);
       finish_row<P, G>(a, r, y);
     }
   }
@@ -97,14 +99,15 @@ struct kernel_of<op_kind::lookup_gradient> : lookup_facts {
         std::memset(table + id * g.columns + own.begin, 0, sizeof(T) * std::size_t(own.size()));
     for (extent r = 0; r < k::rows; ++r) {
       int const* const ids = a.ids(g.in[1]) + r * of.ids;
-      T const* const dy = a.at(g.in[0]) + r * g.columns;
+      auto const* const dy = a.template values<typename k::V>(g.in[0]) + r * g.columns;
       [[maybe_unused]] T const count = T(of.is_mean ? count_ids(ids, of.ids, of.padding) : 1);
       for (int i = 0; i < of.ids; ++i) {
         extent const id = ids[i];
         if (id < 0 || id == of.padding) continue;
         T* const to = table + id * g.columns;
         PIPE_INDEPENDENT
-        for (extent c = own.begin; c < own.end; ++c) to[c] += of.is_mean ? dy[c] / count : dy[c];
+        for (extent c = own.begin; c < own.end; ++c)
+          to[c] += of.is_mean ? T(dy[c]) / count : T(dy[c]);
       }
     }
   }

@@ -113,10 +113,27 @@ template <class P, int G>
 struct loss_rows : group_rows<P, G> {
   using base = group_rows<P, G>;
   using base::g, base::rows, base::own_rows;
-  using typename base::T, typename base::args;
+  using typename base::T, typename base::V, typename base::args;
   static constexpr bool is_weighted = g.in[detail::op::loss_weights] >= 0;
   static constexpr bool is_further = detail::is_further_loss(g.leaf, typename P::leaves{});
 
+  /// Rows for numbers in the workspace, behind what a loss keeps there: a row, or five numbers for
+  /// each row of a contrast. The second row is that of the gradient.
+  static T* room(args const& a) {
+    constexpr long kept = g.anchor == op_kind::contrast ? detail::padded<T>(5 * rows) : g.columns;
+    return static_cast<T*>(a.workspace) + kept;
+  }
+  /// Row r of what the loss reads, in place or in the workspace.
+  static T const* row_of_input(args const& a, extent r) {
+    return base::row_of(a, g.in[0], r, g.columns, room(a));
+  }
+  /// The place of a row's gradient: `gradient`, or in the workspace.
+  static T* gradient_row([[maybe_unused]] args const& a, [[maybe_unused]] V* gradient) {
+    if constexpr (in_place<T, V>)
+      return gradient;
+    else
+      return room(a) + g.columns;
+  }
   /// a.loss[r] = loss_of(r, scale, gradient) times the row's weight, where loss_of writes the
   /// gradient times `scale`. Rows of absent samples have loss 0 and gradient 0.
   template <class Loss>
@@ -132,17 +149,20 @@ struct loss_rows : group_rows<P, G> {
       scale *= T(mine.factor);
     }
     for (extent r = own.begin; r < own.end; ++r) {
-      T* const gradient = a.at(g.out[0]) + r * g.columns;
+      V* const gradient = a.template values<V>(g.out[0]) + r * g.columns;
       if (r < valid) {
         T const weight =
             is_weighted ? a.at(is_weighted ? g.in[detail::op::loss_weights] : 0)[r] : T(1);
-        double const loss = loss_of(r, is_weighted ? scale * weight : scale, gradient);
+        T* const made = gradient_row(a, gradient);
+        double const loss = loss_of(r, is_weighted ? scale * weight : scale, made);
+        if constexpr (!in_place<T, V>)
+          if (a.wants_gradient) convert_row(made, g.columns, gradient);
         losses[r] = is_weighted ? double(weight) * loss : loss;
       } else {
         losses[r] = 0;
       }
       if (r >= valid && a.wants_gradient)
-        std::memset(gradient, 0, sizeof(T) * std::size_t(g.columns));
+        std::memset(gradient, 0, sizeof(V) * std::size_t(g.columns));
     }
   }
   /// Calls row with a pointer to element `at` of each further target.
@@ -176,7 +196,7 @@ struct kernel_of<op_kind::cross_entropy> : row_facts {
     using T = typename k::T;
     k::each_loss(a, [&a](extent r, T scale, T* gradient) {
       constexpr detail::cross_entropy_attributes of = k::g.attributes.cross_entropy();
-      T const* const x = a.at(k::g.in[0]) + r * k::g.columns;
+      T const* const x = k::row_of_input(a, r);
       T* const e = static_cast<T*>(a.workspace);
       int const label = a.ids(k::g.in[1])[r];
       if constexpr (of.term == detail::row_term::formula)
@@ -207,7 +227,7 @@ struct kernel_of<op_kind::squared_error> : row_facts {
     using k = loss_rows<P, G>;
     using T = typename k::T;
     k::each_loss(a, [&a](extent r, T scale, T* gradient) {
-      return squared_error_row<T>(k::g.columns, a.at(k::g.in[0]) + r * k::g.columns,
+      return squared_error_row<T>(k::g.columns, k::row_of_input(a, r),
                                   a.at(k::g.in[1]) + r * k::g.columns, scale, a.wants_gradient,
                                   gradient);
     });

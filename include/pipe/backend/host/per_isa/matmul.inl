@@ -15,8 +15,10 @@ struct kernel_of<op_kind::matmul> : contraction_facts {
   template <class P, int G>
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
-    host::multiply<typename k::T>(tiles<typename k::T, least_tile_rows<P>()>, a, group_in<P, G>,
-                                  k::rows, ends_around<P, G>);
+    using T = typename k::T;
+    using V = typename k::V;
+    host::multiply<T, V>(products_of<T, V, least_tile_rows<P>()>, a, group_in<P, G>, k::rows,
+                         ends_around<P, G>);
   }
 };
 
@@ -39,8 +41,10 @@ struct kernel_of<op_kind::matmul_weight_gradient> : weight_gradient_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    column_adder<T> add = nullptr;
-    if constexpr (k::g.prologue.size() > 0) add = &column_sums<T, k::whole>;
-    multiply_transposed<T>(tiles<T, least_tile_rows<P>()>, a, group_in<P, G>, k::rows, add);
+    using V = typename k::V;
+    column_adder<T, V> add = nullptr;
+    if constexpr (k::g.prologue.size() > 0) add = &column_sums<T, k::whole, V>;
+    multiply_transposed<T, V>(products_of<T, V, least_tile_rows<P>()>, a, group_in<P, G>, k::rows,
+                              add);
   }
 };

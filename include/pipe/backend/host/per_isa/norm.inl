@@ -3,9 +3,10 @@
 // LayerNorm and RMSNorm along rows, and their gradient by the input.
 
 /// The terms g and g * xhat, g = dy * gamma, xhat = (x - mean) * rstd.
-template <class T>
+template <class T, class V = T>
 struct norm_gradient_term {
-  T const *dy, *gamma, *x;
+  T const *dy, *x;
+  V const* gamma;
   T mean, rstd;
   [[gnu::always_inline]] void vector(vec<T>* sum, int i) const {
     vec<T> const g = load(dy + i) * load(gamma + i);
@@ -13,7 +14,7 @@ struct norm_gradient_term {
     sum[1] = multiply_add(g, (load(x + i) - mean) * rstd, sum[1]);
   }
   [[gnu::always_inline]] void scalar(T* sum, int i) const {
-    T const g = dy[i] * gamma[i];
+    T const g = dy[i] * T(gamma[i]);
     sum[0] += g;
     sum[1] = multiply_add(g, (x[i] - mean) * rstd, sum[1]);
   }
@@ -28,9 +29,9 @@ struct norm_gradient_term {
 /// source: Ba et al., Layer Normalization, 2016; Zhang, Sennrich, RMSNorm, 2019
 ///
 /// Whole: n is a multiple of the lanes. Streams: y is written past the caches.
-template <class T, bool Whole, bool Streams>
-PIPE_ONE_COPY void norm_row(int n, bool has_mean, T epsilon, T const* x, T const* gamma,
-                            T const* beta, T* statistics, T* y) {
+template <class T, bool Whole, bool Streams, class V = T>
+PIPE_ONE_COPY void norm_row(int n, bool has_mean, T epsilon, T const* x, V const* gamma,
+                            V const* beta, T* statistics, T* y) {
   T const mean = has_mean ? row_sum<T, Whole>(n, plain_term<T>{x}) / T(n) : T(0);
   T const rstd = reciprocal_sqrt(row_sum<T, Whole>(n, square_term<T>{x, mean}) / T(n) + epsilon);
   statistics[0] = mean;
@@ -45,7 +46,8 @@ PIPE_ONE_COPY void norm_row(int n, bool has_mean, T epsilon, T const* x, T const
       save(y + i, v);
   }
   if constexpr (!Whole)
-    for (; i < n; ++i) y[i] = (x[i] - mean) * rstd * gamma[i] + (beta != nullptr ? beta[i] : T(0));
+    for (; i < n; ++i)
+      y[i] = (x[i] - mean) * rstd * T(gamma[i]) + (beta != nullptr ? T(beta[i]) : T(0));
 }
 
 /// dx = rstd * (g - mean(g) - xhat * mean(g * xhat)), g = dy * gamma, xhat = (x - mean) * rstd.
@@ -53,12 +55,12 @@ PIPE_ONE_COPY void norm_row(int n, bool has_mean, T epsilon, T const* x, T const
 ///
 /// shape: dy, x, gamma (n), statistics {mean, rstd} -> dx (n)
 /// law:   both means come from one pass; the order of sums depends on n and sum_lanes only
-template <class T, bool Whole>
-PIPE_ONE_COPY void norm_gradient_row(int n, bool has_mean, T const* dy, T const* x, T const* gamma,
+template <class T, bool Whole, class V = T>
+PIPE_ONE_COPY void norm_gradient_row(int n, bool has_mean, T const* dy, T const* x, V const* gamma,
                                      T const* statistics, T* dx) {
   T const mean = statistics[0], rstd = statistics[1];
   T sums[2];
-  row_sums<2, Whole, T>(n, norm_gradient_term<T>{dy, gamma, x, mean, rstd}, sums);
+  row_sums<2, Whole, T>(n, norm_gradient_term<T, V>{dy, x, gamma, mean, rstd}, sums);
   T const mean_g = has_mean ? sums[0] / T(n) : T(0), mean_gx = sums[1] / T(n);
   int i = 0;
   for (; i + lanes<T> <= n; i += lanes<T>) {
@@ -68,7 +70,7 @@ PIPE_ONE_COPY void norm_gradient_row(int n, bool has_mean, T const* dy, T const*
   }
   if constexpr (!Whole) {
     for (; i < n; ++i) {
-      T const g = multiply_add(dy[i], gamma[i], -mean_g), xhat = (x[i] - mean) * rstd;
+      T const g = multiply_add(dy[i], T(gamma[i]), -mean_g), xhat = (x[i] - mean) * rstd;
       dx[i] = multiply_add(-xhat, mean_gx, g) * rstd;
     }
   }
@@ -86,14 +88,16 @@ struct kernel_of<op_kind::norm> : row_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     constexpr detail::group g = k::g;
+    using V = typename k::V;
     constexpr detail::norm_attributes of = g.attributes.norm();
     T* const buffer = static_cast<T*>(a.workspace);
     part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const y = k::result_row(a, r, buffer);
-      norm_row<T, k::whole, streams<P, G>() && g.epilogue.size() == 0>(
+      norm_row<T, k::whole, streams<P, G>() && g.epilogue.size() == 0, V>(
           g.columns, of.has_mean, T(of.epsilon), k::main_row(a, r, buffer + g.columns),
-          a.at(g.in[1]), a.maybe(g.in[2]), a.at(g.out[1]) + 2 * r, y);
+          a.template values<V>(g.in[1]), a.template maybe_values<V>(g.in[2]),
+          a.at(g.out[1]) + 2 * r, y);
       finish_row<P, G>(a, r, y);
     }
   }
@@ -116,8 +120,10 @@ struct kernel_of<op_kind::norm_gradient> : row_facts {
     for (extent r = own.begin; r < own.end; ++r) {
       T* const dx = k::result_row(a, r, buffer);
       norm_gradient_row<T, k::whole>(g.columns, g.attributes.norm().has_mean,
-                                     a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
-                                     a.at(g.in[2]), a.at(g.in[3]) + 2 * r, dx);
+                                     k::row_of(a, g.in[0], r, g.columns, buffer + g.columns),
+                                     k::row_of(a, g.in[1], r, g.columns, buffer + 2 * g.columns),
+                                     a.template values<typename k::V>(g.in[2]),
+                                     a.at(g.in[3]) + 2 * r, dx);
       finish_row<P, G>(a, r, dx);
     }
   }

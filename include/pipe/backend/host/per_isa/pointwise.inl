@@ -14,7 +14,7 @@ struct kernel_of<op_kind::pointwise> : row_facts {
     constexpr detail::group g = k::g;
     part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r)
-      chain<P, G, true>::run_row(a, r, a.at(g.in[0]) + r * g.columns);
+      chain<P, G, true>::run_row(a, r, a.template values<typename k::V>(g.in[0]) + r * g.columns);
   }
 };
 
@@ -26,16 +26,16 @@ struct kernel_of<op_kind::concat> : row_facts {
   template <class P, int G>
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
-    using T = typename k::T;
+    using V = typename k::V;
     constexpr detail::group g = k::g;
     constexpr detail::concat_attributes of = g.attributes.concat();
     constexpr std::size_t left = std::size_t(of.left), right = std::size_t(g.columns - of.left);
     constexpr extent apart = of.left_is_parameter ? 0 : of.left;  // from row to row of `left`
     part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
-      T* const y = a.at(g.out[0]) + r * g.columns;
-      std::memcpy(y, a.at(g.in[0]) + r * apart, sizeof(T) * left);
-      std::memcpy(y + left, a.at(g.in[1]) + r * extent(right), sizeof(T) * right);
+      V* const y = a.template values<V>(g.out[0]) + r * g.columns;
+      std::memcpy(y, a.template values<V>(g.in[0]) + r * apart, sizeof(V) * left);
+      std::memcpy(y + left, a.template values<V>(g.in[1]) + r * extent(right), sizeof(V) * right);
     }
   }
 };
@@ -48,12 +48,13 @@ struct kernel_of<op_kind::slice> : row_facts {
   template <class P, int G>
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
-    using T = typename k::T;
+    using V = typename k::V;
     constexpr detail::group g = k::g;
     constexpr detail::slice_attributes of = g.attributes.slice();
     part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r)
-      std::memcpy(a.at(g.out[0]) + r * g.columns, a.at(g.in[0]) + r * of.columns + of.first,
-                  sizeof(T) * std::size_t(g.columns));
+      std::memcpy(a.template values<V>(g.out[0]) + r * g.columns,
+                  a.template values<V>(g.in[0]) + r * of.columns + of.first,
+                  sizeof(V) * std::size_t(g.columns));
   }
 };

@@ -22,46 +22,52 @@ PIPE_ONE_COPY inline pooled_rows find_pooled(detail::pool_kind which, int n, int
 /// y = the first, the last or the mean of the rows t whose id is not negative; zeros if there is no
 /// such row.
 ///
-/// shape: x (n, columns), ids (n) or null -> y (columns)
+/// shape: x (n, columns), ids (n) or null -> result (columns); room (columns) where V is not T
 /// law:   a mean adds rows in ascending order, then divides
-template <class T>
+template <class T, class V = T>
 PIPE_ONE_COPY void pool_sample(detail::pool_kind which, int n, int columns, int const* ids,
-                               T const* x, T* y) {
+                               V const* x, V* result, T* room) {
   pooled_rows const rows = find_pooled(which, n, ids);
   if (rows.chosen >= 0) {
-    std::memcpy(y, x + extent(rows.chosen) * columns, sizeof(T) * std::size_t(columns));
+    std::memcpy(result, x + extent(rows.chosen) * columns, sizeof(V) * std::size_t(columns));
     return;
   }
-  std::memset(y, 0, sizeof(T) * std::size_t(columns));
+  std::memset(result, 0, sizeof(V) * std::size_t(columns));
   if (which != detail::pool_kind::mean || rows.count == 0) return;
+  T* y = room;
+  if constexpr (in_place<T, V>)
+    y = result;
+  else
+    std::memset(y, 0, sizeof(T) * std::size_t(columns));
   for (int t = 0; t < n; ++t) {
     if (ids != nullptr && ids[t] < 0) continue;
-    T const* const row = x + extent(t) * columns;
+    V const* const row = x + extent(t) * columns;
     PIPE_INDEPENDENT
-    for (int c = 0; c < columns; ++c) y[c] += row[c];
+    for (int c = 0; c < columns; ++c) y[c] += T(row[c]);
   }
   PIPE_INDEPENDENT
   for (int c = 0; c < columns; ++c) y[c] /= T(rows.count);
+  if constexpr (!in_place<T, V>) convert_row(y, columns, result);
 }
 /// dx[t] = dy for the row that was taken, dy / count for rows that were averaged, zeros for all
 /// others.
 ///
 /// shape: dy (columns), ids (n) or null -> dx (n, columns)
-template <class T>
+template <class T, class V = T>
 PIPE_ONE_COPY void pool_gradient_sample(detail::pool_kind which, int n, int columns, int const* ids,
-                                        T const* dy, T* dx) {
+                                        V const* dy, V* dx) {
   pooled_rows const rows = find_pooled(which, n, ids);
   for (int t = 0; t < n; ++t) {
-    T* const row = dx + extent(t) * columns;
+    V* const row = dx + extent(t) * columns;
     bool const takes_part =
         which == detail::pool_kind::mean ? ids == nullptr || ids[t] >= 0 : t == rows.chosen;
     if (!takes_part) {
-      std::memset(row, 0, sizeof(T) * std::size_t(columns));
+      std::memset(row, 0, sizeof(V) * std::size_t(columns));
     } else if (which == detail::pool_kind::mean) {
       PIPE_INDEPENDENT
-      for (int c = 0; c < columns; ++c) row[c] = dy[c] / T(rows.count);
+      for (int c = 0; c < columns; ++c) row[c] = V(T(dy[c]) / T(rows.count));
     } else {
-      std::memcpy(row, dy, sizeof(T) * std::size_t(columns));
+      std::memcpy(row, dy, sizeof(V) * std::size_t(columns));
     }
   }
 }
@@ -86,11 +92,13 @@ struct kernel_of<op_kind::pool> : row_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
+    using V = typename k::V;
     each_pooled<P, G>(a, [&a](int const* ids, extent s) {
       constexpr detail::pool_attributes of = k::g.attributes.pool();
-      pool_sample<T>(of.which, of.rows, k::g.columns, ids,
-                     a.at(k::g.in[0]) + s * of.rows * k::g.columns,
-                     a.at(k::g.out[0]) + s * k::g.columns);
+      pool_sample<T, V>(of.which, of.rows, k::g.columns, ids,
+                        a.template values<V>(k::g.in[0]) + s * of.rows * k::g.columns,
+                        a.template values<V>(k::g.out[0]) + s * k::g.columns,
+                        static_cast<T*>(a.workspace));
     });
   }
 };
@@ -106,11 +114,12 @@ struct kernel_of<op_kind::pool_gradient> : row_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
+    using V = typename k::V;
     each_pooled<P, G>(a, [&a](int const* ids, extent s) {
       constexpr detail::pool_attributes of = k::g.attributes.pool();
-      pool_gradient_sample<T>(of.which, of.rows, k::g.columns, ids,
-                              a.at(k::g.in[0]) + s * k::g.columns,
-                              a.at(k::g.out[0]) + s * of.rows * k::g.columns);
+      pool_gradient_sample<T, V>(of.which, of.rows, k::g.columns, ids,
+                                 a.template values<V>(k::g.in[0]) + s * k::g.columns,
+                                 a.template values<V>(k::g.out[0]) + s * of.rows * k::g.columns);
     });
   }
 };

@@ -6,18 +6,18 @@
 // their gradients: each maximum is found once per part, and no bit depends on the number of
 // threads.
 
-/// A vector of neighbouring channels, or a single channel.
-template <class V, class T>
-[[gnu::always_inline]] inline V channels_at(T const* from) {
-  if constexpr (sizeof(V) == sizeof(T))
-    return *from;
+/// A vector of neighbouring channels, or a single channel, of numbers or values in memory.
+template <class V, class X>
+[[gnu::always_inline]] inline V channels_at(X const* from) {
+  if constexpr (std::is_arithmetic_v<V>)
+    return V(*from);
   else
     return load(from);
 }
-template <class V, class T>
-[[gnu::always_inline]] inline void set_channels(T* to, V value) {
-  if constexpr (sizeof(V) == sizeof(T))
-    *to = value;
+template <class V, class X>
+[[gnu::always_inline]] inline void set_channels(X* to, V value) {
+  if constexpr (std::is_arithmetic_v<V>)
+    *to = X(value);
   else
     save(to, value);
 }
@@ -53,15 +53,15 @@ struct read_cells {
 
 /// y = the largest of the cells; NaN is larger than all numbers.
 struct largest_of_cells {
-  template <class V, int Count, class T>
-  [[gnu::always_inline]] static void run(read_cells<T> const& cells, T const* x, T* y, int c) {
+  template <class V, int Count, class T, class X>
+  [[gnu::always_inline]] static void run(read_cells<T> const& cells, X const* x, X* y, int c) {
     V v[Count], chosen[Count];
     find<V, Count>(cells, x + c, v, chosen);
     for (int k = 0; k < Count; ++k) set_channels(y + c + k * lanes<T>, v[k]);
   }
   /// The largest cell and its number; of equal cells the first.
-  template <class V, int Count, class T>
-  [[gnu::always_inline]] static void find(read_cells<T> const& cells, T const* x, V (&v)[Count],
+  template <class V, int Count, class T, class X>
+  [[gnu::always_inline]] static void find(read_cells<T> const& cells, X const* x, V (&v)[Count],
                                           V (&chosen)[Count]) {
     for (int k = 0; k < Count; ++k) {
       v[k] = V{} - std::numeric_limits<T>::infinity();
@@ -79,8 +79,8 @@ struct largest_of_cells {
 };
 /// y = the weighted sum of the cells over the divisor.
 struct sum_of_cells {
-  template <class V, int Count, class T>
-  [[gnu::always_inline]] static void run(read_cells<T> const& cells, T const* x, T* y, int c) {
+  template <class V, int Count, class T, class X>
+  [[gnu::always_inline]] static void run(read_cells<T> const& cells, X const* x, X* y, int c) {
     V v[Count];
     for (int k = 0; k < Count; ++k) v[k] = V{};
     cells.each([&](int, int, extent at, T weight) {
@@ -94,15 +94,15 @@ struct sum_of_cells {
 };
 /// dx += dy at the largest of the cells, if this cell is in one of `rows`.
 struct add_to_largest {
-  template <class V, int Count, class T>
+  template <class V, int Count, class T, class X>
   [[gnu::always_inline]] static void run(read_cells<T> const& cells, part_range const& rows,
-                                         T const* dy, T const* x, T* dx, int c) {
+                                         X const* dy, X const* x, T* dx, int c) {
     V v[Count], chosen[Count];
     largest_of_cells::find<V, Count>(cells, x + c, v, chosen);
     cells.each([&](int number, int r, extent at, T) {
       if (r < rows.begin || r >= rows.end) return;
       for (int k = 0; k < Count; ++k) {
-        T* const to = dx + at + c + k * lanes<T>;
+        T* const to = dx + (at - rows.begin * cells.row) + c + k * lanes<T>;
         V const slope = channels_at<V>(dy + c + k * lanes<T>);
         set_channels(to, channels_at<V>(to) + (chosen[k] == V{} + T(number) ? slope : V{}));
       }
@@ -111,16 +111,16 @@ struct add_to_largest {
 };
 /// dx += dy * weight / divisor at each cell that is in one of `rows`.
 struct add_to_cells {
-  template <class V, int Count, class T>
+  template <class V, int Count, class T, class X>
   [[gnu::always_inline]] static void run(read_cells<T> const& cells, part_range const& rows,
-                                         T const* dy, T const*, T* dx, int c) {
+                                         X const* dy, X const*, T* dx, int c) {
     V slope[Count];
     for (int k = 0; k < Count; ++k)
       slope[k] = channels_at<V>(dy + c + k * lanes<T>) / T(cells.divisor);
     cells.each([&](int, int r, extent at, T weight) {
       if (r < rows.begin || r >= rows.end) return;
       for (int k = 0; k < Count; ++k) {
-        T* const to = dx + at + c + k * lanes<T>;
+        T* const to = dx + (at - rows.begin * cells.row) + c + k * lanes<T>;
         set_channels(to, multiply_add(weight - V{}, slope[k], channels_at<V>(to)));
       }
     });
@@ -138,9 +138,9 @@ template <class T>
 /// Row `row` of the result of one image.
 ///
 /// shape: x (H, W, n) -> y (W', n)
-template <class T>
-PIPE_ONE_COPY void resample_row(detail::resample_attributes const& by, int n, int row, T const* x,
-                                T* y) {
+template <class T, class V>
+PIPE_ONE_COPY void resample_row(detail::resample_attributes const& by, int n, int row, V const* x,
+                                V* y) {
   detail::axis_cells const down = by.rows_of(row);
   for (int j = 0; j < by.axis[1].out; ++j, y += n) {
     read_cells<T> const cells = cells_read<T>(by, n, down, j);
@@ -151,20 +151,20 @@ PIPE_ONE_COPY void resample_row(detail::resample_attributes const& by, int n, in
   }
 }
 
-/// Rows [rows.begin, rows.end) of the gradient of one image. Each result that reads one of these
-/// rows adds its gradient, in row-major order of the results.
+/// Rows [rows.begin, rows.end) of the gradient of one image, as numbers at dx. Each result that
+/// reads one of these rows adds its gradient, in row-major order of the results.
 ///
-/// shape: dy (H', W', n), x (H, W, n) for a maximum, else null -> dx (H, W, n)
-template <class T>
+/// shape: dy (H', W', n), x (H, W, n) for a maximum, else null -> dx (rows.size(), W, n)
+template <class T, class V>
 PIPE_ONE_COPY void resample_gradient_rows(detail::resample_attributes const& by, int n,
-                                          part_range rows, T const* dy, T const* x, T* dx) {
+                                          part_range rows, V const* dy, V const* x, T* dx) {
   extent const width = extent(by.axis[1].in) * n;
-  std::memset(dx + rows.begin * width, 0, sizeof(T) * std::size_t(rows.size() * width));
+  std::memset(dx, 0, sizeof(T) * std::size_t(rows.size() * width));
   for (int i = 0; i < by.axis[0].out; ++i) {
     detail::axis_cells const down = by.rows_of(i);
     int const last = down.first + (down.count - 1) * down.stride;
     if (down.count == 0 || down.first >= rows.end || last < rows.begin) continue;
-    T const* slope = dy + extent(i) * by.axis[1].out * n;
+    V const* slope = dy + extent(i) * by.axis[1].out * n;
     for (int j = 0; j < by.axis[1].out; ++j, slope += n) {
       read_cells<T> const cells = cells_read<T>(by, n, down, j);
       if (x != nullptr)
@@ -189,33 +189,44 @@ struct kernel_of<op_kind::resample> : row_facts {
     constexpr extent row = extent(by.axis[1].out) * g.columns,
                      image = extent(by.axis[0].in) * by.axis[1].in * g.columns;
     part_range const own = own_part(extent(P::samples) * high, 1, a.part, a.parts);
+    using V = typename P::value;
     for (extent r = own.begin; r < own.end; ++r)
-      resample_row<typename P::element>(by, g.columns, int(r % high),
-                                        a.at(g.in[0]) + r / high * image, a.at(g.out[0]) + r * row);
+      resample_row<typename P::element, V>(by, g.columns, int(r % high),
+                                           a.template values<V>(g.in[0]) + r / high * image,
+                                           a.template values<V>(g.out[0]) + r * row);
   }
 };
 
 /// The gradient of a resampling.
 ///
 /// shape: dy (B, H', W', C), for a maximum also x (B, H, W, C) -> dx (B, H, W, C)
-/// work:  parts own rows of dx
+/// work:  parts own rows of dx; where values are narrower than numbers, a few rows at a time are
+///        added up in the workspace
 template <>
-struct kernel_of<op_kind::resample_gradient> : row_facts {
+struct kernel_of<op_kind::resample_gradient> : resample_gradient_facts {
   template <class P, int G>
   static void run(arguments<typename P::element> const& a) {
     using T = typename P::element;
+    using V = typename P::value;
     constexpr detail::group g = P::group_at(G);
     constexpr detail::resample_attributes by = g.attributes.resample();
     constexpr int high = by.axis[0].in;
-    constexpr extent image = extent(high) * by.axis[1].in * g.columns,
+    constexpr extent width = extent(by.axis[1].in) * g.columns, image = high * width,
+                     most = in_place<T, V> ? high : rows_at_once<T>(by, g.columns),
                      result = extent(by.axis[0].out) * by.axis[1].out * g.columns;
     part_range const own = own_part(extent(P::samples) * high, 1, a.part, a.parts);
     for (extent r = own.begin; r < own.end;) {
-      extent const s = r / high, first = r % high, left = own.end - r;
+      extent const s = r / high, first = r % high, rest = own.end - r,
+                   left = rest < most ? rest : most;
       part_range const rows{first, first + left < high ? first + left : high};
-      resample_gradient_rows<T>(by, g.columns, rows, a.at(g.in[0]) + s * result,
-                                g.in[1] < 0 ? nullptr : a.at(g.in[1] < 0 ? 0 : g.in[1]) + s * image,
-                                a.at(g.out[0]) + s * image);
+      V const* x = nullptr;
+      if constexpr (g.in[1] >= 0) x = a.template values<V>(g.in[1]) + s * image;
+      V* const to = a.template values<V>(g.out[0]) + s * image + first * width;
+      T* sums = static_cast<T*>(a.workspace);
+      if constexpr (in_place<T, V>) sums = to;
+      resample_gradient_rows<T, V>(by, g.columns, rows, a.template values<V>(g.in[0]) + s * result,
+                                   x, sums);
+      if constexpr (!in_place<T, V>) convert_row(sums, rows.size() * width, to);
       r += rows.size();
     }
   }

@@ -46,7 +46,7 @@ struct kernel_of<op_kind::response_norm> : column_facts {
     T *const buffer = static_cast<T*>(a.workspace), *const d = buffer + n, *const factor = d + n;
     part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
-      T const* const x = a.at(g.in[0]) + r * n;
+      T const* const x = k::row_of(a, g.in[0], r, n, buffer + 5 * n);
       T* const y = k::result_row(a, r, buffer);
       response_factors<T>(g.attributes.response(), n, x, d, factor);
       for (int i = 0; i < n; ++i) y[i] = x[i] * factor[i];
@@ -74,7 +74,9 @@ struct kernel_of<op_kind::response_norm_gradient> : column_facts {
     T const twice = T(2) * T(of.scale) * T(of.power) / T(of.size);
     part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
-      T const *const dy = a.at(g.in[0]) + r * n, *const x = a.at(g.in[1]) + r * n;
+      T const *const dy = k::row_of(a, g.in[0], r, n, buffer + 4 * n), *const x = k::row_of(
+                                                                           a, g.in[1], r, n,
+                                                                           buffer + 5 * n);
       T* const dx = k::result_row(a, r, buffer);
       response_factors<T>(of, n, x, d, factor);
       for (int i = 0; i < n; ++i) d[i] = dy[i] * x[i] * factor[i] / d[i];

@@ -38,8 +38,8 @@ struct kernel_of<op_kind::row_loss> : row_facts {
       if constexpr (labels > 0) label = a.at(k::g.in[1]) + r * labels;
       return k::with_targets(a, r, [&](auto const*... more) {
         return row_loss_row<typename layer::formula, k::g.columns, labels, T>(
-            a.at(k::g.in[0]) + r * k::g.columns, label, scale, a.wants_gradient,
-            static_cast<T*>(a.workspace), gradient, *more...);
+            k::row_of_input(a, r), label, scale, a.wants_gradient, static_cast<T*>(a.workspace),
+            gradient, *more...);
       });
     });
   }

@@ -35,8 +35,9 @@ struct kernel_of<op_kind::row_dot> : dot_facts {
     part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const y = k::result_row(a, r, static_cast<T*>(a.workspace));
-      dot_row<T, (inner % lanes<T> == 0)>(inner, a.at(g.in[0]) + r * inner,
-                                          a.at(g.in[1]) + r * inner, y);
+      T* const room = static_cast<T*>(a.workspace) + g.columns;
+      dot_row<T, (inner % lanes<T> == 0)>(inner, k::row_of(a, g.in[0], r, inner, room),
+                                          k::row_of(a, g.in[1], r, inner, room + inner), y);
       finish_row<P, G>(a, r, y);
     }
   }
@@ -55,8 +56,10 @@ struct kernel_of<op_kind::row_scale> : row_facts {
     constexpr detail::group g = k::g;
     part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
-      T* const y = k::result_row(a, r, static_cast<T*>(a.workspace));
-      scaled_row<T>(g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1])[r], y);
+      T* const buffer = static_cast<T*>(a.workspace);
+      T* const y = k::result_row(a, r, buffer);
+      scaled_row<T>(g.columns, k::row_of(a, g.in[0], r, g.columns, buffer + g.columns),
+                    T(a.template values<typename k::V>(g.in[1])[r]), y);
       finish_row<P, G>(a, r, y);
     }
   }

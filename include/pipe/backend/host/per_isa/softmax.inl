@@ -70,8 +70,9 @@ struct kernel_of<op_kind::softmax_gradient> : row_facts {
     part_range const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const dx = k::result_row(a, r, buffer);
-      softmax_gradient_row<T, k::whole>(g.columns, a.at(g.in[0]) + r * g.columns,
-                                        a.at(g.in[1]) + r * g.columns, dx);
+      softmax_gradient_row<T, k::whole>(
+          g.columns, k::row_of(a, g.in[0], r, g.columns, buffer + g.columns),
+          k::row_of(a, g.in[1], r, g.columns, buffer + 2 * g.columns), dx);
       finish_row<P, G>(a, r, dx);
     }
   }

@@ -50,8 +50,8 @@ template <int Distance, class T>
 ///
 /// shape: in (lanes, lanes), row stride in_stride -> out (lanes, lanes), row stride out_stride
 /// cost:  lanes * log2(lanes) shuffles for lanes loads and lanes stores
-template <class T>
-void transpose_square(T const* in, extent in_stride, T* out, extent out_stride) {
+template <class T, class To = T>
+void transpose_square(T const* in, extent in_stride, To* out, extent out_stride) {
   vec<T> row[lanes<T>];
 #pragma GCC unroll 16
   for (int r = 0; r < lanes<T>; ++r) row[r] = load(in + r * in_stride);
@@ -60,14 +60,14 @@ void transpose_square(T const* in, extent in_stride, T* out, extent out_stride) 
   for (int r = 0; r < lanes<T>; ++r) save(out + r * out_stride, row[r]);
 }
 
-/// The transpose of a matrix: out[c * out_stride + r] = in[r * in_stride + c].
+/// The transpose of a matrix: out[c * out_stride + r] = in[r * in_stride + c], converted to To.
 ///
 /// shape: in (rows, columns), row stride in_stride -> out (columns, rows), row stride out_stride
-template <class T>
-void transpose(T const* in, extent rows, extent columns, extent in_stride, T* out,
+template <class T, class To = T>
+void transpose(T const* in, extent rows, extent columns, extent in_stride, To* out,
                extent out_stride) {
-  transpose_squares<T>(&transpose_square<T>, lanes<T>, in, rows, columns, in_stride, out,
-                       out_stride);
+  transpose_squares<T, To>(&transpose_square<T, To>, lanes<T>, in, rows, columns, in_stride, out,
+                           out_stride);
 }
 
 /// out[c * rows + r] = in[r * columns + c], both dense.

@@ -11,10 +11,12 @@ template <>
 struct kernel_of<op_kind::transpose> : row_facts {
   template <class P, int G>
   static void run(arguments<typename P::element> const& a) {
+    using V = typename P::value;
     constexpr detail::group g = P::group_at(G);
     constexpr extent elements = extent(g.rows) * g.columns;
     part_range const own = own_part(P::samples, 1, a.part, a.parts);
     for (extent s = own.begin; s < own.end; ++s)
-      transpose(a.at(g.in[0]) + s * elements, g.columns, g.rows, a.at(g.out[0]) + s * elements);
+      transpose(a.template values<V>(g.in[0]) + s * elements, g.columns, g.rows,
+                a.template values<V>(g.out[0]) + s * elements);
   }
 };

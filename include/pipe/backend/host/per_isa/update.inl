@@ -173,6 +173,22 @@ void update(Optimizer const& o, Context const& c, Tensor const& t, bool whole, p
                                   t.gradients, t.state);
 }
 
+/// Functions over parameters and a mini-batch's numbers, for values of type V that the runtime does
+/// not know.
+template <class T, class V>
+void transpose_to(T const* in, extent rows, extent columns, extent in_stride, void* out,
+                  extent out_stride) {
+  transpose<T, V>(in, rows, columns, in_stride, static_cast<V*>(out), out_stride);
+}
+template <class T, class V>
+void narrow_numbers(T const* from, extent n, void* to) {
+  convert_row(from, n, static_cast<V*>(to));
+}
+template <class T, class V>
+void widen_values(void const* from, extent n, T* to) {
+  convert_row(static_cast<V const*>(from), n, to);
+}
+
 /// Fills the table of the functions that pipeline P calls.
 template <template <class> class Table, class P, std::size_t... G>
 void fill(Table<P>& k, std::index_sequence<G...>) {
@@ -181,7 +197,11 @@ void fill(Table<P>& k, std::index_sequence<G...>) {
   k.update = &update<typename P::optimizer, typename P::context, typename P::tensor>;
   k.sum_of_squares = &sum_of_squares<T>;
   k.clamp = &clamp<T>;
-  k.transpose = &transpose<T>;
+  k.transpose = &transpose_to<T, typename P::value>;
+  if constexpr (!in_place<T, typename P::value>) {
+    k.narrow = &narrow_numbers<T, typename P::value>;
+    k.widen = &widen_values<T, typename P::value>;
+  }
   if constexpr (P::adds_gradients) k.add = &add<T>;
   if constexpr (P::approaches) k.approach = &approach<T>;
 }

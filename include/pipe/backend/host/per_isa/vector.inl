@@ -12,6 +12,26 @@ struct vector_of {
       __attribute__((vector_size(this_isa::vector_bytes), aligned(sizeof(T)), may_alias));
 };
 
+/// A bfloat16 has 16 bits in memory only: a vector of such numbers is a vector of floats.
+template <>
+struct vector_of<bf16> : vector_of<float> {
+  typedef unsigned words __attribute__((vector_size(this_isa::vector_bytes)));
+  typedef std::uint16_t halves __attribute__((vector_size(this_isa::vector_bytes / 2)));
+  typedef std::uint16_t unaligned
+      __attribute__((vector_size(this_isa::vector_bytes / 2), aligned(sizeof(bf16)), may_alias));
+  /// The numbers as floats. law: exact
+  [[gnu::always_inline]] static inline type widened(unaligned const& from) {
+    return (type)(__builtin_convertvector(from, words) << 16);
+  }
+  /// The numbers rounded to nearest, ties to even. law: the bits of bf16_from_float
+  [[gnu::always_inline]] static inline halves narrowed(type value) {
+    words const bits = (words)value, upper = bits >> 16;
+    words const rounded = (bits + (0x7FFFu + (upper & 1u))) >> 16,
+                nan = upper | ((bits & 0x7F0000u) == 0u ? words{} + 1u : words{});
+    return __builtin_convertvector((bits & 0x7FFFFFFFu) > 0x7F800000u ? nan : rounded, halves);
+  }
+};
+
 /// A vector register of T. It must not be passed between functions of different instruction sets:
 /// calling conventions differ.
 template <class T>
@@ -24,12 +44,20 @@ inline constexpr int lanes = vector_of<T>::lanes;
 /// `lanes` elements from any address that is aligned to T; save() is its counterpart.
 template <class T>
 [[gnu::always_inline]] inline vec<T> load(T const* from) {
-  return *reinterpret_cast<typename vector_of<T>::unaligned const*>(from);
+  using memory = typename vector_of<T>::unaligned;
+  if constexpr (std::is_same_v<T, bf16>)
+    return vector_of<T>::widened(*reinterpret_cast<memory const*>(from));
+  else
+    return *reinterpret_cast<memory const*>(from);
 }
 
 template <class T>
 [[gnu::always_inline]] inline void save(T* to, vec<T> value) {
-  *reinterpret_cast<typename vector_of<T>::unaligned*>(to) = value;
+  using memory = typename vector_of<T>::unaligned;
+  if constexpr (std::is_same_v<T, bf16>)
+    *reinterpret_cast<memory*>(to) = vector_of<T>::narrowed(value);
+  else
+    *reinterpret_cast<memory*>(to) = value;
 }
 
 /// x in all lanes. (x - 0 is x even for x = -0, whereas -0 + 0 is +0.)

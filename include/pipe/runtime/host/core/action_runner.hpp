@@ -66,7 +66,11 @@ class action_runner {
                 parameter_operations<T, Transport>& parameters, heap_array<worker>& ranks,
                 failure_flag const& failed)
       : d_(d), calls_(calls), transport_(transport), parameters_(parameters), ranks_(ranks),
-        failed_(failed) {}
+        failed_(failed), reads_inputs_(calls.narrow != nullptr ? d.chunks : 0) {
+    for (long c = 0; c < reads_inputs_.size(); ++c)
+      reads_inputs_[c] =
+          reads_copies_of_inputs(d.chunk[c].keeping) || reads_copies_of_inputs(d.chunk[c].dropping);
+  }
 
   /// Begins a run, from whose start times count.
   void begin() { begin_ = clock::now(); }
@@ -181,9 +185,9 @@ class action_runner {
             std::memcpy(at.at(what.to), at.at(what.from), std::size_t(what.bytes));
         },
         [&](address const& from, int output) {
-          long const bytes = d_.output_bytes[output];
-          std::memcpy(static_cast<char*>(j.batch.output[output]) + mb * bytes, at.at(from),
-                      std::size_t(bytes / d_.samples * samples_in(d_, j, mb)));
+          long const each = d_.output_bytes[output] / calls_.value_bytes;
+          calls_.from_values(at.at(from), each / d_.samples * samples_in(d_, j, mb),
+                             static_cast<T*>(j.batch.output[output]) + mb * each);
         },
         [&](milestone m) { link(r, j).publish(c, m, mb + place.shift); });
     if (j.of_inputs && c == 0 && makes_input_gradient(a.kind)) deliver_input_gradients(j, at, mb);
@@ -193,18 +197,30 @@ class action_runner {
   [[gnu::cold]] void deliver_input_gradients(job const& j, region_bases const& at, int mb) const {
     for (int i = 0; i < d_.inputs; ++i) {
       if (j.batch.input_gradient[i] == nullptr) continue;
-      long const bytes = d_.input_bytes[i];
-      std::memcpy(static_cast<char*>(j.batch.input_gradient[i]) + mb * bytes,
-                  at.at(d_.chunk[0].set_for(mb).input_gradients[i]),
-                  std::size_t(bytes / d_.samples * samples_in(d_, j, mb)));
+      long const each = d_.input_bytes[i] / calls_.value_bytes;
+      calls_.from_values(at.at(d_.chunk[0].set_for(mb).input_gradients[i]),
+                         each / d_.samples * samples_in(d_, j, mb),
+                         static_cast<T*>(j.batch.input_gradient[i]) + mb * each);
     }
+  }
+  /// Whether a program reads an input that is converted.
+  [[gnu::cold]] bool reads_copies_of_inputs(program_set const& set) const {
+    for (program_view const& p : set.programs)
+      for (launch const *l = p.launches, *end = l + p.count; l != end; ++l)
+        for (int k = 0; k < l->count; ++k)
+          for (int i = 0; i < d_.inputs; ++i)
+            if (d_.is_copied_input(i) && p.operands[l->first + k].at.where == input_region(i))
+              return true;
+    return false;
   }
   region_bases bases_for(int r, action_context const& place, int c, int mb) const {
     region_bases b = arena_bases(
         d_, c, mb, [this](int rank) { return ranks_[rank].memory.data(); },
         [this](transfer const& x) { return transport_.at(x); }, place.shift, place.weights);
     b.set(region::random, reinterpret_cast<char*>(const_cast<int*>(d_.streams.items)));
-    batch_of(r, place.of).set(b, mb);
+    host::batch_of_rank const batch = batch_of(r, place.of);
+    if (calls_.narrow != nullptr && reads_inputs_[c]) batch.convert(calls_, mb);
+    batch.set(b, mb);
     return b;
   }
   void run_program(action const& of, program_set const& set, program p, region_bases const& at,
@@ -244,6 +260,7 @@ class action_runner {
   parameter_operations<T, Transport>& parameters_;
   heap_array<worker>& ranks_;
   failure_flag const& failed_;
+  heap_array<bool> reads_inputs_;  // by chunk; empty where no input is converted
   boundary_flow<Transport>* flow_ = nullptr;
   clock::time_point begin_;
 };

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include <pipe/backend/host/parts.hpp>
 #include <pipe/runtime/description.hpp>
@@ -38,9 +39,9 @@ struct backend_calls {
   double (*sum_of_squares)(std::ptrdiff_t, T const*) = nullptr;
   /// to[i] += from[i]; null if neither parameters nor mini-batches are shared.
   void (*add)(std::ptrdiff_t, T*, T const*) = nullptr;
-  /// out[c * out_stride + r] = in[r * in_stride + c]
+  /// out[c * out_stride + r] = in[r * in_stride + c], as values
   void (*transpose)(T const* in, std::ptrdiff_t rows, std::ptrdiff_t columns,
-                    std::ptrdiff_t in_stride, T* out, std::ptrdiff_t out_stride) = nullptr;
+                    std::ptrdiff_t in_stride, void* out, std::ptrdiff_t out_stride) = nullptr;
   /// One optimizer step on the elements `own` of a range, or on a whole tensor.
   void (*update)(void const* optimizer, update_request<T> const&) = nullptr;
   /// First argument of `update`.
@@ -52,17 +53,39 @@ struct backend_calls {
   /// x[i] += rate (y[i] - x[i]), for averages of parameters.
   /// Null if no averages are kept.
   void (*approach)(std::ptrdiff_t, T*, T const*, T) = nullptr;
+  /// Conversion of numbers to values of 16 bits, and back. Null where values are numbers.
+  void (*narrow)(T const* from, std::ptrdiff_t, void* to) = nullptr;
+  void (*widen)(void const* from, std::ptrdiff_t, T* to) = nullptr;
+  int value_bytes = int(sizeof(T));
 
   /// The rows of a matrix that one thread copies and transposes: whole cache lines of the
   /// transposed copy.
-  static host::part_range rows_of(parameter_place const& p, int part, int parts) {
-    return host::part_of(p.rows, host::column_alignment<T>, part, parts);
+  host::part_range rows_of(parameter_place const& p, int part, int parts) const {
+    return host::part_of(p.rows, host::extent(host::widest_vector_bytes) / value_bytes, part,
+                         parts);
+  }
+  /// Converts the real-valued numbers of a mini-batch, or back; numbers are copied where values are
+  /// numbers.
+  void to_values(T const* from, std::ptrdiff_t n, void* to) const {
+    if (narrow != nullptr) return narrow(from, n, to);
+    std::memcpy(to, from, sizeof(T) * std::size_t(n));
+  }
+  void from_values(void const* from, std::ptrdiff_t n, T* to) const {
+    if (widen != nullptr) return widen(from, n, to);
+    std::memcpy(to, from, sizeof(T) * std::size_t(n));
   }
   /// Writes the part of a parameter's transposed copy that these rows of the parameter make.
   void transpose_rows(parameter_place const& p, host::part_range rows, T const* values,
-                      T* to) const {
-    transpose(values + rows.begin * p.columns, rows.size(), p.columns, p.columns, to + rows.begin,
-              p.rows);
+                      char* to) const {
+    transpose(values + rows.begin * p.columns, rows.size(), p.columns, p.columns,
+              to + rows.begin * value_bytes, p.rows);
+  }
+  /// Writes these rows of a parameter's copy that kernels read.
+  ///
+  /// needs: values of 16 bits; to: of the whole parameter
+  void copy_rows(parameter_place const& p, host::part_range rows, T const* values, char* to) const {
+    narrow(values + rows.begin * p.columns, rows.size() * p.columns,
+           to + rows.begin * p.columns * value_bytes);
   }
 };
 

@@ -3,6 +3,8 @@
 // Launches of kernels by a rank's threads, and their operands as a watcher sees them.
 #pragma once
 
+#include <vector>
+
 #include <pipe/base/config.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/runtime/actions.hpp>
@@ -46,26 +48,43 @@ void run_launch(detail::pipeline_description const& d, detail::backend_calls<T> 
   });
 }
 
-/// Passes a launch that has just run to the job's watcher. Operands are read in place.
+/// The operands of a launch that has just run, as a watcher reads them: numbers in place, values of
+/// 16 bits as converted copies. It lives on the stack of a call of the watcher, which is why what
+/// it gives is valid during the call only.
 template <class T>
-[[gnu::cold]] void show(arguments<T> const& a, launch_seen seen, detail::job const& run) {
-  // Lives on this stack, which is why values are valid during the call only.
-  struct written {
-    void* const* operands;
-    launch_seen const& by;
-  } w{a.operand, seen};
+struct seen_operands {
+  detail::backend_calls<T> const& calls;
+  void* const* operands;
+  launch_seen const& by;
+  std::vector<std::vector<T>> copies{};
+
+  [[gnu::cold]] T const* values(int k) {
+    detail::placed_operand const& o = by.operands[k];
+    if (calls.widen == nullptr || o.is_wide) return static_cast<T const*>(operands[k]);
+    copies.resize(std::size_t(by.what->count));
+    std::vector<T>& copy = copies[std::size_t(k)];
+    copy.resize(std::size_t(o.elements));
+    calls.widen(operands[k], o.elements, copy.data());
+    return copy.data();
+  }
+  [[gnu::cold]] int first_not_finite() {
+    // Operands that the launch only reads have 0 elements.
+    for (int k = 0; k < by.what->count; ++k)
+      for (T const *x = values(k), *end = x + by.operands[k].elements; x != end; ++x)
+        if (!libm::isfinite(*x)) return k;
+    return -1;
+  }
+};
+
+/// Passes a launch that has just run to the job's watcher.
+template <class T>
+[[gnu::cold]] void show(detail::backend_calls<T> const& calls, arguments<T> const& a,
+                        launch_seen seen, detail::job const& run) {
+  seen_operands<T> w{calls, a.operand, seen};
   seen.reader = {
-      &w, [](void* of, int k) -> void const* { return static_cast<written*>(of)->operands[k]; },
-      [](void* of) {
-        written const& all = *static_cast<written*>(of);
-        // Operands that the launch only reads have 0 elements.
-        for (int k = 0; k < all.by.what->count; ++k)
-          for (T const *x = static_cast<T const*>(all.operands[k]),
-                       *end = x + all.by.operands[k].elements;
-               x != end; ++x)
-            if (!libm::isfinite(*x)) return k;
-        return -1;
-      }};
+      &w,
+      [](void* of, int k) -> void const* { return static_cast<seen_operands<T>*>(of)->values(k); },
+      [](void* of) { return static_cast<seen_operands<T>*>(of)->first_not_finite(); }};
   run.watch.see(run.watch.of, seen);
 }
 
@@ -79,7 +98,7 @@ template <class T>
   run_launch(d, calls, *seen.what, a, threads);
   seen.nanoseconds =
       std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - start).count();
-  show(a, seen, run);
+  show(calls, a, seen, run);
 }
 
 }  // namespace pp::host

@@ -387,12 +387,16 @@ class parameter_operations {
         transpose_rows(memory, c, p, calls_.rows_of(p, part, all.size()));
     });
   }
-  /// Renews some rows of a parameter's transposed copy, if it has one.
+  /// Renews some rows of a parameter's copies, if it has any: of 16 bits, and transposed.
   void transpose_rows(char* memory, chunk_description const& c, parameter_place const& p,
                       host::part_range rows) {
-    if (p.transposed < 0 || (d_.zero > 2 && is_divided(c, p))) return;
-    calls_.transpose_rows(p, rows, reinterpret_cast<T*>(memory + c.values + p.offset),
-                          reinterpret_cast<T*>(memory + c.transposed + p.transposed));
+    if (d_.zero > 2 && is_divided(c, p)) return;
+    T const* const values = reinterpret_cast<T*>(memory + c.values + p.offset);
+    if (calls_.narrow != nullptr && !p.is_buffer)
+      calls_.copy_rows(p, rows, values,
+                       memory + c.copies + p.offset / long(sizeof(T)) * calls_.value_bytes);
+    if (p.transposed >= 0)
+      calls_.transpose_rows(p, rows, values, memory + c.transposed + p.transposed);
   }
 
   pipeline_description const& d_;

@@ -88,7 +88,7 @@ void end_run(pipeline_description const& d, job const& j, Transport& transport) 
     for (; samples_in(d, j, end) > 0 && maker(end) == maker(first); ++end)
       samples += samples_in(d, j, end);
     for_each_output(d, j, [&](int output) {
-      long const bytes = d.output_bytes[output];
+      long const bytes = d.in_numbers(d.output_bytes[output]);
       transport.broadcast(maker(first), static_cast<char*>(j.batch.output[output]) + first * bytes,
                           samples * (bytes / d.samples));
     });

@@ -273,8 +273,7 @@ class value_windows {
     divided_parameter const& p = parameter(g.parameter);
     all_->run([&](int part) {
       calls_->transpose_rows(*p.of, calls_->rows_of(*p.of, part, all_->size()),
-                             reinterpret_cast<T const*>(g.to),
-                             reinterpret_cast<T*>(g.to + p.bytes));
+                             reinterpret_cast<T const*>(g.to), g.to + p.bytes);
     });
   }
 
