@@ -71,7 +71,7 @@ struct flow_step {
     early.assemble(d);
     accumulations_ = heap_array<flow_accumulation>(own.count);
     for (int i = 0; i <= d.inputs; ++i)
-      data_[i] = heap_array<std::byte>(long(own.all) * d.micro_batches * d.bytes_of(i));
+      data_[i] = heap_array<std::byte>(long(own.all) * d.micro_batches * d.given_bytes(i));
   }
   /// Copies the accumulations of a job's mini-batch that run in this process.
   void take(pipeline_description const& d, job const& given, own_accumulations const& own) {
@@ -93,7 +93,7 @@ struct flow_step {
       for (int k = 0; k <= d.inputs; ++k) {
         void const*& at = array_of(d, j, k);
         if (at == nullptr) continue;
-        long const all = d.micro_batches * d.bytes_of(k), one = d.bytes_of(k) / d.samples;
+        long const all = d.micro_batches * d.given_bytes(k), one = d.given_bytes(k) / d.samples;
         std::byte* const to = data_[k].begin() + accumulation * all;
         void const* const whole = k < d.inputs ? given.batch.input[k] : given.batch.label;
         std::memcpy(to, static_cast<std::byte const*>(whole) + from * one,
