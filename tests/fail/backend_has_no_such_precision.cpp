@@ -1,7 +1,7 @@
-// error: wrong::backend_has_no_such_precision, .*HostKernels<.*BF16
+// error: wrong::backend_has_no_such_precision, .*HostKernels<.*FP16
 // SPDX-License-Identifier: BSL-1.0
 //
-// Values of 16 bits are for a GPU.
+// IEEE half precision, with a scaled loss, is for a GPU.
 #include <pipe/pipe.hpp>
 
 using namespace pp;
@@ -9,9 +9,9 @@ using namespace pp;
 struct Net : Model<Input<3>, Linear<4>, Tanh, Linear<2>, MSE> {};
 
 #ifdef PIPE_EXPECT_OK
-using Trainer = Pipeline<Net, AdamW, FP64>;
-#else
 using Trainer = Pipeline<Net, AdamW, BF16>;
+#else
+using Trainer = Pipeline<Net, AdamW, FP16>;
 #endif
 
 #include "program.hpp"

@@ -15,6 +15,7 @@ inline constexpr auto kind = pp::op_kind(pp::detail::op_kinds);
 /// A program of one kernel group, whose anchor is of that kind.
 struct lone_group {
   using element = float;
+  using value = float;
   using leaves = pp::detail::layers<>;
   static constexpr int samples = 1, groups = 1;
   static constexpr pp::detail::group group_at(int) {

@@ -56,8 +56,8 @@ TEST_CASE("bf16: schedules and recomputation keep the bits", "[laws]") {
   same_bits_with<Everything, 4, Stages<2>, Recompute<op_kind::map>>();
 }
 TEST_CASE("bf16: every kind of layer keeps the bits in stages of its own", "[laws]") {
-  same_bits_with<laws::EveryLayer, 3, Stages<laws::EveryLayer::graph.size.units>,
-                 HostThreads<2>>(1);
+  same_bits_with<laws::EveryLayer, 3, Stages<laws::EveryLayer::graph.size.units>, HostThreads<2>>(
+      1);
   same_bits_with<laws::Images, 3, Stages<5>, HostThreads<2>>();
   same_bits_with<laws::Vision, 3, Stages<4>, laws::LateWeights>();
   same_bits_with<laws::EveryResampling, 2, Stages<4>, HostThreads<2>>(1);
@@ -69,9 +69,10 @@ TEST_CASE("bf16: stages that several ranks hold have the copies of their owners"
 TEST_CASE("bf16: steps that overlap have the bits of steps with a barrier", "[laws]") {
   laws::same_runs<Of<Net, OneFOneB, Stages<4>, MicroBatches<4>>,
                   Of<Net, Steady<OneFOneB>, Stages<4>, MicroBatches<4>>>(0.35);
-  laws::same_runs<Of<Net, OneFOneB, StageReplicas<1, 2>, MicroBatches<4>, Averaging<9, 10>>,
-                  Of<Net, Steady<OneFOneB>, StageReplicas<1, 2>, MicroBatches<4>,
-                     Averaging<9, 10>>>(0.35, 0.05, 1);
+  laws::same_runs<
+      Of<Net, OneFOneB, StageReplicas<1, 2>, MicroBatches<4>, Averaging<9, 10>>,
+      Of<Net, Steady<OneFOneB>, StageReplicas<1, 2>, MicroBatches<4>, Averaging<9, 10>>>(0.35, 0.05,
+                                                                                         1);
 }
 TEST_CASE("bf16: an older version of weights has copies of its own", "[laws]") {
   // Steps are so large that weights of another version would show.
@@ -92,8 +93,8 @@ TEST_CASE("bf16: an older version of weights has copies of its own", "[laws]") {
 TEST_CASE("bf16: gradients of inputs are numbers, and keep the bits", "[laws]") {
   using one = Of<Often, InputGradients, MicroBatches<3>>;
   using many = Of<Often, InputGradients, MicroBatches<3>, Stages<4>>;
-  using exact = Pipeline<Often, FP64, PortableHost, InputGradients, MicroBatchSize<2>,
-                         MicroBatches<3>>;
+  using exact =
+      Pipeline<Often, FP64, PortableHost, InputGradients, MicroBatchSize<2>, MicroBatches<3>>;
   one a({.seed = 5});
   many b({.seed = 5});
   exact c({.seed = 5});

@@ -177,7 +177,8 @@ inline backend_calls<float> calls() {
     for (std::ptrdiff_t i = 0; i < n; ++i) to[i] += from[i];
   };
   c.transpose = [](float const* in, std::ptrdiff_t rows, std::ptrdiff_t columns,
-                   std::ptrdiff_t in_stride, float* out, std::ptrdiff_t out_stride) {
+                   std::ptrdiff_t in_stride, void* to, std::ptrdiff_t out_stride) {
+    auto* const out = static_cast<float*>(to);
     for (std::ptrdiff_t r = 0; r < rows; ++r)
       for (std::ptrdiff_t k = 0; k < columns; ++k) out[k * out_stride + r] = in[r * in_stride + k];
   };

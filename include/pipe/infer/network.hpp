@@ -73,6 +73,8 @@ class network {
   // The name of the diagnosis is a heading in docs/reference/errors.md.
   static_assert(decltype(detail::diagnosed(typename made::diagnosis{}))::ok);
   static_assert(!Backend::has_own_memory, "a network runs on the host");
+  static_assert(std::is_same_v<typename Precision::element, typename Precision::value>,
+                "a network computes in FP32 or FP64: see docs/reference/not_yet.md");
   static constexpr bool reports = detail::model_type<Given> && made::model::valid;
 
  public:

@@ -3,6 +3,9 @@
 // The part of a pipeline that is the template argument of its host kernels.
 #pragma once
 
+#include <type_traits>
+
+#include <pipe/base/half.hpp>
 #include <pipe/passes/group.hpp>
 
 namespace pp::host {
@@ -23,8 +26,14 @@ struct kernel_source {
 template <class P, int G>
 inline constexpr detail::group group_in = P::group_at(G);
 
+/// The type of values of pipeline P; that of parameters for a precision that is refused, of which
+/// kernels would be further errors.
+template <class P>
+using value_of =
+    std::conditional_t<std::is_same_v<typename P::value, bf16>, bf16, typename P::element>;
+
 /// The kernel_source of compiled pipeline P.
 template <class P>
-using source_of = kernel_source<typename P::passes::fused, typename P::element, typename P::value>;
+using source_of = kernel_source<typename P::passes::fused, typename P::element, value_of<P>>;
 
 }  // namespace pp::host

@@ -169,7 +169,10 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
                        (p.arenas.divides_gradients ? c.sizes.divided : 0) +
                        (p.zero > 2 ? c.sizes.divided : 0);
     q.host_bytes = c.sizes.host_state;
-    q.optimizer_bytes = c.copies - c.state + (p.zero > 0 ? c.sizes.state - c.sizes.host_state : 0);
+    // The state and the averages end where versions begin, or the 16-bit copies before these.
+    long const copies = P::widths.has_transposes ? 0 : align_up(c.sizes.copies);
+    q.optimizer_bytes =
+        c.versions.begin - copies - c.state + (p.zero > 0 ? c.sizes.state - c.sizes.host_state : 0);
     q.transposed_bytes =
         align_up(c.sizes.transposed) - (p.zero > 2 ? c.sizes.divided_transposed : 0);
     q.saved_bytes =

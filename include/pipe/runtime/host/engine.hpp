@@ -256,7 +256,7 @@ struct runtime_of<Backend> {
   using engine = host_engine<P>;
   template <class P>
   static constexpr long workspace_bytes() {
-    return Backend::template workspace_of<typename P::element, typename P::value>(
+    return Backend::template workspace_of<typename P::element, host::value_of<P>>(
         P::passes::shapes, P::samples, P::threads);
   }
 };

@@ -193,14 +193,15 @@ void widen_values(void const* from, extent n, T* to) {
 template <template <class> class Table, class P, std::size_t... G>
 void fill(Table<P>& k, std::index_sequence<G...>) {
   using T = typename P::element;
+  using V = value_of<P>;
   ((k.groups[int(G)] = &run<source_of<P>, int(G)>), ...);
   k.update = &update<typename P::optimizer, typename P::context, typename P::tensor>;
   k.sum_of_squares = &sum_of_squares<T>;
   k.clamp = &clamp<T>;
-  k.transpose = &transpose_to<T, typename P::value>;
-  if constexpr (!in_place<T, typename P::value>) {
-    k.narrow = &narrow_numbers<T, typename P::value>;
-    k.widen = &widen_values<T, typename P::value>;
+  k.transpose = &transpose_to<T, V>;
+  if constexpr (!in_place<T, V>) {
+    k.narrow = &narrow_numbers<T, V>;
+    k.widen = &widen_values<T, V>;
   }
   if constexpr (P::adds_gradients) k.add = &add<T>;
   if constexpr (P::approaches) k.approach = &approach<T>;
