@@ -2,7 +2,7 @@
 //
 // The arguments of the functions of a user-defined layer (nn/custom.hpp) and of a loss by rows
 // (nn/row_loss.hpp). All pointers are to memory of the stage, at planned offsets: device memory on
-// a GPU. T is the type of values in memory: float, bf16 or fp16.
+// a GPU. T is the type of values in memory: float, double, bf16 or fp16.
 #pragma once
 
 #include <type_traits>

@@ -39,7 +39,7 @@ struct TF32 : detail::number_types<float, float, dtype::tf32> {
   static constexpr char const* name = "tf32";
 };
 /// Activations in bfloat16: 16 bits with fp32's range of exponents. Parameters, gradients and
-/// optimizer state stay in fp32. On a GPU.
+/// optimizer state stay in fp32.
 struct BF16 : detail::number_types<float, bf16, dtype::bf16> {
   static constexpr char const* name = "bf16";
 };

@@ -46,7 +46,7 @@ void write_rows(attention_set<T> const& set, [[maybe_unused]] value_rows<T, V> c
 ///   ds = p * (dp - mean) * scale,  dq = ds k,  dk = ds^T q,  dv = p^T dout.
 /// The loops run over heads, then blocks of queries, then blocks of keys: the gradients of one head
 /// of keys stay in cache, for all query heads that share this head.
-template <class T, class V>
+template <class T, class V = T>
 PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_shape const& shape,
                                       attention_operands<T, V> const& with,
                                       attention_results<V const, T const> const& of,

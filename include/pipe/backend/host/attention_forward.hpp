@@ -117,7 +117,7 @@ void write_results(attention_set<T> const& set,
 ///            makes its row NaN. A sample without keys gives out = 0 and lse = 0.
 /// own:       the heads of keys to compute, of the B * KV
 /// workspace: attention_forward_workspace<T>(shape) bytes
-template <class T, class V>
+template <class T, class V = T>
 PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shape const& shape,
                                      attention_operands<T, V> const& with,
                                      attention_results<V, T> const& to, void* workspace,

@@ -55,7 +55,7 @@ void add_to_sum(int n, T const* from, T* to, bool accumulate) {
 }
 
 /// The kernel of op_kind::batch_statistics.
-template <class T, class V>
+template <class T, class V = T>
 PIPE_ONE_COPY void batch_statistics(batch_set<T, V> const& set, arguments<T> const& a,
                                     detail::group const& g, int samples) {
   detail::batch_attributes const of = g.attributes.batch();
@@ -79,7 +79,7 @@ PIPE_ONE_COPY void batch_statistics(batch_set<T, V> const& set, arguments<T> con
 }
 
 /// The kernel of op_kind::batch_norm.
-template <class T, class V>
+template <class T, class V = T>
 PIPE_ONE_COPY void batch_norm(batch_set<T, V> const& set, arguments<T> const& a,
                               detail::group const& g, int samples, row_finish<T> finish) {
   int const n = g.columns;
@@ -96,7 +96,7 @@ PIPE_ONE_COPY void batch_norm(batch_set<T, V> const& set, arguments<T> const& a,
 }
 
 /// The kernel of op_kind::batch_sums.
-template <class T, class V>
+template <class T, class V = T>
 PIPE_ONE_COPY void batch_sums(batch_set<T, V> const& set, arguments<T> const& a,
                               detail::group const& g, int samples) {
   detail::batch_attributes const of = g.attributes.batch();
@@ -112,7 +112,7 @@ PIPE_ONE_COPY void batch_sums(batch_set<T, V> const& set, arguments<T> const& a,
 }
 
 /// The kernel of op_kind::batch_norm_gradient.
-template <class T, class V>
+template <class T, class V = T>
 PIPE_ONE_COPY void batch_norm_gradient(batch_set<T, V> const& set, arguments<T> const& a,
                                        detail::group const& g, int samples, row_finish<T> finish) {
   detail::batch_attributes const of = g.attributes.batch();

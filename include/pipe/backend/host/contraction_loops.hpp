@@ -186,7 +186,7 @@ struct widened_factors {
 /// made:      A as numbers, made by a prologue; its data is null without one
 /// workspace: contraction_workspace<T>(m, n, k) bytes where values are numbers, else
 ///            value_product_workspace<T>(m, n, k)
-template <class T, class V>
+template <class T, class V = T>
 PIPE_ONE_COPY void contract_values(value_products<T, V> const& set, product_shape const& shape,
                                    strided<V const> a, V const* b, extent ldb,
                                    contraction_ends<T> const& with, void* workspace,

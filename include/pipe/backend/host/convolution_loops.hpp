@@ -227,7 +227,7 @@ gathered_patches<T, V> gather_to(char*& space, value_rows<T, V> const& rows, pat
 /// law:   an element is one chain of multiply-adds over ascending (tap, channel), for any number of
 ///        parts and any blocks
 /// needs: a.workspace: convolution_facts::workspace_bytes
-template <class T, class V>
+template <class T, class V = T>
 PIPE_ONE_COPY void convolve(value_products<T, V> const& set, arguments<T> const& a,
                             detail::group const& g, int samples,
                             convolution_calls<T, V> const& calls) {
@@ -311,7 +311,7 @@ PIPE_ONE_COPY void convolve(value_products<T, V> const& set, arguments<T> const&
 ///        groups, filters), db (filters)
 /// law:   sums run over ascending pixels of dy, for any number of parts; accumulate adds the
 ///        finished sum once
-template <class T, class V>
+template <class T, class V = T>
 PIPE_ONE_COPY void convolve_weights(value_products<T, V> const& set, arguments<T> const& a,
                                     detail::group const& g, int samples,
                                     convolution_calls<T, V> const& calls, column_adder<T, V> add) {

@@ -45,7 +45,7 @@ struct product_part {
 /// around: the functions of the prologue and the epilogue, which take a product_part; null if the
 /// group has none. A prologue's rows are written to memory if another group reads them, else to the
 /// workspace; rows of numbers that are narrower in memory always to the workspace.
-template <class T, class V>
+template <class T, class V = T>
 PIPE_ONE_COPY void multiply(value_products<T, V> const& set, arguments<T> const& a,
                             detail::group const& g, extent rows,
                             contraction_ends<T> const& around) {
@@ -84,7 +84,7 @@ using column_adder = void (*)(V const* in, extent rows, extent columns, extent s
 /// out[c] (+)= sum over r of in[r, c], for the columns of one part.
 ///
 /// shape: in (rows, columns) -> out (columns)
-template <class T, class V>
+template <class T, class V = T>
 PIPE_ONE_COPY void sum_columns(column_adder<T, V> add, arguments<T> const& a, V const* in,
                                extent rows, extent columns, T* out) {
   part_range const own = part_of(columns, column_alignment<T>, a.part, a.parts);
@@ -99,7 +99,7 @@ PIPE_ONE_COPY void sum_columns(column_adder<T, V> add, arguments<T> const& a, V 
 ///        once
 /// cost:  2 * rows * inner * columns FLOPs. x is read by columns, so warm() first reads its rows
 ///        into the cache, unless they fit in L1.
-template <class T, class V>
+template <class T, class V = T>
 PIPE_ONE_COPY void multiply_transposed(value_products<T, V> const& set, arguments<T> const& a,
                                        detail::group const& g, extent rows,
                                        column_adder<T, V> add) {

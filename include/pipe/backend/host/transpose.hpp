@@ -21,7 +21,7 @@ using square_transposer = void (*)(T const* in, extent in_stride, To* out, exten
 /// cost:  a copy, bound by bytes. Blocks are as wide and high as a cache line, so that lines are
 ///        read and written whole: at large power-of-two strides a line would otherwise be evicted
 ///        before its next element is read or written.
-template <class T, class To>
+template <class T, class To = T>
 PIPE_ONE_COPY void transpose_squares(square_transposer<T, To> square, extent lanes, T const* in,
                                      extent rows, extent columns, extent in_stride, To* out,
                                      extent out_stride) {
