@@ -8,7 +8,7 @@
 // before.
 #pragma once
 
-#include <pipe/schedule/search/search_order.hpp>
+#include <pipe/schedule/search/search_moves.hpp>
 
 namespace pp::detail {
 
@@ -16,8 +16,7 @@ namespace pp::detail {
 class order_tuner {
  public:
   explicit order_tuner(search_actions const& actions)
-      : all_(actions), n_(actions.length), order_(actions), best_(actions), a_(actions),
-        b_(actions), position_(actions.count), rest_(actions.count), rest_of_rank_(actions.ranks),
+      : all_(actions), n_(actions.length), order_(actions), best_(actions),
         live_(actions.count + actions.ranks), path_(actions.count), moved_(actions.length),
         end_(actions.length) {
     for (int x = 0; x < all_.count; ++x) mean_ += fact(x).time;
@@ -40,41 +39,38 @@ class order_tuner {
   /// law:   the result is no worse, and fits; an order that deadlocks is left as it is
   template <class Stops>
   score improve(search_order& order, effort const& limit, search_dice& roll, Stops stops) {
-    order_.assign(order);
-    for (int rank = 0; rank < all_.ranks; ++rank) {
-      for (int i = 0; i < n_; ++i) position_.item[order_.row(rank)[i]] = i;
-      count_memory(rank, 0, n_);
-    }
-    now_ = then_->play(order_);
+    now_ = order_.start(order);
     if (!now_.possible()) return now_;
-    accept(now_, -1);
+    for (int rank = 0; rank < all_.ranks; ++rank) count_memory(rank, 0, n_);
+    has_path_ = false;
     fine_ = now_.worst < 1L << 40 ? 64 : 1;
     score best = now_;
-    best_.assign(order_);
+    best_.assign(order_.order());
     long const all_tries = limit.actions / actions_per_try + 1;
     long tries = all_tries, budget = limit.actions;
     while (tries > 0 && budget > 0 && best.worst > limit.good_enough) {
       if (--tries % tries_per_look == 0 && stops()) break;
-      if (stretches_ == 0) find_path(roll);
+      if (!has_path_) find_path(roll);
       long const by_tries = tries * 256 / all_tries, by_budget = budget * 256 / limit.actions,
                  left = by_tries < by_budget ? by_tries : by_budget,
                  allowed = mean_ * fine_ * limit.heat / 256 * left / 256 * roll.exponential() / 256;
       move const m = pick(roll);
       if (m.from == m.to || !fits(m) || bound(m) > now_.worst + allowed / fine_) continue;
-      int const low = m.from < m.to ? m.from : m.to, high = m.from < m.to ? m.to : m.from,
-                kept = now_at_->turn.item[order_.row(m.rank)[low]];
-      shift(m);
-      budget -= all_.count - kept;
-      score const then = then_->play(order_, *now_at_, kept);
-      if (!then.possible() || energy(then) > energy(now_) + allowed) {
-        shift({m.rank, m.to, m.from});
+      long const timed = order_.try_move(m);
+      if (timed == 0) continue;
+      budget -= timed;
+      score const then = order_.value();
+      if (energy(then) > energy(now_) + allowed) {
+        order_.take_back();
         continue;
       }
-      count_memory(m.rank, low, high + 1);
-      budget -= accept(then, order_.row(m.rank)[high]);
+      now_ = then;
+      has_path_ = false;
+      count_memory(m.rank, m.low(), m.high() + 1);
+      budget -= order_.keep();
       if (now_ < best) {
         best = now_;
-        best_.assign(order_);
+        best_.assign(order_.order());
       }
     }
     order.assign(best_);
@@ -96,10 +92,7 @@ class order_tuner {
   struct stretch {
     int rank = 0, first = 0, last = 0;
   };
-  /// A move of one action of a rank to another position.
-  struct move {
-    int rank = 0, from = 0, to = 0;
-  };
+  using move = moved_order::move;
 
   search_actions::fact const& fact(int x) const { return all_.of.item[x]; }
   static long later(long a, long b) { return a > b ? a : b; }
@@ -126,30 +119,18 @@ class order_tuner {
         return false;
     return true;
   }
-  void shift(move const& m) {
-    int* const row = order_.row(m.rank);
-    int const x = row[m.from];
-    for (int i = m.from; i < m.to; ++i) position_.item[row[i] = row[i + 1]] = i;
-    for (int i = m.from; i > m.to; --i) position_.item[row[i] = row[i - 1]] = i;
-    position_.item[row[m.to] = x] = m.to;
-  }
-
-  /// After the end of a rank's last action, the time until which the worst rank lasts.
-  long rest_of_rank(int rank) const { return all_.latest - all_.begin.item[rank]; }
-
   /// A lower bound of the worst time after a move; beyond all times if the move cannot be.
   long bound(move const& m) {
     int const* const row = order_.row(m.rank);
-    int const low = m.from < m.to ? m.from : m.to, high = m.from < m.to ? m.to : m.from,
-              n = high - low + 1;
+    int const low = m.low(), high = m.high(), n = high - low + 1;
     for (int i = 0; i < n; ++i)
       moved_.item[i] =
           m.from < m.to ? row[i == n - 1 ? low : low + i + 1] : row[i == 0 ? high : low + i - 1];
     auto const inside = [&](int x) {
-      return x >= 0 && fact(x).rank == m.rank && position_.item[x] >= low &&
-             position_.item[x] <= high;
+      return x >= 0 && fact(x).rank == m.rank && order_.position(x) >= low &&
+             order_.position(x) <= high;
     };
-    long now = low > 0 ? now_at_->end.item[row[low - 1]] : all_.begin.item[m.rank];
+    long now = low > 0 ? order_.end(row[low - 1]) : all_.begin.item[m.rank];
     for (int i = 0; i < n; ++i) {
       search_actions::fact const& f = fact(moved_.item[i]);
       if (inside(f.input)) {
@@ -157,68 +138,44 @@ class order_tuner {
         for (int k = 0; k < i; ++k) before |= moved_.item[k] == f.input;
         if (!before) return LONG_MAX;
       } else if (f.input >= 0) {
-        now = later(now, now_at_->end.item[f.input] + f.hop);
+        now = later(now, order_.end(f.input) + f.hop);
       }
       end_.item[i] = now += f.time;
     }
-    long rest = high + 1 < n_ ? rest_.item[row[high + 1]] : rest_of_rank(m.rank), most = 0;
+    long rest = high + 1 < n_ ? order_.rest(row[high + 1]) : order_.rest_of_rank(m.rank), most = 0;
     for (int i = n - 1; i >= 0; --i) {
       search_actions::fact const& f = fact(moved_.item[i]);
-      if (f.output >= 0 && !inside(f.output)) rest = later(rest, rest_.item[f.output] + f.on_way);
-      if (f.weight >= 0 && !inside(f.weight)) rest = later(rest, rest_.item[f.weight]);
+      if (f.output >= 0 && !inside(f.output)) rest = later(rest, order_.rest(f.output) + f.on_way);
+      if (f.weight >= 0 && !inside(f.weight)) rest = later(rest, order_.rest(f.weight));
       most = later(most, end_.item[i] + rest);
       rest += f.time;
     }
     return most - all_.latest;
   }
 
-  /// Keeps the order whose times `then_` has, and computes the rests of all actions up to `last`,
-  /// the last one that has moved, or of all if `last` is negative. Returns their number.
-  int accept(score const& s, int last) {
-    order_times* const before = now_at_;
-    now_at_ = then_;
-    then_ = before;
-    now_ = s;
-    stretches_ = 0;
-    int const changed = last < 0 ? all_.count : now_at_->turn.item[last] + 1;
-    for (int rank = 0; rank < all_.ranks; ++rank) {
-      int const i = last < 0 ? n_ : now_at_->first_from(order_, rank, changed);
-      rest_of_rank_.item[rank] = i < n_ ? rest_.item[order_.row(rank)[i]] : rest_of_rank(rank);
-    }
-    for (int i = changed - 1; i >= 0; --i) {
-      int const x = now_at_->run.item[i];
-      search_actions::fact const& f = fact(x);
-      long rest = rest_of_rank_.item[f.rank];
-      if (f.output >= 0) rest = later(rest, rest_.item[f.output] + f.on_way);
-      if (f.weight >= 0) rest = later(rest, rest_.item[f.weight]);
-      rest_of_rank_.item[f.rank] = rest_.item[x] = rest + f.time;
-    }
-    return changed;
-  }
-
   /// A longest path that ends with a rank whose time is the worst, from its end to its beginning,
   /// as stretches.
   void find_path(search_dice& roll) {
-    long const* const end = now_at_->end.item;
     int rank = 0, equals = 0;
+    stretches_ = 0;
+    has_path_ = true;
     for (int r = 0; r < all_.ranks; ++r)
-      if (now_at_->rank_end.item[r] - all_.begin.item[r] == now_.worst && roll.below(++equals) == 0)
-        rank = r;
+      if (order_.time_of(r) == now_.worst && roll.below(++equals) == 0) rank = r;
     for (int last = n_ - 1; last >= 0;) {
       int first = last, next_rank = 0, next_last = -1;
       for (;; --first) {
         int const x = order_.row(rank)[first], y = fact(x).input;
-        long const start = end[x] - fact(x).time;
-        bool const in_a_row = first > 0 && end[order_.row(rank)[first - 1]] == start;
-        bool const handed = y >= 0 && fact(y).rank != rank && end[y] + fact(x).hop == start;
+        long const start = order_.end(x) - fact(x).time;
+        bool const in_a_row = first > 0 && order_.end(order_.row(rank)[first - 1]) == start;
+        bool const handed = y >= 0 && fact(y).rank != rank && order_.end(y) + fact(x).hop == start;
         if (handed && (!in_a_row || roll.below(2) == 0)) {
           next_rank = fact(y).rank;
-          next_last = position_.item[y];
+          next_last = order_.position(y);
           break;
         }
         if (!in_a_row) break;
       }
-      path_.item[stretches_++] = stretch{rank, first, last};
+      if (first < last) path_.item[stretches_++] = stretch{rank, first, last};
       rank = next_rank;
       last = next_last;
     }
@@ -230,7 +187,7 @@ class order_tuner {
   move pick(search_dice& roll) const {
     int const which = roll.below(8);
     move m;
-    if (which == 7) {
+    if (which == 7 || stretches_ == 0) {
       m.rank = roll.below(all_.ranks);
       m.from = roll.below(n_);
       m.to = m.from + roll.below(2 * reach + 1) - reach;
@@ -259,16 +216,13 @@ class order_tuner {
 
   search_actions const& all_;
   int n_;  // actions of a rank
-  search_order order_, best_;
-  order_times a_, b_;
-  order_times *now_at_ = &a_, *then_ = &b_;  // of the order, and of the one that is tried
+  moved_order order_;
+  search_order best_;
   score now_{};
-  scratch<int> position_;  // by action: its place on its rank
-  scratch<long> rest_;     // by action: from its start to the end of the worst time, if not delayed
-  scratch<long> rest_of_rank_;  // the same, by rank: of the action that accept() has seen last
-  scratch<long> live_;          // by rank and position: the memory before that position
+  scratch<long> live_;  // by rank and position: the memory before that position
   scratch<stretch> path_;
   int stretches_ = 0;
+  bool has_path_ = false;
   scratch<int> moved_;  // the actions that a move shifts, in their new order
   scratch<long> end_;   // and their earliest ends
   long mean_ = 0;       // of an action's time
