@@ -5,17 +5,16 @@
 #include "catch.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <pipe/schedule/certificate.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
 #include <pipe/schedule/families/building_block.hpp>
 #include <pipe/schedule/families/one_f_one_b.hpp>
 #include <pipe/schedule/families/zb_v.hpp>
 #include <pipe/schedule/families/zero_bubble.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "optima.hpp"
 #include "reference.hpp"
 
 namespace {
@@ -24,34 +23,8 @@ using namespace pp;
 using namespace pp::schedules;
 using reference::many_costs;
 
-/// A line of optima.txt: a problem, and the shortest span and makespan of all its schedules.
-struct solved {
-  many_costs problem;
-  placement where = placement::straight;
-  flush_floor best;
-};
-
-std::vector<solved> read_optima() {
-  std::vector<solved> all;
-  std::ifstream file(PIPE_TESTS_FOLDER "/schedule/optima.txt");
-  for (std::string line; std::getline(file, line);) {
-    if (line.empty() || line[0] == '#') continue;
-    std::istringstream words(line);
-    solved s;
-    std::string where;
-    words >> where >> s.problem.ranks >> s.problem.micro_batches >> s.problem.hop >>
-        s.problem.limit >> s.best.stage_local_span >> s.best.makespan;
-    s.where = where == "straight" ? placement::straight
-              : where == "loop"   ? placement::loop
-                                  : placement::vee;
-    for (chunk_cost c; words >> c.forward >> c.backward_input >> c.backward_weight >>
-                       c.memory.forward >> c.memory.backward_input >> c.memory.backward_weight;)
-      s.problem.costs.push_back(c);
-    s.problem.chunks = int(s.problem.costs.size());
-    all.push_back(std::move(s));
-  }
-  return all;
-}
+using reference::read_optima;
+using reference::solved;
 
 TEST_CASE("no floor is above the exact optimum", "[floors]") {
   std::vector<solved> const all = read_optima();

@@ -62,7 +62,10 @@ def shortest(where, ranks, micro_batches, hop, limit, costs, of_span):
                         amounts.append(amount)
         if limit > 0:
             model.AddCumulative(held, amounts, limit)
-        begin = start[mine[0], F, 0] if of_span else 0
+        begin = 0
+        if of_span:  # as in every table, the first F runs as soon as its input is there
+            begin = sum(costs[c][F] + (hop if rank[c] != rank[c + 1] else 0) for c in range(mine[0]))
+            model.Add(start[mine[0], F, 0] == begin)
         for c in mine:
             model.Add(time >= end[c, W, micro_batches - 1] - begin)
     model.Minimize(time)

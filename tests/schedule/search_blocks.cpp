@@ -40,7 +40,7 @@ void require_known(int p, int chunks) {
                     : p == 7 && chunks == 12                            ? 1
                                                                         : 0;
   CHECK(beyond_known(p, p, chunks) <= more);
-  if (p > 3) CHECK(beyond_known(p, 2 * p, chunks) <= (p == 5 && chunks == 5 ? 4 : 1));
+  if (p > 3) CHECK(beyond_known(p, 2 * p, chunks) <= (p == 5 && chunks == 5 ? 3 : 1));
 }
 
 TEST_CASE("orders on a small V are idle for no longer than the best ones known", "[search]") {

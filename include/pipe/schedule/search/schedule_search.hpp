@@ -2,15 +2,17 @@
 //
 // A search for the best order under a memory limit, for any times. (1) The known families, so that
 // none that fits into the memory is better than the result. (2) Short problems: the same one with
-// few micro-batches. Their openings are families, plans and, on a V, building blocks. (3) The best
-// openings of each kind are annealed, and then the best orders. (4) After every annealing, periods
-// of a short order are repeated until it has all micro-batches. (5) The best long orders are
-// annealed until that gains nothing. The search ends early at the floor.
+// few micro-batches. Their openings are families, plans and, on a V, building blocks; of a small
+// problem, the best of all orders or of many. (3) The best openings of each kind are annealed, and
+// then the best orders. (4) After every annealing, periods of a short order are repeated until it
+// has all micro-batches. (5) The best long orders are annealed until that gains nothing. The search
+// ends early at the floor, and at an order that is proved by all others.
 #pragma once
 
 #include <type_traits>
 
 #include <pipe/schedule/floors.hpp>
+#include <pipe/schedule/search/search_exhaustive.hpp>
 #include <pipe/schedule/search/search_openings.hpp>
 #include <pipe/schedule/search/search_repeat.hpp>
 #include <pipe/schedule/search/search_tasks.hpp>
@@ -45,9 +47,16 @@ struct search_options {
     long const count = scaled(usual);
     return count < usual / 16 ? usual / 16 : count > 4 * usual ? 4 * usual : int(count);
   }
+  /// The beginnings that each layer of an exhaustive search keeps, so that all layers together take
+  /// as long as timing some 4 million actions.
+  constexpr int width(long actions) const {
+    constexpr long all = 4'000'000, most = 4000;
+    long const width = scaled(all) / actions / actions;
+    return static_cast<int>(width < most ? width : most);
+  }
   /// The actions to be timed by the annealing of a problem of that many actions.
   constexpr long budget(long actions) const {
-    constexpr long least = 9'000'000, each = 2000;
+    constexpr long least = 4'500'000, each = 1000;
     return scaled(each * actions < least ? least : each * actions);
   }
 };
@@ -57,8 +66,8 @@ struct search_question {
   search_problem problem;
   search_actions actions;
   planner plans;
-  shortlist families, planned, blocks, annealed;
-  long floor;
+  shortlist families, planned, blocks, exhaustive, annealed;
+  long floor;  ///< no order is below; an exhaustive search raises it to the best order's time
 
   template <pipeline_problem Problem>
   constexpr search_question(Problem const& question, placement where, search_options const& options,
@@ -99,20 +108,23 @@ class schedule_search {
     }
   }
 
-  /// Searches. The result is a reference to the best order.
-  search_order const& run() {
+  /// Searches. The result is the best order, or null if the openings find none: if no memory is
+  /// left where micro-batches keep some of theirs.
+  search_order const* run() {
     open(all_, shorts_ == 0);
+    if (best_.size() == 0) return nullptr;
     if (!at_floor()) start();
     anneal_again();
     if (!at_floor()) anneal_long();
-    return best_.order(0);
+    return &best_.order(0);
   }
 
  private:
   struct shorter {
     int times, divisor;
   };
-  static constexpr int most_shorts = 2, kinds = 3, kept_of_a_kind = 2;
+  static constexpr int most_shorts = 2, kinds = 4, kept_of_a_kind = 2;
+  static constexpr int least_width = 8;  // of an exhaustive search
   static constexpr int most_tasks = (most_shorts + 1) * kinds * kept_of_a_kind;
 
   /// An annealing, and what became of it.
@@ -149,11 +161,27 @@ class schedule_search {
     } else {
       openings.vary_plans(options_.scaled_count(1000), q.floor, roll);
     }
+    if (is_annealed) try_all(q);
     if (&q != &all_) return;
-    for (shortlist const* kind : {&q.families, &q.planned, &q.blocks})
+    for (shortlist const* kind : {&q.families, &q.planned, &q.blocks, &q.exhaustive})
       for (int i = 0; i < kind->size(); ++i) best_.offer(kind->value(i), kind->order(i));
   }
 
+  /// All orders that are better than the best opening, if the problem is small.
+  void try_all(search_question& q) {
+    int const width = options_.width(q.actions.count);
+    shortlist const* from = nullptr;
+    for (shortlist const* kind : {&q.families, &q.planned, &q.blocks})
+      if (kind->size() > 0 && (from == nullptr || kind->value(0) < from->value(0))) from = kind;
+    if (width < least_width || from == nullptr || from->value(0).worst <= q.floor) return;
+    search_order order(q.actions);
+    order.assign(from->order(0));
+    auto const all = owner<exhaustive_search>(new exhaustive_search(q.actions, width));
+    bool const is_best = all->improve(order);
+    score const found = order_times(q.actions).play(order);
+    if (found < from->value(0)) q.exhaustive.offer(found, order);
+    if (is_best) q.floor = found.worst;
+  }
   /// (2), (3): the annealing of the best openings of each kind.
   void start() {
     if (shorts_ > 0) {
@@ -164,7 +192,7 @@ class schedule_search {
     for (int i = 0; i < questions(); ++i) {
       search_question& q = question(i);
       int const first = count;
-      for (shortlist const* kind : {&q.families, &q.planned, &q.blocks})
+      for (shortlist const* kind : {&q.families, &q.planned, &q.blocks, &q.exhaustive})
         for (int k = 0; k < kind->size() && k < kept_of_a_kind; ++k) add(count, q, kind->order(k));
       for (int k = first; k < count; ++k) tasks_[k].actions = budget_of(q) / 2 / (count - first);
     }
@@ -198,7 +226,7 @@ class schedule_search {
       for (int i = 0; i < 2; ++i) {
         task& t = add(count, all_, best_.order(i < best_.size() && round == 0 ? i : 0));
         t.heat = round == 0 ? order_tuner::usual_heat : i == 0 ? 120 : 30;
-        t.actions = options_.budget(all_.actions.count) / 8;
+        t.actions = options_.budget(all_.actions.count) / 4;
       }
       anneal(count);
       if (round > 0 && !(best_.value(0) < before)) break;
@@ -294,9 +322,9 @@ template <action_table Table>
 void search_at_run_time(search_problem const& problem, Table& table,
                         search_options const& options) {
   auto const search = owner<schedule_search>(new schedule_search(problem, options));
-  search_order const& found = search->run();
-  for (int rank = 0; rank < problem.ranks; ++rank)
-    for (int i = 0; i < found.size(rank); ++i) table.push(rank, found.at(rank, i));
+  search_order const* const found = search->run();
+  for (int rank = 0; rank < problem.ranks && found != nullptr; ++rank)
+    for (int i = 0; i < found->size(rank); ++i) table.push(rank, found->at(rank, i));
 }
 
 /// Fills `table` with the best order found for its placement. Leaves it empty if not even one
