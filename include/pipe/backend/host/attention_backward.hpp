@@ -80,7 +80,7 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
     if (h % group == 0) {
       positions<V const> const key{k.data + key_row * k.stride + at, k.stride},
           value{v.data + key_row * v.stride + at, v.stride};
-      read_rows<T, V>(set, conversions, key, shape.keys, d, with.rotation, padded, keys, padded);
+      read_rows<T, V>(set, conversions, key, shape.keys, d, with.rotation, padded, {keys, padded});
       transpose_blocks<T>(set, keys, padded, shape.keys, d, keys_t);
       if constexpr (in_place<T, V>) {
         transpose_blocks(set, value.data, value.stride, shape.keys, d, values_t);
@@ -101,8 +101,9 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
       auto const rows_of = [&](positions<V const> const& x) {
         return positions<V const>{x.data + first_row * x.stride + h * d, x.stride};
       };
-      read_rows<T, V>(set, conversions, rows_of(q), rows, d, rotation, padded, query, padded);
-      read_rows<T, V>(set, conversions, rows_of(dout), rows, d, nullptr, padded, slope_out, padded);
+      read_rows<T, V>(set, conversions, rows_of(q), rows, d, rotation, padded, {query, padded});
+      read_rows<T, V>(set, conversions, rows_of(dout), rows, d, nullptr, padded,
+                      {slope_out, padded});
       positions<T const> result{query_sums, padded};
       if constexpr (in_place<T, V>)
         result = rows_of(out);

@@ -149,11 +149,12 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shap
       if constexpr (in_place<T, V>)
         if (!copies) transpose_blocks(set, key.data, key.stride, shape.keys, d, keys);
       if (copies) {
-        read_rows<T, V>(set, with.conversions, key, shape.keys, d, with.rotation, d, values,
-                        padded);
+        read_rows<T, V>(set, with.conversions, key, shape.keys, d, with.rotation, d,
+                        {values, padded});
         transpose_blocks<T>(set, values, padded, shape.keys, d, keys);
       }
-      read_rows<T, V>(set, with.conversions, value, shape.keys, d, nullptr, padded, values, padded);
+      read_rows<T, V>(set, with.conversions, value, shape.keys, d, nullptr, padded,
+                      {values, padded});
     }
     for (extent t0 = 0; t0 < shape.queries; t0 += query_block) {
       extent const rows = shape.queries - t0 < query_block ? shape.queries - t0 : query_block;
@@ -168,7 +169,7 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shap
                         with.rotation != nullptr
                             ? with.rotation + (t0 + shape.keys - shape.queries) * d
                             : nullptr,
-                        d, rotated, padded);
+                        d, {rotated, padded});
       attend(set, shape, with.scale, {h, t0, rows, query}, {keys, values, present}, scores, state);
       V* const result = out.data + first_row * out.stride + h * d;
       T* const logs = to.lse + first_row * shape.heads + h;

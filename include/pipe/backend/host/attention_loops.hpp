@@ -123,19 +123,20 @@ PIPE_ONE_COPY void transpose_blocks(attention_set<T> const& set, T const* from, 
 
 /// Rows of one head as numbers, rotated by the angles of their positions unless `rotation` is null.
 ///
-/// shape: from (rows, d), row stride `stride` -> to (rows, padded), zero from d on
+/// shape: from (rows, d) -> to (rows, padded), zero from d on
 template <class T, class V>
 void read_rows(attention_set<T> const& set, [[maybe_unused]] value_rows<T, V> const& conversions,
                positions<V const> from, extent rows, extent d, T const* rotation, extent padded,
-               T* to, extent to_stride) {
+               positions<T> to) {
   if constexpr (in_place<T, V>) {
     if (rotation != nullptr)
-      set.rotate(from.data, from.stride, rows, d, rotation, padded, to, to_stride);
+      set.rotate(from.data, from.stride, rows, d, rotation, padded, to.data, to.stride);
     else
-      set.tiles.copy_rows(from.data, from.stride, rows, d, padded, to, to_stride);
+      set.tiles.copy_rows(from.data, from.stride, rows, d, padded, to.data, to.stride);
   } else {
-    conversions.widen(from.data, from.stride, rows, d, padded, to, to_stride);
-    if (rotation != nullptr) set.rotate(to, to_stride, rows, d, rotation, padded, to, to_stride);
+    conversions.widen(from.data, from.stride, rows, d, padded, to.data, to.stride);
+    if (rotation != nullptr)
+      set.rotate(to.data, to.stride, rows, d, rotation, padded, to.data, to.stride);
   }
 }
 
