@@ -16,7 +16,8 @@
 
 namespace {
 
-using run_time_problem = pp::schedules::problem<std::vector<pp::schedules::chunk_cost>>;
+using run_time_problem =
+    pp::schedules::problem<std::vector<pp::schedules::chunk_cost>, std::vector<long>>;
 
 void judge(pp::schedules::read_schedule const& read) {
   int const chunks = read.chunks;

@@ -19,7 +19,8 @@ namespace reference {
 
 using pp::schedules::action;
 using pp::schedules::action_kind;
-using many_costs = pp::schedules::problem<std::vector<pp::schedules::chunk_cost>>;
+using many_costs =
+    pp::schedules::problem<std::vector<pp::schedules::chunk_cost>, std::vector<long>>;
 
 inline int holder(pp::schedules::placement where, int ranks, int chunk, int mb) {
   if (where == pp::schedules::placement::bidirectional) return mb % 2 ? ranks - 1 - chunk : chunk;

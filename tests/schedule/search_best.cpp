@@ -16,7 +16,7 @@ namespace {
 using namespace pp;
 using namespace pp::schedules;
 using namespace pp::detail;
-using many_costs = problem<std::vector<chunk_cost>>;
+using many_costs = problem<std::vector<chunk_cost>, std::vector<long>>;
 
 template <class Problem>
 dynamic_table found(Problem const& problem, placement where, search_options const& options = {}) {
