@@ -106,7 +106,7 @@ std::function<void()> ours(op_kind kind, pp::detail::convolution_attributes cons
 #define PIPE_BENCH_CONVOLUTION(ISA)                                                               \
   [](pp::detail::group const& g, pp::host::arguments<float> const& a) {                           \
     namespace set = pp::host::ISA;                                                                \
-    constexpr auto const& tiles = set::tiles<float>;                                              \
+    constexpr auto const& by = set::products_of<float, float>;                                    \
     pp::detail::convolution_attributes const of_layer = g.attributes.convolution();               \
     if (of_layer.taps() == 1 && of_layer.vertical.stride == 1) {                                  \
       pp::detail::group product;                                                                  \
@@ -118,14 +118,14 @@ std::function<void()> ours(op_kind kind, pp::detail::convolution_attributes cons
       product.in[0] = 0, product.in[1] = 1, product.out[0] = 2;                                   \
       extent const rows = extent(of_layer.out_rows()) * samples;                                  \
       if (makes_weight)                                                                           \
-        return pp::host::multiply_transposed<float>(tiles, a, product, rows, nullptr);            \
-      return pp::host::multiply<float>(tiles, a, product, rows, {});                              \
+        return pp::host::multiply_transposed<float, float>(by, a, product, rows, nullptr);        \
+      return pp::host::multiply<float>(by, a, product, rows, {});                                 \
     }                                                                                             \
     pp::host::convolution_calls<float> calls;                                                     \
     calls.add_products = &set::add_products<float>;                                               \
     if (g.anchor == op_kind::convolution_weight_gradient)                                         \
-      return pp::host::convolve_weights<float>(tiles, a, g, samples, calls, nullptr);             \
-    pp::host::convolve<float>(tiles, a, g, samples, calls);                                       \
+      return pp::host::convolve_weights<float, float>(by, a, g, samples, calls, nullptr);         \
+    pp::host::convolve<float>(by, a, g, samples, calls);                                          \
   }
 std::function<void()> ours(op_kind kind, pp::detail::convolution_attributes const& of,
                            matrix const& left, matrix const& right, matrix const& to) {

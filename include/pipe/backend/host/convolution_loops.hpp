@@ -184,7 +184,7 @@ struct widened_weight {
 
 /// Functions of an instruction set that a convolution calls: the epilogue of a row, and y[c] +=
 /// x[c] w[c], c < n.
-template <class T, class V>
+template <class T, class V = T>
 struct convolution_calls {
   row_finish<T> finish = nullptr;
   void (*add_products)(V const* x, V const* w, extent n, T* y) = nullptr;

@@ -26,7 +26,7 @@ PIPE_ONE_COPY inline pooled_rows find_pooled(detail::pool_kind which, int n, int
 /// law:   a mean adds rows in ascending order, then divides
 template <class T, class V = T>
 PIPE_ONE_COPY void pool_sample(detail::pool_kind which, int n, int columns, int const* ids,
-                               V const* x, V* result, T* room) {
+                               V const* x, V* result, T* room = nullptr) {
   pooled_rows const rows = find_pooled(which, n, ids);
   if (rows.chosen >= 0) {
     std::memcpy(result, x + extent(rows.chosen) * columns, sizeof(V) * std::size_t(columns));
