@@ -74,12 +74,13 @@ struct operands {
 };
 extent pitch(shape const& s) { return s.a == rows ? s.k : s.m; }
 
-pp::host::tile_set<float> const& tiles() {
+pp::host::value_products<float, float> const& products() {
 #ifdef __x86_64__
-  if (pp::host::best_isa() == pp::host::isa::avx512) return pp::host::avx512::tiles<float>;
-  if (pp::host::best_isa() == pp::host::isa::avx2) return pp::host::avx2::tiles<float>;
+  if (pp::host::best_isa() == pp::host::isa::avx512)
+    return pp::host::avx512::products_of<float, float>;
+  if (pp::host::best_isa() == pp::host::isa::avx2) return pp::host::avx2::products_of<float, float>;
 #endif
-  return pp::host::portable::tiles<float>;
+  return pp::host::portable::products_of<float, float>;
 }
 
 /// As a group with this product alone.
@@ -95,8 +96,8 @@ std::function<void()> ours(shape const& s, operands const& o, matrix const& c) {
   with.workspace = workspace->data();
   return [=] {
     (void)workspace;
-    if (s.a == rows) return pp::host::multiply<float>(tiles(), with, g, s.m, {});
-    pp::host::multiply_transposed<float>(tiles(), with, g, s.k, nullptr);
+    if (s.a == rows) return pp::host::multiply<float, float>(products(), with, g, s.m, {});
+    pp::host::multiply_transposed<float, float>(products(), with, g, s.k, nullptr);
   };
 }
 
