@@ -16,6 +16,7 @@ struct options {
   std::string prompt = "You may";
   std::vector<int> ids;  ///< the prompt as tokens, in place of a text
   long tokens = 100;
+  int threads = 1;
   double temperature = 0.8;  ///< 0: the most likely token, always
   int top_k = 40;
   double top_p = 0.95;

@@ -79,6 +79,9 @@ int main(int count, char** arguments) {
   app.add_option("--tokens", o.tokens, "how many to write, at most")
       ->check(whole<long, 1>)
       ->capture_default_str();
+  app.add_option("--threads", o.threads, "that share the work of a token")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
   auto* const temperature = app.add_option("--temperature", o.temperature,
                                            "divides the scores; 0: the most likely token, always")
                                 ->check(at_least_0)

@@ -86,7 +86,7 @@ void run(options const& o, names_in* names) {
   std::fprintf(stderr, "loaded '%s': %.1f million parameters in %.1f s\n", o.weights.c_str(),
                double(models::parameters_of<Model>()) / 1e6, seconds(clock::now() - begin));
 
-  pp::decoder read(weights);
+  pp::decoder read(weights, {.threads = o.threads});
   int const end = tokenizer ? token_of(*tokenizer, {"<|endoftext|>", "<|end_of_text|>"}) : -1;
   long written = 0;
   clock::time_point first{};

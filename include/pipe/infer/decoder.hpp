@@ -14,6 +14,7 @@
 
 #include <pipe/backend/host/arithmetic.hpp>
 #include <pipe/backend/host/backend.hpp>
+#include <pipe/backend/host/threads.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/graph/position_tables.hpp>
@@ -54,6 +55,31 @@ void choose_rows(Backend, host::row_kernels<T>& k, host::row_function<T>* functi
   choose_rows<Program, T>(Host{}, k, functions);
 }
 
+/// The settings of a decoder.
+struct decoder_settings {
+  /// Threads, with the calling one, that divide the work of a prompt or a token; 0: as many as a
+  /// rank of the trainer has (HostThreads), and one without a trainer.
+  int threads = 0;
+};
+
+/// The threads of a rank of a trainer.
+template <class Trainer>
+constexpr int threads_of() {
+  if constexpr (requires { Trainer::plan.threads; })
+    return Trainer::plan.threads;
+  else
+    return 1;
+}
+/// The number of threads that settings ask for.
+///
+/// throws: data_error if it is out of range
+inline int checked_threads(decoder_settings const& s, int usual) {
+  if (s.threads < 0 || s.threads > most_threads)
+    throw_error<data_error>(
+        {"decoder: threads: ", s.threads, " is not in [0, ", most_threads, "]"});
+  return s.threads == 0 ? usual : s.threads;
+}
+
 /// throws: data_error for the first token that is not in [0, vocabulary)
 inline void check_tokens(std::span<int const> tokens, int vocabulary) {
   for (std::size_t i = 0; i < tokens.size(); ++i)
@@ -70,8 +96,10 @@ inline void check_tokens(std::span<int const> tokens, int vocabulary) {
 /// them construct a decoder, which gets a copy of all parameters as they are then; it is used in
 /// any of them.
 ///
+/// One thread at a time calls a decoder; several decoders may work at once.
+///
 /// law: the logits after n tokens are those of the trainer's forward() on them, bit for bit on the
-///      host, however the tokens were divided among calls
+///      host, however the tokens were divided among calls, for any number of threads
 /// law: a token costs the work of its position and of the attention to earlier positions
 template <class Trainer>
 class decoder {
@@ -85,8 +113,13 @@ class decoder {
   static constexpr int context = int(M::graph.inputs[0].form.elements()),
                        vocabulary = M::graph.inputs[0].vocabulary;
 
-  /// Allocates all memory of the decoder, and computes the constant tables of the model.
-  explicit decoder(Trainer& trainer) : rows_(model_of(trainer)) {}
+  /// Allocates all memory of the decoder, starts its threads, and computes the constant tables of
+  /// the model.
+  ///
+  /// throws: data_error for a number of threads out of range; error if one cannot be started
+  [[gnu::cold]] explicit decoder(Trainer& trainer, detail::decoder_settings const& settings = {})
+      : rows_(model_of(trainer), detail::checked_threads(settings, detail::threads_of<Trainer>())) {
+  }
 
   /// The number of tokens read.
   int position() const { return position_; }
@@ -113,16 +146,16 @@ class decoder {
                                        " tokens after ", position_, " of a context of ", context,
                                        ", got ", tokens.size()});
     detail::check_tokens(tokens, vocabulary);
-    std::span<element const> logits;
-    while (!tokens.empty()) {
-      // A long prompt is read in blocks of rows_at_once() tokens.
-      std::size_t const most = std::size_t(rows_.rows_at_once()),
-                        n = tokens.size() < most ? tokens.size() : most;
-      logits = rows_.run(tokens.first(n), position_);
-      position_ += int(n);
+    int at = position_;
+    for (;;) {
+      std::size_t const n = std::size_t(rows_.block_of(host::extent(tokens.size())));
+      auto const logits = rows_.run(tokens.first(n), at, n == tokens.size());
+      at += int(n);
       tokens = tokens.subspan(n);
+      if (!tokens.empty()) continue;
+      position_ = at;
+      return logits;
     }
-    return logits;
   }
   /// The same for one token.
   std::span<element const> read(int token) { return read(std::span(&token, 1)); }
@@ -134,6 +167,8 @@ class decoder {
     for (auto const& table : tables_) sum += table.size() * long(sizeof(element));
     return sum;
   }
+  /// The number of threads, with the calling one.
+  int threads() const { return rows_.threads(); }
   /// As runs_on() of a trainer.
   std::string runs_on() const { return host::name_of_kernels(rows_.runs_on()); }
 
@@ -142,7 +177,7 @@ class decoder {
 
   /// The model with pointers into the trainer's parameters. A tied parameter is the one that owns
   /// its memory; constant tables are computed here.
-  detail::new_rows_model<element> model_of(Trainer& trainer) {
+  [[gnu::cold]] detail::new_rows_model<element> model_of(Trainer& trainer) {
     auto const& g = M::graph;
     detail::new_rows_model<element> m;
     // Without the last op, the loss.
@@ -180,7 +215,7 @@ class decoder {
 
   /// The masks of all layer types.
   template <class... L>
-  static detail::heap_array<detail::mask_function> masks_of(detail::layers<L...>) {
+  [[gnu::cold]] static detail::heap_array<detail::mask_function> masks_of(detail::layers<L...>) {
     detail::heap_array<detail::mask_function> all(long(sizeof...(L)));
     long i = 0;
     ((all[i++] = detail::mask_of_layer<L>()), ...);
@@ -223,5 +258,7 @@ class decoder {
 };
 template <class Trainer>
 decoder(Trainer&) -> decoder<Trainer>;
+template <class Trainer>
+decoder(Trainer&, detail::decoder_settings) -> decoder<Trainer>;
 
 }  // namespace pp

@@ -9,14 +9,23 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <system_error>
 
-#include <pipe/backend/host/attention_forward.hpp>
 #include <pipe/backend/host/contraction_loops.hpp>
+#include <pipe/backend/host/parts.hpp>
 #include <pipe/backend/host/row_kernels.hpp>
 #include <pipe/base/bytes.hpp>
+#include <pipe/base/config.hpp>
+#include <pipe/base/error.hpp>
+#include <pipe/base/function_ref.hpp>
 #include <pipe/base/heap_array.hpp>
-#include <pipe/base/libm.hpp>
+#include <pipe/base/owner.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/graph/op.hpp>
+#include <pipe/infer/kept_attention.hpp>
+#include <pipe/infer/row_plan.hpp>
+#include <pipe/runtime/host/core/pinning.hpp>
+#include <pipe/runtime/host/core/team.hpp>
 
 namespace pp::detail {
 
@@ -33,64 +42,96 @@ struct new_rows_model {
   heap_array<T const*> weights;                 ///< by parameter: its values
 };
 
-/// The interpreter of one model, with the keys and values of a whole context.
+/// The interpreter of one model, with the keys and values of a whole context. Its threads divide an
+/// op's columns, rows or heads, so that every number is computed by one thread, as by one alone.
+///
+/// Everything is compiled for size, since the loops that take time are in the kernels.
+///
+/// law: the bits of a result depend neither on the number of threads nor on the rows that run
+///      together
 template <class T>
 class new_rows {
   using extent = host::extent;
 
  public:
-  /// The maximum number of positions that run together and so share the reads of a matrix.
-  static constexpr int most_rows = 32;
+  /// The maximum number of positions that run together and so share the reads of a matrix. A core
+  /// reads a number from memory in the time of about 40 multiply-adds, so with 256 rows a product
+  /// waits for memory at most a seventh of its time. More rows would not stay in L2: those of a
+  /// layer of 768 channels have 0.8 MB, and all values of GPT-2 that live together 5 MB.
+  static constexpr int most_rows = 256;
 
   /// Plans one block of memory for the new rows of all values, the keys and values of all
-  /// attentions and the kernels' workspace, and allocates it once: run() allocates nothing.
-  explicit new_rows(new_rows_model<T>&& model)
-      : m_(static_cast<new_rows_model<T>&&>(model)), width_(long(m_.values.size())),
-        at_(long(m_.values.size())), caches_(long(m_.ops.size())) {
-    rows_ = m_.context < most_rows ? m_.context : most_rows;
-    long total = 0;
+  /// attentions and the threads' workspaces, and allocates it once: run() allocates nothing.
+  ///
+  /// throws: error if a thread cannot be started
+  [[gnu::cold]] new_rows(new_rows_model<T>&& model, int threads)
+      : m_(static_cast<new_rows_model<T>&&>(model)),
+        rows_(m_.context < most_rows ? m_.context : most_rows),
+        plan_(m_.ops, m_.values, m_.output, m_.context, rows_), caches_(long(m_.ops.size())) {
+    long total = plan_.total();
     auto const room = [&](long elements) {
       long const begin = total;
       total += padded<T>(elements);
       return begin;
     };
-    for (long v = 0; v < width_.size(); ++v) {
-      // A decodable model's values have one row per position: see runs_by_position.
-      width_[v] = m_.values[std::size_t(v)].elements / m_.context;
-      at_[v] = room(width_[v] * rows_);
-    }
-    long work = 0;
     for (long i = 0; i < caches_.size(); ++i) {
       op const& o = m_.ops[std::size_t(i)];
-      long const needed = workspace_of(o);
-      if (needed > work) work = needed;
+      long const needed = padded<T>(workspace_of(int(i)));
+      if (needed > workspace_) workspace_ = needed;
       if (row_rule_of(o.kind) != row_rule::attention) continue;
-      last_attention_ = int(i);
-      caches_[i] = {room(kv_heads(o) * keys_of(o)), room(kv_heads(o) * values_of(o))};
+      kept_attention<T> const a = attention_of(o, {}, 0, 0);
+      caches_[i] = {room(a.shape.kv_heads * a.keys_of_head()),
+                    room(a.shape.kv_heads * a.values_of_head())};
     }
-    work_ = room(work);
+    work_ = room(threads * workspace_);
     // With room to begin at a multiple of `alignment` bytes.
     memory_ = heap_array<T>(total + alignment / long(sizeof(T)));
     std::uintptr_t const begin = reinterpret_cast<std::uintptr_t>(memory_.begin());
     base_ = memory_.begin() +
             (std::uintptr_t(align_up(long(begin % alignment))) - begin % alignment) / sizeof(T);
+    if (threads == 1) return;
+    // As ranks do: with fewer cores than threads, a spinning thread would keep others from running.
+    executor_settings const waits = fit_to_cores({}, threads);
+    try {
+      team_ = owner<team>(new team(threads, waits.waiting.spin, -1));
+    } catch (std::system_error const& e) {
+      throw_error<error>({"decoder: cannot start ", threads - 1, " threads: ", e.what()});
+    }
   }
 
-  /// The maximum number of tokens of one run().
-  int rows_at_once() const { return rows_; }
+  /// The number of the next `left` tokens that are to run together: all, or about equal blocks.
+  int block_of(extent left) const {
+    extent const blocks = (left + rows_ - 1) / rows_;
+    return int(host::largest_part(left, host::row_alignment, int(blocks)));
+  }
+  int threads() const { return team_ == nullptr ? 1 : team_->size(); }
   host::isa runs_on() const { return m_.kernels.runs_on; }
   /// Bytes allocated.
   long bytes() const { return memory_.size() * long(sizeof(T)); }
 
   /// Runs tokens at positions from `position` on; all positions before have been run. Returns the
-  /// logits of the last one.
+  /// logits of the last one, or nothing if more tokens follow at once.
   ///
-  /// needs: 1 to rows_at_once() tokens of the vocabulary, position + tokens.size() <= context
-  std::span<T const> run(std::span<int const> tokens, int position) {
-    int const n = int(tokens.size());
-    // After the last attention only the last row is needed.
-    for (int i = 0; i < int(m_.ops.size()); ++i)
-      run(i, i > last_attention_ ? n - 1 : 0, n, tokens, position);
+  /// needs: at most block_of() tokens of the vocabulary, position + tokens.size() <= context
+  [[gnu::cold]] std::span<T const> run(std::span<int const> tokens, int position, bool is_end) {
+    int const n = int(tokens.size()), count = int(m_.ops.size());
+    for (int i = 0; i < count;) {
+      int const end = plan_.end_of_chain(i);
+      // From the last attention on only the last row is needed, and only at the end.
+      int const last_attention = plan_.last_attention(), first = i < last_attention ? 0
+                                                                 : is_end           ? n - 1
+                                                                                    : n;
+      if (i > last_attention && !is_end) break;
+      op const& o = m_.ops[std::size_t(i)];
+      if (row_rule const rule = row_rule_of(o.kind); rule == row_rule::product)
+        multiply(o, first, n);
+      else if (rule == row_rule::attention)
+        attend(o, caches_[i], first, n, position);
+      else
+        run_chain(i, end, first, n, tokens, position);
+      i = end;
+    }
+    if (!is_end) return {};
     return {row(m_.output, n - 1), std::size_t(m_.vocabulary)};
   }
 
@@ -99,53 +140,96 @@ class new_rows {
   struct cache {
     long keys = 0, values = 0;
   };
-  /// The columns of one head, and the number of heads of keys and values, of an attention.
-  static int head_size(op const& o) { return o.columns / o.attributes.attention().heads; }
-  static int kv_heads(op const& o) { return o.attributes.attention().kv_heads; }
-  /// Numbers of the keys, and of the values, of one head for a whole context, in the blocks and the
-  /// padded rows of the attention kernels.
-  long keys_of(op const& o) const {
-    return host::round_up(m_.context, host::key_block) * head_size(o);
-  }
-  long values_of(op const& o) const { return m_.context * padded_head(o); }
-  /// The head size rounded up to whole vectors: the distance of the rows of values and of rotated
-  /// rows.
-  extent padded_head(op const& o) const {
-    return host::round_up(head_size(o), m_.kernels.attention.tiles.lanes);
+  /// Attention o in a run of n new positions from `position` on.
+  kept_attention<T> attention_of(op const& o, cache const& kept, extent n, extent position) const {
+    attention_attributes const of = o.attributes.attention();
+    return {of.scores.is_plain() ? m_.kernels.attention : m_.kernels.shaped,
+            {1, n, position + n, of.heads, of.kv_heads, o.columns / of.heads, true, of.scores,
+             m_.masks[o.leaf]},
+            m_.context,
+            weights(o.in[2]),
+            base_ + kept.keys,
+            base_ + kept.values};
   }
 
   /// The columns of a table that are transposed at a time.
   static constexpr extent transposed_columns = 64;
-  /// Numbers of workspace that op o needs for rows_at_once() rows.
-  long workspace_of(op const& o) const {
-    extent const r = rows_;
+  /// The rows that pass through all ops of a chain before the next ones: they stay in L1 or L2.
+  static constexpr extent chain_rows = 8;
+  /// Below this number of rows a matrix is read in place.
+  static constexpr extent packing_rows = 4;
+
+  /// The blocking of a product of new rows, which finds its matrix in memory: a panel of it is read
+  /// once, into L2, for all rows, with the sums of about half a MiB beside it if the sum is cut.
+  host::blocking blocking_of(product_shape const& shape) const {
+    constexpr extent deepest = 768, panels = 8;
+    extent const n = shape.columns, k = shape.inner, tile = m_.kernels.attention.tiles.columns();
+    if (shape.rows < packing_rows) return {shape.rows, n, host::even_depth(k, 256), false};
+    return {shape.rows, k > deepest ? panels * tile : tile, host::even_depth(k, deepest), true};
+  }
+  /// Numbers of workspace that a thread needs for op i with up to rows_ rows.
+  [[gnu::cold]] long workspace_of(int i) const {
+    op const& o = m_.ops[std::size_t(i)];
     row_rule const rule = row_rule_of(o.kind);
     if (rule == row_rule::norm) return 2;
-    if (rule == row_rule::attention)
-      return r * (2 * padded_head(o) + host::key_block) + 3 * host::query_block + o.columns;
+    if (rule == row_rule::attention) return attention_of(o, {}, 0, 0).workspace();
     if (rule != row_rule::product) return 0;
     bool const transposes = o.in[1].where == space::parameter_transposed;
-    extent const inner = o.attributes.contraction().inner;
-    long const product =
-        long(host::contraction_workspace<T>(r, transposes ? transposed_columns : o.columns, inner) /
-             sizeof(T)) +
-        1;
-    return padded<T>(product) + (transposes ? transposed_columns * inner : 0);
+    extent const n = transposes ? transposed_columns : o.columns,
+                 k = o.attributes.contraction().inner;
+    long most = 0;
+    for (extent const r : {extent(rows_), packing_rows - 1})
+      if (long const bytes = long(
+              host::contraction_workspace<T>(n, k, blocking_of({r < rows_ ? r : rows_, n, k})));
+          bytes > most)
+        most = bytes;
+    return padded<T>(most / long(sizeof(T)) + 1) + (transposes ? transposed_columns * k : 0);
   }
 
   /// The numbers of a row of a value.
-  long width(operand x) const { return width_[x.index]; }
+  long width(operand x) const { return plan_.width(x.index); }
   /// Row r of the new rows of a value.
-  T* row(operand x, int r) { return base_ + at_[x.index] + r * width(x); }
+  T* row(operand x, extent r) { return base_ + plan_.at(x.index) + r * plan_.stride(x.index); }
   /// The values of a parameter; null for an absent operand.
   T const* weights(operand x) const {
     return x.where == space::none ? nullptr : m_.weights[x.index];
   }
 
-  /// Runs op i on the rows [first, end) of the new ones.
+  /// A part of an op: a range of its rows, columns or heads, and the thread's workspace.
+  using part_of_op = function_ref<void(host::part_range, T*)>;
+  /// Calls work for parts of [0, n), multiples of `unit`, on all threads; or once, if all of it
+  /// takes one thread less than 10 microseconds: a hand-off takes half a microsecond if all threads
+  /// run, but much longer if one has no core. `numbers`: read from memory; `sums`: multiply-adds; a
+  /// thread does about 4 and 64 of these in a nanosecond.
+  [[gnu::cold]] void divide(extent n, extent unit, extent numbers, extent sums, part_of_op work) {
+    constexpr extent worth_dividing = 10'000;  // nanoseconds
+    if (team_ == nullptr || n <= unit || numbers / 4 + sums / 64 < worth_dividing)
+      return work({0, n}, base_ + work_);
+    team_->run([&](int part) {
+      host::part_range const own = host::own_part(n, unit, part, team_->size());
+      if (own.size() > 0) work(own, base_ + work_ + part * workspace_);
+    });
+  }
+
+  /// Runs the ops [i, end) of a chain on the rows [first, n) of the new ones.
+  [[gnu::cold]] void run_chain(int i, int end, int first, int n, std::span<int const> tokens,
+                               int position) {
+    extent numbers = 0;
+    for (int k = i; k < end; ++k) numbers += m_.ops[std::size_t(k)].columns;
+    divide(n - first, host::row_alignment, 2 * (n - first) * numbers, 0,
+           [&](host::part_range own, T* workspace) {
+             for (extent r = own.begin; r < own.end; r += chain_rows)
+               for (int k = i; k < end; ++k)
+                 run_op(k, first + int(r),
+                        first + int(r + chain_rows < own.end ? r + chain_rows : own.end), tokens,
+                        position, workspace);
+           });
+  }
+  /// Runs op i, neither a product nor an attention, on the rows [first, end) of the new ones.
   ///
   /// shape: operands (rows, width of the value), rows = end - first -> y (rows, o.columns)
-  void run(int i, int first, int end, std::span<int const> tokens, int position) {
+  [[gnu::cold]] void run_op(int i, int first, int end, std::span<int const> tokens, int position,
+                            T* workspace) {
     op const& o = m_.ops[std::size_t(i)];
     extent const columns = o.columns, all = (end - first) * columns;
     T* const y = row(o.out[0], first);
@@ -164,7 +248,6 @@ class new_rows {
           copy(weights(o.in[1]) + tokens[std::size_t(r)] * columns, columns,
                y + (r - first) * columns);
         break;
-      case row_rule::product: multiply(o, end - first, x, y); break;
       case row_rule::add_parameter: join(m_.kernels.add, weights(o.in[1]), 0); break;
       case row_rule::add_position:
         join(m_.kernels.add, weights(o.in[1]) + (position + first) * columns, columns);
@@ -176,7 +259,9 @@ class new_rows {
           m_.kernels.slope(columns, from, weights(o.in[1]), o.attributes.slope().is_shared, to);
         });
         break;
-      case row_rule::copy: copy(x, all, y); break;
+      case row_rule::copy:
+        if (x != y) copy(x, all, y);
+        break;
       case row_rule::formula:
         each([&](int, T const* from, T* to) { m_.functions[i](from, to); });
         break;
@@ -204,11 +289,12 @@ class new_rows {
         for (extent at = 0; at < (end - first) * (o.rows / m_.context) * columns; at += columns) {
           auto const norm = m_.kernels.norm[columns % m_.kernels.attention.tiles.lanes == 0];
           norm(o.columns, o.attributes.norm().has_mean, T(o.attributes.norm().epsilon), x + at,
-               weights(o.in[1]), weights(o.in[2]), base_ + work_, y + at);
+               weights(o.in[1]), weights(o.in[2]), workspace, y + at);
         }
         break;
-      case row_rule::attention: attend(o, caches_[i], end - first, x, y, position + first); break;
-      case row_rule::none: break;  // refused: see runs_by_position
+      case row_rule::product:
+      case row_rule::attention:
+      case row_rule::none: break;  // have functions of their own; refused: see runs_by_position
     }
   }
 
@@ -217,103 +303,89 @@ class new_rows {
     std::memcpy(to, from, sizeof(T) * std::size_t(n));
   }
 
-  /// y = x w or, for the transposed table of a tied Embedding, y = x w'.
+  /// y = x w or, for the transposed table of a tied Embedding, y = x w', on the rows [first, n).
   ///
   /// shape: x (rows, K), w (K, N) or (N, K) -> y (rows, N)
+  /// work:  threads have columns, and so a part of w each; or rows, if columns are too few
+  [[gnu::cold]] void multiply(op const& o, int first, int n) {
+    extent const rows = n - first, columns = o.columns, k = o.attributes.contraction().inner,
+                 unit = host::column_alignment<T> * (rows == 1 ? 1 : 3);
+    T const* const x = row(o.in[0], first);
+    T* const y = row(o.out[0], first);
+    // Parts of rows are worth it only if they are clearly smaller, since all threads read all of w.
+    bool const by_columns = 4 * rows * host::largest_part(columns, unit, threads()) <=
+                            5 * columns * host::largest_part(rows, host::row_alignment, threads());
+    divide(by_columns ? columns : rows, by_columns ? unit : host::row_alignment, k * columns,
+           rows * k * columns, [&](host::part_range own, T* workspace) {
+             if (by_columns)
+               multiply_part(o, rows, own, x, y, workspace);
+             else
+               multiply_part(o, own.size(), {0, columns}, x + own.begin * k,
+                             y + own.begin * columns, workspace);
+           });
+  }
+  /// The columns `own` of y.
+  ///
   /// law:   the bits of the kernels of training, which transpose w once per step: here 64 rows of
   ///        it at a time
-  void multiply(op const& o, extent rows, T const* x, T* y) {
+  [[gnu::cold]] void multiply_part(op const& o, extent rows, host::part_range own, T const* x, T* y,
+                                   T* workspace) {
     extent const n = o.columns, k = o.attributes.contraction().inner;
     T const* const w = weights(o.in[1]);
     if (o.in[1].where == space::parameter)
-      return product({rows, n, k}, x, w, n, y, n, base_ + work_);
-    T* const transposed = base_ + work_;
-    for (extent j = 0; j < n; j += transposed_columns) {
-      extent const count = n - j < transposed_columns ? n - j : transposed_columns;
-      m_.kernels.attention.transpose(w + j * k, count, k, k, transposed, transposed_columns);
-      product({rows, count, k}, x, transposed, transposed_columns, y + j, n,
-              transposed + transposed_columns * k);
+      return product({rows, own.size(), k}, x, w + own.begin, n, y + own.begin, n, workspace);
+    for (extent j = own.begin; j < own.end; j += transposed_columns) {
+      extent const count = own.end - j < transposed_columns ? own.end - j : transposed_columns;
+      m_.kernels.attention.transpose(w + j * k, count, k, k, workspace, transposed_columns);
+      product({rows, count, k}, x, workspace, transposed_columns, y + j, n,
+              workspace + transposed_columns * k);
     }
   }
   /// One row is a matrix-vector product, limited by memory bandwidth, with a kernel of its own;
   /// more rows are the tiled product of training.
   ///
   /// shape: x (rows, k), w (k, n) with rows ldw apart -> y (rows, n) with rows ldy apart
-  void product(product_shape const& shape, T const* x, T const* w, extent ldw, T* y, extent ldy,
-               T* workspace) {
+  [[gnu::cold]] PIPE_ONE_COPY void product(product_shape const& shape, T const* x, T const* w,
+                                           extent ldw, T* y, extent ldy, T* workspace) {
     if (shape.rows == 1) return m_.kernels.multiply(shape.columns, shape.inner, x, w, ldw, y);
     host::contraction_ends<T> to;
     to.c = y;
     to.ldc = ldy;
     host::contract_tiles<T>(m_.kernels.attention.tiles, shape, {x, shape.inner, 1}, w, ldw, to,
-                            workspace);
+                            workspace, blocking_of(shape));
   }
 
-  /// Appends the keys and values of the new rows, and computes attention of their queries to these
-  /// and all earlier positions.
+  /// Appends the keys and values of all n new rows, and computes attention of the queries of rows
+  /// [first, n) to these and all earlier positions.
   ///
-  /// shape: x (rows, (H + 2 KV) * d), kept: keys (KV, blocks, d, key_block), values (KV, context,
-  ///        padded d) -> y (rows, H * d)
-  /// law:   the sums of a row are those of attention_forward on the whole context: the same bits
-  /// cost:  4 * rows * position * H * d FLOPs; reads the kept keys and values once per run
-  void attend(op const& o, cache const& kept, extent rows, T const* x, T* y, extent position) {
-    attention_attributes const of = o.attributes.attention();
-    host::attention_set<T> const& set =
-        of.scores.is_plain() ? m_.kernels.attention : m_.kernels.shaped;
-    extent const d = head_size(o), heads = of.heads, groups = kv_heads(o), wide = padded_head(o),
-                 stride = width(o.in[0]);
-    T const* const rotation =
-        o.in[2].where == space::none ? nullptr : weights(o.in[2]) + position * d;
-    host::attention_shape const shape{1, rows, position + rows, heads,           groups,
-                                      d, true, of.scores,       m_.masks[o.leaf]};
-    host::carver<T> space{base_ + work_};
-    T* const rotated = space.take(rows_ * wide);
-    T* const sums = space.take(rows_ * wide);
-    T* const scores = space.take(rows_ * host::key_block);
-    T* const largest = space.take(host::query_block);
-    T* const denominators = space.take(host::query_block);
-    T* const logs = space.take(host::query_block);
-    host::softmax_rows<T> const state{sums, wide, largest, denominators};
-    for (extent h = 0; h < heads; ++h) {
-      extent const group = h / (heads / groups);
-      T* const keys = base_ + kept.keys + group * keys_of(o);
-      T* const values = base_ + kept.values + group * values_of(o);
-      // The first head of a group appends the keys and values, which the others share.
-      if (h % (heads / groups) == 0) {
-        T const* key = x + (heads + group) * d;
-        T const* const value = x + (heads + groups + group) * d;
-        extent key_stride = stride;
-        if (rotation != nullptr) {
-          set.rotate(key, stride, rows, d, rotation, wide, rotated, wide);
-          key = rotated;
-          key_stride = wide;
-        }
-        // Keys are in blocks of key_block positions, each of them transposed.
-        for (extent r = 0; r < rows; ++r)
-          for (extent c = 0; c < d; ++c)
-            keys[(position + r) / host::key_block * d * host::key_block + c * host::key_block +
-                 (position + r) % host::key_block] = key[r * key_stride + c];
-        set.tiles.copy_rows(value, stride, rows, d, wide, values + position * wide, wide);
-      }
-      host::positions<T const> query{x + h * d, stride};
-      if (rotation != nullptr) {
-        set.rotate(query.data, stride, rows, d, rotation, wide, rotated, wide);
-        query = {rotated, wide};
-      }
-      host::attend(set, shape, T(1) / libm::sqrt(T(d)), {h, 0, rows, query},
-                   {keys, values, shape.keys}, scores, state);
-      set.finish(state, rows, d, y + h * d, o.columns, logs, extent(1));
-    }
+  /// work: threads have heads of keys to append; then blocks of queries of a head
+  [[gnu::cold]] void attend(op const& o, cache const& kept, int first, int n, int position) {
+    kept_attention<T> const a = attention_of(o, kept, n, position);
+    T const* const x = row(o.in[0], 0);
+    extent const d = a.shape.head_size, groups = a.shape.kv_heads, blocks = a.blocks_from(first),
+                 of_keys = a.shape.keys * d;
+    divide(groups, 1, 4 * n * groups * d, 0, [&](host::part_range own, T* workspace) {
+      for (extent group = own.begin; group < own.end; ++group) a.append(x, group, workspace);
+    });
+    divide(a.shape.heads * blocks, 1, 2 * groups * of_keys,
+           2 * (n - first) * a.shape.heads * of_keys, [&](host::part_range own, T* workspace) {
+             for (extent k = own.begin; k < own.end; ++k) {
+               extent const t = first + k % blocks * host::query_block;
+               a.attend(x, k / blocks, t, row(o.out[0], t), workspace);
+             }
+           });
   }
 
   new_rows_model<T> m_;
-  heap_array<long> width_, at_;  // by value: numbers per row, and the offset of row 0
-  heap_array<cache> caches_;     // by op
+  int rows_ = 0;
+  row_plan<T> plan_;
+  heap_array<cache> caches_;  // by op
   heap_array<T> memory_;
-  // base_: the aligned beginning in memory_; work_: the offset of the kernels' workspace from it.
+  owner<team> team_;  // null: one thread
+  // base_: the aligned beginning in memory_; work_: the offset of the threads' workspaces from it;
+  // workspace_: the numbers of each.
   T* base_ = nullptr;
-  long work_ = 0;
-  int rows_ = 0, last_attention_ = -1;
+  long work_ = 0, workspace_ = 0;
 };
 
 }  // namespace pp::detail

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Attention of a decoder's new positions to themselves and to all earlier ones. Keys, rotated, and
+// values of all positions are kept in the layout that the kernels of attention read, so a position
+// is appended once.
+#pragma once
+
+#include <pipe/backend/host/attention_forward.hpp>
+#include <pipe/base/libm.hpp>
+
+namespace pp::detail {
+
+/// One attention of a model, in a run of n new positions.
+///
+/// shape: x (n, (H + 2 KV) * d): queries, keys, values -> y (n, H * d); keys (KV, blocks, d,
+///        key_block), each block transposed; values (KV, context, padded d)
+/// law:   the sums of a row are those of attention_forward on the whole context: the same bits
+template <class T>
+struct kept_attention {
+  using extent = host::extent;
+
+  host::attention_set<T> const& set;
+  host::attention_shape shape;  ///< queries: the new positions; keys: these and all earlier ones
+  extent context;
+  T const* rotation;  ///< the angles of all positions; null: none
+  T *keys, *values;   ///< of all positions, head after head
+
+  /// The position of the first new row.
+  extent position() const { return shape.keys - shape.queries; }
+  /// The distance of rows of values and of rotated rows: the head size in whole vectors.
+  extent padded() const { return host::round_up(shape.head_size, set.tiles.lanes); }
+  /// The numbers of one head for a whole context.
+  extent keys_of_head() const { return host::round_up(context, host::key_block) * shape.head_size; }
+  extent values_of_head() const { return context * padded(); }
+  /// The numbers of workspace of each function.
+  extent workspace() const { return host::query_block * (2 * padded() + host::key_block + 3); }
+
+  /// Appends the new keys and values of head `group` of KV.
+  [[gnu::cold]] void append(T const* x, extent group, T* workspace) const {
+    extent const n = shape.queries, d = shape.head_size, stride = row_of_x(), wide = padded();
+    T const* const value = x + (shape.heads + shape.kv_heads + group) * d;
+    set.tiles.copy_rows(value, stride, n, d, wide,
+                        values + group * values_of_head() + position() * wide, wide);
+    for (extent r = 0, count = 0; r < n; r += count) {
+      // Up to a multiple of query_block, so within one block of keys.
+      extent const at = position() + r, left = n - r;
+      count = host::query_block - at % host::query_block;
+      if (count > left) count = left;
+      host::positions<T const> const key =
+          rotated({x + r * stride + (shape.heads + group) * d, stride}, count, at, workspace);
+      T* const block = keys + group * keys_of_head() + at / host::key_block * d * host::key_block;
+      set.transpose(key.data, count, d, key.stride, block + at % host::key_block, host::key_block);
+    }
+  }
+
+  /// The blocks of queries of a head from row `first` on.
+  extent blocks_from(extent first) const {
+    return (shape.queries - first + host::query_block - 1) / host::query_block;
+  }
+  /// The results of one head for up to query_block rows from row t on; y: row t.
+  ///
+  /// cost: 4 * rows * keys * d FLOPs
+  [[gnu::cold]] void attend(T const* x, extent head, extent t, T* y, T* workspace) const {
+    extent const d = shape.head_size, wide = padded(), left = shape.queries - t,
+                 rows = left < host::query_block ? left : host::query_block,
+                 group = head / (shape.heads / shape.kv_heads);
+    host::carver<T> space{workspace};
+    T* const angled = space.take(host::query_block * wide);
+    T* const sums = space.take(host::query_block * wide);
+    T* const scores = space.take(host::query_block * host::key_block);
+    T* const largest = space.take(host::query_block);
+    T* const denominators = space.take(host::query_block);
+    T* const logs = space.take(host::query_block);
+    host::softmax_rows<T> const state{sums, wide, largest, denominators};
+    host::positions<T const> const query =
+        rotated({x + t * row_of_x() + head * d, row_of_x()}, rows, position() + t, angled);
+    host::attend(set, shape, T(1) / libm::sqrt(T(d)), {head, t, rows, query},
+                 {keys + group * keys_of_head(), values + group * values_of_head(), shape.keys},
+                 scores, state);
+    set.finish(state, rows, d, y + head * d, shape.heads * d, logs, extent(1));
+  }
+
+ private:
+  extent row_of_x() const { return (shape.heads + 2 * shape.kv_heads) * shape.head_size; }
+  /// Rows of a head at positions from `at` on, rotated into `to` if the attention rotates.
+  host::positions<T const> rotated(host::positions<T const> from, extent rows, extent at,
+                                   T* to) const {
+    if (rotation == nullptr) return from;
+    set.rotate(from.data, from.stride, rows, shape.head_size, rotation + at * shape.head_size,
+               padded(), to, padded());
+    return {to, padded()};
+  }
+};
+
+}  // namespace pp::detail
