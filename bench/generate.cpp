@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A token by the decoder, which keeps keys and values, against a token by a forward pass over the
-// whole context: what a program without one does. Tokens are read one by one until the context is
-// full. One thread.
+// whole context: what a program without one does. Then a decoder of 85 million parameters: a prompt
+// of 512 tokens, and the tokens after it, by one thread and by several, in turns.
 //
-// Argument: rounds (default 9).
+// Arguments: rounds (default 9), threads (default: the cores).
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <vector>
 
 #include <pipe/infer/decoder.hpp>
+#include <pipe/infer/model_weights.hpp>
 #include <pipe/pipe.hpp>
 
 #include "peer/machine.hpp"
@@ -30,39 +32,85 @@ struct Small : Model<Tokens<256, 128>, Embedding<96>, Positions, Repeat<8, Block
 /// Blocks as wide as GPT-2's, with its context: weights that no cache holds.
 struct Wide : Model<Tokens<256, 1024>, Embedding<768>, Positions, Repeat<4, Block<12, 768>>,
                     LayerNorm, Linear<256>, CrossEntropy> {};
+/// All twelve blocks of GPT-2.
+struct Whole : Model<Tokens<256, 1024>, Embedding<768>, Positions, Repeat<12, Block<12, 768>>,
+                     LayerNorm, Linear<256>, CrossEntropy> {};
 
-/// How many times as fast.
+std::vector<int> some_tokens(long count) {
+  std::vector<int> tokens(std::size_t(count), 0);
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = int(i * i % 251);
+  return tokens;
+}
+
+/// How many times as fast a token is. Read one by one are up to `most` tokens in the middle of the
+/// context, whose attention costs the mean.
 template <class M>
-double compare(char const* name, int rounds) {
+double compare(char const* name, int rounds, std::size_t most) {
   using Trainer = Pipeline<M>;
   Trainer trainer({.seed = 1});
   decoder read(trainer);
-  std::vector<int> tokens(Trainer::inputs_per_sample);
-  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = int(i * i % 251);
+  std::vector<int> const tokens = some_tokens(Trainer::inputs_per_sample);
   std::vector<float> logits(Trainer::outputs_per_sample);
+  std::size_t const count = std::min(most, tokens.size()), first = (tokens.size() - count) / 2;
+  if (first > 0) read.read(std::span(tokens).first(first));
   bench::turns const t({[&] {
-                          read.rewind(0);
-                          for (int const token : tokens) read.read(token);
+                          read.rewind(int(first));
+                          for (std::size_t i = first; i < first + count; ++i) read.read(tokens[i]);
                         },
-                        [&] { trainer.forward(tokens, logits); },
-                        [&] {
-                          read.rewind(0);
-                          read.read(tokens);
-                        }},
+                        [&] { trainer.forward(tokens, logits); }},
                        rounds);
-  double const n = double(tokens.size());
-  std::printf(
-      "%-6s decoder %7.1f tokens/s, by forward passes %7.1f tokens/s, a prompt %7.0f tokens/s\n",
-      name, n / t.median(0), 1 / t.median(1), n / t.median(2));
-  return t.ratio(1, 0) * n;
+  std::printf("%-6s decoder %7.1f tokens/s, by forward passes %7.1f tokens/s\n", name,
+              double(count) / t.median(0), 1 / t.median(1));
+  std::fflush(stdout);
+  return t.ratio(1, 0) * double(count);
+}
+
+/// A prompt and the tokens after it, by decoders of one thread and of several.
+void by_threads(int rounds, int threads) {
+  constexpr int prompt = 512, more = 16;
+  model_weights<Whole> weights;
+  unsigned state = 1;
+  for (auto const& p : weights.parameters())
+    for (float& x : p.values)
+      x = (float((state = state * 1664525u + 1013904223u) >> 8) / 16777216.0f - 0.5f) * 0.08f;
+  std::vector<int> const tokens = some_tokens(prompt + more);
+  decoder one(weights, {.threads = 1}), several(weights, {.threads = threads});
+  auto const reads_prompt = [&](auto& read) {
+    read.rewind(0);
+    read.read(std::span(tokens).first(prompt));
+  };
+  auto const reads_more = [&](auto& read) {
+    read.rewind(prompt);
+    for (int const token : std::span(tokens).last(more)) read.read(token);
+  };
+  bench::turns const t({[&] { reads_prompt(one); }, [&] { reads_prompt(several); },
+                        [&] { reads_more(one); }, [&] { reads_more(several); }},
+                       rounds);
+  for (std::size_t k : {0, 1})
+    std::printf(
+        "85M    %d thread%s: a prompt of %d %7.1f ms = %6.0f tokens/s, a token %6.2f ms = "
+        "%5.1f tokens/s\n",
+        k == 0 ? 1 : threads, k == 0 || threads == 1 ? "" : "s", prompt, t.median(k) * 1e3,
+        prompt / t.median(k), t.median(2 + k) / more * 1e3, more / t.median(2 + k));
+  std::printf("figure generate_85m_prompt_tokens_per_s %.0f\n", prompt / t.median(1));
+  std::printf("figure generate_85m_tokens_per_s %.1f\n", more / t.median(3));
+  std::printf("figure generate_85m_prompt_by_threads %.2f\n", t.ratio(0, 1));
+  std::printf("figure generate_85m_token_by_threads %.2f\n", t.ratio(2, 3));
+  std::fflush(stdout);
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
-  int const rounds = count > 1 ? std::max(1, std::atoi(arguments[1])) : 9;
+  int const rounds = count > 1 ? std::max(1, std::atoi(arguments[1])) : 9,
+            threads =
+                count > 2 ? std::max(1, std::atoi(arguments[2])) : int(detail::allowed_cores());
   std::printf("%s, one thread, %d rounds\n", bench::instruction_set(), rounds);
-  double const small = compare<Small>("small", rounds), wide = compare<Wide>("wide", rounds);
+  std::fflush(stdout);
+  double const small = compare<Small>("small", rounds, 128),
+               wide = compare<Wide>("wide", rounds, 64);
   std::printf("figure generate_small_over_forward %.1f\n", small);
   std::printf("figure generate_wide_over_forward %.1f\n", wide);
+  std::fflush(stdout);
+  by_threads(rounds, threads);
 }
