@@ -16,6 +16,15 @@ using Of = Pipeline<M, BF16, PortableHost, AdamW, MicroBatchSize<2>, More...>;
 struct Numbers
     : Model<Input<5>, Linear<8>, GELU, Linear<8>, LayerNorm, Linear<6>, Tanh, Linear<3>, MSE> {};
 
+/// Parameters that replicas divide, with transposed copies and, in the table, without.
+struct Deep : Model<Tokens<300, 4>, Embedding<128>, Positions,
+                    Repeat<2, Residual<LayerNorm, Attention<2>>,
+                           Residual<LayerNorm, Linear<260>, GELUTanh, Linear<128>>>,
+                    LayerNorm, Linear<300>, CrossEntropy> {};
+template <class... More>
+using OfDeep =
+    Pipeline<Deep, BF16, PortableHost, AdamW, MicroBatchSize<1>, GradientAccumulation<8>, More...>;
+
 }  // namespace
 
 TEST_CASE("bf16: processes give the bits of one stage") {
@@ -31,6 +40,11 @@ TEST_CASE("bf16: replicas give the bits of one process") {
                           Of<laws::Everything, MicroBatches<2>, sums, Between, ZeRO<2>>>();
   processes::trains_alike<Of<Numbers, MicroBatches<1>, sums>,
                           Of<Numbers, MicroBatches<1>, sums, Between, Stages<2>, ZeRO<2>>>();
+}
+TEST_CASE("bf16: divided parameters come together, and get their copies there") {
+  processes::trains_alike<OfDeep<MicroBatches<1>>, OfDeep<MicroBatches<1>, Between, ZeRO<3>>>();
+  processes::trains_alike<OfDeep<MicroBatches<2>>,
+                          OfDeep<MicroBatches<2>, Between, Stages<2>, ZeRO<3>>>();
 }
 TEST_CASE("bf16: holders of a stage have copies of its weights") {
   if (Between::processes() <= 4)

@@ -167,7 +167,6 @@ enum diagnosis : unsigned char {
   divided_gradients_are_updated_by_element,
   replicas_share_evenly,
   divided_parameters_have_no_averages,
-  divided_parameters_have_no_16_bit_copies,
   divided_gradients_are_of_one_rank,
   replicas_of_a_stage_are_on_the_host,
   replicas_of_a_stage_need_shared_memory_or_streams,

@@ -219,6 +219,21 @@ struct arena_end {
   long gradient_ring = 0, gradient_ring_bytes = 0, value_ring = 0, value_ring_bytes = 0;
   long room = 0, room_bytes = 0, end = 0;
 };
+/// The copies of a divided parameter that kernels read, behind its values: as values of fewer bits,
+/// if there are any, and transposed.
+///
+/// units: bytes from the start of the values
+struct divided_copies {
+  bool is_narrow = false, is_transposed = false;
+  long narrow = 0, size = 0;  ///< the end of the values; bytes of each copy
+  constexpr divided_copies() = default;
+  constexpr divided_copies(long bytes, long width, long value_width, parameter_place const& p)
+      : is_narrow(value_width < width), is_transposed(p.transposed >= 0), narrow(bytes),
+        size(align_up(bytes / width * value_width)) {}
+  constexpr long transposed() const { return narrow + (is_narrow ? size : 0); }
+  constexpr long end() const { return transposed() + (is_transposed ? size : 0); }
+};
+
 /// The facts of a pipeline on which the end of an arena depends.
 struct arena_facts {
   chunk_description const* chunk = nullptr;
@@ -227,6 +242,7 @@ struct arena_facts {
   long width = 4;                   ///< bytes of an element
   int accumulation_room = 1;        ///< see pipeline_description
   bool divides_gradients = false;   ///< see pipeline_description
+  long value_width = 4;             ///< bytes of an element of what kernels read
 
   /// Calls use(cuts) for each chunk of a rank.
   template <class Use>
@@ -235,7 +251,8 @@ struct arena_facts {
       if (chunk[c].rank == rank) use(shard_cuts{chunk[c], width, replicas});
   }
   /// Bytes of a ring: twice those of the largest layer's divided parameters, so that the parameters
-  /// of one layer are in the ring while those of another come or go. copies: with transposed copies
+  /// of one layer are in the ring while those of another come or go. copies: with the copies that
+  /// kernels read
   constexpr long ring_bytes(int rank, bool copies) const {
     long most = 0;
     for_each_cuts(rank, 1, [&](shard_cuts const& cuts) {
@@ -244,7 +261,8 @@ struct arena_facts {
       cuts.for_each_divided([&](parameter_place const& p) {
         if (p.layer != layer) sum = 0;
         layer = p.layer;
-        sum += cuts.bytes_of(p) * (copies && p.transposed >= 0 ? 2 : 1);
+        long const bytes = cuts.bytes_of(p);
+        sum += copies ? divided_copies{bytes, width, value_width, p}.end() : bytes;
         if (sum > most) most = sum;
       });
     });
@@ -291,9 +309,9 @@ constexpr arena_end end_of_arena(arena_facts const& of, rank_description const& 
 }
 constexpr arena_end end_of_arena(pipeline_description const& d, long width, int rank, int replicas,
                                  int replica) {
-  return end_of_arena(
-      {d.chunk, d.chunks, d.accumulations, d.zero, width, d.accumulation_room, d.divides_gradients},
-      d.rank[rank], rank, replicas, replica);
+  return end_of_arena({d.chunk, d.chunks, d.accumulations, d.zero, width, d.accumulation_room,
+                       d.divides_gradients, size_of(d.value_type)},
+                      d.rank[rank], rank, replicas, replica);
 }
 
 }  // namespace pp::detail

@@ -80,7 +80,10 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   // Where parameters have transposed copies, their 16-bit copies are beside these, as versions and
   // other holders have both.
   c.sizes.copies = f.widths.has_copies() ? b.parameters / f.widths.element * f.widths.value : 0;
-  if (f.widths.has_transposes) c.copies = take(c.sizes.copies);
+  if (f.widths.has_transposes)
+    c.copies = take_after(
+        f.zero > 2 && f.widths.has_copies() ? b.divided / f.widths.element * f.widths.value : 0,
+        c.sizes.copies);
   c.gradients = take_after(f.divides_gradients ? b.divided : 0, b.trained);
   c.sums = take(b.sums);
   c.sizes.copy = f.copies_weights ? *end : 0;

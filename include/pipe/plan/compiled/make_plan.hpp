@@ -95,7 +95,8 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
               p.zero,
               long(sizeof(typename P::element)),
               P::sum::room,
-              P::divides_gradients};
+              P::divides_gradients,
+              long(sizeof(typename P::value))};
   p.rank_memory = map.rank.items;
   p.micro_batches = micro_batches;
   p.micro_batch_size = samples;
@@ -161,7 +162,10 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     program_set const& set = c.first_kept > 0 ? c.dropping : c.keeping;
     q.forward_kernels = set.programs[int(program::forward)].count;
     for (int k = 1; k < program_count; ++k) q.backward_kernels += set.programs[k].count;
-    q.parameter_bytes = c.sizes.parameters + align_up(c.sizes.copies);
+    q.parameter_bytes = c.sizes.parameters + align_up(c.sizes.copies) -
+                        (p.zero > 2 && P::widths.has_copies()
+                             ? c.sizes.divided / P::widths.element * P::widths.value
+                             : 0);
     q.gradient_bytes = c.sizes.trained;
     // With ZeRO some of this is no part of the chunk: a replica has what it owns at the arena's
     // end.

@@ -191,7 +191,8 @@ struct step_memory {
                             zero,
                             long(sizeof(element)),
                             1,
-                            Work::divides_gradients};
+                            Work::divides_gradients,
+                            long(sizeof(value))};
     rank.bytes = end_of_arena(arena, rank, r, 1, 0).end;
   }
 };

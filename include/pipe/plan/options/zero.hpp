@@ -10,7 +10,6 @@
 #include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/micro_batches.hpp>
 #include <pipe/plan/options/optimizer.hpp>
-#include <pipe/plan/options/precision.hpp>
 #include <pipe/plan/options/schedule.hpp>
 #include <pipe/plan/options/stages.hpp>
 #include <pipe/plan/options/transport.hpp>
@@ -65,7 +64,6 @@ struct option_family::zero : detail::any_family {
     using averages = typename Options::template get<averaging>;
     using connection = typename Options::template get<option_family::transport>;
     using sum = typename Options::template get<option_family::sum>;
-    using numbers = typename Options::template get<precision>;
     using by = detail::replicated_by<typename Options::template get<stages>,
                                      typename Options::template get<schedule>>;
     if constexpr (option::level < 0 || option::level > 3)
@@ -85,10 +83,6 @@ struct option_family::zero : detail::any_family {
       return detail::diagnosis_of<wrong::replicas_share_evenly, sum, option>();
     else if constexpr (option::level > 2 && averages::averages)
       return detail::diagnosis_of<wrong::divided_parameters_have_no_averages, option, averages>();
-    else if constexpr (option::level > 2 &&
-                       sizeof(typename numbers::value) < sizeof(typename numbers::element))
-      return detail::diagnosis_of<wrong::divided_parameters_have_no_16_bit_copies, option,
-                                  numbers>();
     else
       return std::type_identity<detail::nothing_wrong>{};
   }

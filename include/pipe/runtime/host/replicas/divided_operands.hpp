@@ -22,11 +22,10 @@ struct divided_parameter {
   parameter_place const* of = nullptr;
   long bytes = 0;  ///< of the values or of the gradient, padded
   range buckets{};
-  /// Bytes of the values and of the transposed copy behind them, if there is one.
-  constexpr long bytes_with_copy() const { return bytes * (of->transposed >= 0 ? 2 : 1); }
+  divided_copies copies{};  ///< behind the values
 };
 
-/// An operand of a launch of a program that is a divided parameter, its transposed copy or its
+/// An operand of a launch of a program that is a divided parameter, one of its copies or its
 /// gradient. operand: its index in the launch. parameter: the number of the parameter
 /// in divided_operands. offset: bytes from the start of the memory that has the parameter, or its
 /// gradient, as a whole.
@@ -37,8 +36,7 @@ struct divided_operand {
 };
 
 /// The tables of one rank: parameters in the order of chunks and offsets, operands in the order of
-/// programs and launches. Only with ZeRO<3> are values and their transposed copies among the
-/// operands.
+/// programs and launches. Only with ZeRO<3> are values and their copies among the operands.
 class divided_operands {
  public:
   /// The number of a chunk's program among all programs of a pipeline.
@@ -47,6 +45,7 @@ class divided_operands {
     return (2 * chunk + (&set == &d.chunk[chunk].dropping)) * program_count + int(p);
   }
   [[gnu::cold]] void assemble(pipeline_description const& d, long width, int rank) {
+    long const value_width = size_of(d.value_type);
     fill(parameters_, [&](sink<divided_parameter>& to) {
       buckets_ = 0;
       for (int c = 0; c < d.chunks; ++c) {
@@ -55,7 +54,8 @@ class divided_operands {
         cuts.for_each_divided([&](parameter_place const& p) {
           int const first = buckets_;
           buckets_ += cuts.buckets_of(p);
-          to.push_back({c, &p, cuts.bytes_of(p), {first, buckets_}});
+          long const bytes = cuts.bytes_of(p);
+          to.push_back({c, &p, bytes, {first, buckets_}, {bytes, width, value_width, p}});
         });
       }
     });
@@ -117,14 +117,21 @@ class divided_operands {
   [[gnu::cold]] void add(pipeline_description const& d, int c, divided_operand o, address const& a,
                          sink<divided_operand>& to) const {
     bool const is_gradient = d.divides_gradients && a.where == region::parameter_gradients,
-               is_copy = d.zero > 2 && a.where == region::transposed;
+               is_transposed = d.zero > 2 && a.where == region::transposed,
+               is_narrow = d.zero > 2 && a.where == region::copies,
+               is_copy = is_transposed || is_narrow;
     if (!is_gradient && !is_copy && !(d.zero > 2 && a.where == region::parameters)) return;
     for (int i = 0; i < int(parameters_.size()); ++i) {
       divided_parameter const& p = parameters_[i];
-      long const begin = is_copy ? p.of->transposed : p.of->offset;
-      if (p.chunk == c && begin >= 0 && a.offset >= begin && a.offset < begin + p.bytes)
-        to.push_back(
-            {o.launch, o.operand, i, is_gradient, a.offset - begin + (is_copy ? p.bytes : 0)});
+      long const begin = is_transposed ? p.of->transposed
+                         : is_narrow   ? p.of->offset / d.element_bytes * size_of(d.value_type)
+                                       : p.of->offset,
+                 size = is_copy ? p.copies.size : p.bytes,
+                 at = is_transposed ? p.copies.transposed()
+                      : is_narrow   ? p.copies.narrow
+                                    : 0;
+      if (p.chunk == c && begin >= 0 && a.offset >= begin && a.offset < begin + size)
+        to.push_back({o.launch, o.operand, i, is_gradient, a.offset - begin + at});
     }
   }
 

@@ -22,7 +22,7 @@ PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
 /// The divided parameters of one rank. They come into a ring in the order in which launches read
-/// them, with at most two buckets on the way; the transposed copy of a parameter is behind its
+/// them, with at most two buckets on the way; the copies of a parameter are behind its
 /// values. To make room, the parameter that came first leaves, unless the launch that is about to
 /// run reads it.
 ///
@@ -69,7 +69,7 @@ class value_windows {
       } else if (g.next < g.end && g.next - g.met < 2) {
         begin_bucket(g, g.next++);
       } else if (g.met == g.end) {
-        if (g.transposes) transpose(g);
+        if (g.copies) make_copies(g);
         first_ = after(first_);
       } else {
         return;
@@ -128,7 +128,7 @@ class value_windows {
   struct gathered {
     int parameter = 0;
     char* to = nullptr;
-    bool transposes = false;
+    bool copies = false;             // whether copies are made behind the values
     int next = 0, end = 0, met = 0;  // buckets: the next to begin; the end; the next to arrive
   };
 
@@ -183,7 +183,7 @@ class value_windows {
   bool make_room(int i, view<divided_operand> now) {
     if (ring_.find(i) != nullptr) return true;
     char* at = nullptr;
-    while ((at = ring_.take(i, parameter(i).bytes_with_copy())) == nullptr) {
+    while ((at = ring_.take(i, parameter(i).copies.end())) == nullptr) {
       // The parameters of a launch are of at most two layers, so they fit in an empty ring.
       bool const in_the_way = ring_.is_empty() || reads(now, ring_.first());
       if (until([&] { return first_ == end_; }) != waited::done) return false;
@@ -197,7 +197,7 @@ class value_windows {
       ring_.clear();
       return make_room(i, now) && make_room_for_all(now);
     }
-    begin(i, at, parameter(i).of->transposed >= 0);
+    begin(i, at, true);
     return true;
   }
   /// Begins to bring the parameters of the next launch that reads a parameter outside of the ring,
@@ -212,19 +212,19 @@ class value_windows {
       char* at = nullptr;
       // Parameters in front of those of launch `now` have been read, so none of them is still on
       // the way.
-      while ((at = ring_.take(o.parameter, parameter(o.parameter).bytes_with_copy())) == nullptr &&
+      while ((at = ring_.take(o.parameter, parameter(o.parameter).copies.end())) == nullptr &&
              !ring_.is_empty() && !reads(now, ring_.first()))
         ring_.drop_first();
       if (at == nullptr) break;
-      begin(o.parameter, at, parameter(o.parameter).of->transposed >= 0);
+      begin(o.parameter, at, true);
     }
   }
   /// Begins to bring a parameter, behind those that are being brought.
   ///
-  /// transposes: makes the transposed copy behind the values once these are here
-  void begin(int i, char* to, bool transposes) {
+  /// copies: makes the copies behind the values once these are here
+  void begin(int i, char* to, bool copies) {
     range const buckets = parameter(i).buckets;
-    coming_[end_] = {i, to, transposes, buckets.begin, buckets.end, buckets.begin};
+    coming_[end_] = {i, to, copies, buckets.begin, buckets.end, buckets.begin};
     end_ = after(end_);
     advance();
   }
@@ -268,12 +268,16 @@ class value_windows {
         transport_->receive_from(rank_, replica, lane, g.to + s.begin, s.size());
     });
   }
-  /// Makes the transposed copy of a parameter that is here, behind its values.
-  void transpose(gathered const& g) {
+  /// Makes the copies of a parameter that is here, behind its values.
+  void make_copies(gathered const& g) {
     divided_parameter const& p = parameter(g.parameter);
+    if (!p.copies.is_narrow && !p.copies.is_transposed) return;
     all_->run([&](int part) {
-      calls_->transpose_rows(*p.of, calls_->rows_of(*p.of, part, all_->size()),
-                             reinterpret_cast<T const*>(g.to), g.to + p.bytes);
+      host::part_range const own = calls_->rows_of(*p.of, part, all_->size());
+      T const* const values = reinterpret_cast<T const*>(g.to);
+      if (p.copies.is_narrow) calls_->copy_rows(*p.of, own, values, g.to + p.copies.narrow);
+      if (p.copies.is_transposed)
+        calls_->transpose_rows(*p.of, own, values, g.to + p.copies.transposed());
     });
   }
 
