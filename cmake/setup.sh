@@ -48,7 +48,6 @@ present() {
     fonts-*) dpkg-query -W -f='${Status}' "$1" | grep -q ' installed' ;;
     libturbojpeg0-dev) has_header turbojpeg.h ;;
     libbenchmark-dev) has_header benchmark/benchmark.h ;;
-    libdnnl-dev) has_header oneapi/dnnl/dnnl.hpp ;;
     libopenblas-dev) has_header openblas_config.h ;;
     openmpi-bin) command -v mpirun ;;
     libopenmpi-dev) command -v mpicxx ;;
