@@ -49,7 +49,8 @@ std::vector<T> backward(resample_attributes const& by, int n, std::vector<T> con
   for (int row = 0; row < by.axis[0].in; row += at_once) {
     int const end = row + at_once < by.axis[0].in ? row + at_once : by.axis[0].in;
     host::portable::resample_gradient_rows<T>(by, n, host::part_range{row, end}, dy.data(),
-                                              reads_x ? x.data() : nullptr, dx.data());
+                                              reads_x ? x.data() : nullptr,
+                                              dx.data() + row * by.axis[1].in * n);
   }
   return dx;
 }
