@@ -5,6 +5,17 @@
 // broadcast element at a time through two strides, so a transposed A costs nothing; B is read one
 // row of vectors at a time.
 
+/// The distance in rows at which a tile fetches B ahead.
+inline constexpr extent rows_ahead = 8;
+
+/// Whether a tile fetches B ahead: where its rows are far apart, as no processor follows a few such
+/// streams by itself, and too many to stay in the first cache from the tile before.
+template <class T>
+constexpr bool is_fetched_ahead(extent k, int vectors, extent ldb) {
+  constexpr extent near_cache = 24 * 1024, far_apart = 1024;  // bytes
+  return ldb * extent(sizeof(T)) > far_apart && k * vectors * this_isa::vector_bytes > near_cache;
+}
+
 /// to (+)= from + a b for Rows x Vectors vectors of sums, all in registers.
 ///
 /// shape: of.a (Rows, k), of.b (k, Vectors * lanes) -> ends.to (Rows, Vectors * lanes), row stride
@@ -35,12 +46,22 @@ template <int Rows, int Vectors, class T>
   // One row of b is in registers while all rows of a are multiplied by it.
   T const *a = of.a.data, *b = of.b;
   extent const row = of.a.row, column = of.a.column, ldb = of.ldb;
+  extent const ahead = is_fetched_ahead<T>(of.k, Vectors, of.ldb) ? rows_ahead * ldb : 0;
+  if (ahead != 0) {
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 3
+      for (int c = 0; c < Vectors; ++c)
+        __builtin_prefetch(ends.to + r * ends.to_stride + c * Lanes, 1);
+    }
+  }
   for (extent p = of.k; p > 0; --p) {
     vec<T> right[Vectors];
 #pragma GCC unroll 3
     for (int c = 0; c < Vectors; ++c) {
       right[c] = load(b + c * Lanes);
       hold<T>(right[c]);
+      if (ahead != 0) __builtin_prefetch(b + ahead + c * Lanes);
     }
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
