@@ -29,7 +29,7 @@ namespace {
 
 using pp::host::extent;
 
-/// How A lies in memory: by rows, or by columns.
+/// The layout of A in memory: row-major, or column-major.
 enum order { rows, columns };
 
 struct shape {

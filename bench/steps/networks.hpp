@@ -5,6 +5,8 @@
 
 #include <pipe/pipe.hpp>
 
+#include "program.hpp"
+
 namespace bench {
 
 using namespace pp;
@@ -19,5 +21,14 @@ struct GPT : Model<Tokens<256, Context>, Embedding<Width>, Positions,
 template <int Width>
 struct MLP : Model<Input<784>, Linear<Width>, ReLU, Linear<Width>, ReLU, Linear<10>, CrossEntropy> {
 };
+
+/// The same with mini-batches of 256, which are cut into micro-batches for two stages only.
+template <int Width>
+contenders ways_of_mlp(recipe const& r) {
+  using M = MLP<Width>;
+  return {{"stages_1", r.with<M, MicroBatches<1>, MicroBatchSize<256>>()},
+          {"threads_2", r.with<M, MicroBatches<1>, MicroBatchSize<256>, HostThreads<2>>()},
+          {"stages_2", r.with<M, MicroBatches<4>, MicroBatchSize<64>, Stages<2>>()}};
+}
 
 }  // namespace bench

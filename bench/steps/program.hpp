@@ -124,6 +124,14 @@ struct recipe {
   }
 };
 
+/// M with these options in one stage, with two threads, and in two stages.
+template <class M, class... Options>
+contenders usual_ways(recipe const& r) {
+  return {{"stages_1", r.with<M, Options...>()},
+          {"threads_2", r.with<M, Options..., pp::HostThreads<2>>()},
+          {"stages_2", r.with<M, Options..., pp::Stages<2>>()}};
+}
+
 inline char const* compiler() {
 #if defined(__clang__)
   return "clang++ " __clang_version__;

@@ -149,7 +149,7 @@ TEST_CASE("the problem of a pipeline is the one that its schedule is made for") 
   INFO(text);
   CHECK(has(text,
             "Net, 1f1b\",\n\"unit_of_time\":\"FLOP\",\n\"unit_of_memory\":\"B\",\n\"ranks\":3,"));
-  // What a rank sends on in 4-byte numbers: 8 of each of the samples.
+  // The bytes that a rank sends on: 8 numbers of 4 bytes for each sample.
   CHECK(has(text, "\"bytes\":" + std::to_string(Trainer::plan().links.begin()->values) + ","));
 }
 
