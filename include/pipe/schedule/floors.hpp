@@ -25,7 +25,7 @@ namespace schedules {
 /// law:    one chunk, equal times, no limit: stage-local span - M T >= max(0, (P-1)(TF+TB+2Tc) -
 ///         (M-1)TW)
 /// law:    a vee of two chunks, TF = TB = TW = 1, no hops, k chunks of memory, P <= k <= 2P-2,
-///         M >= P: stage-local span - 6M >= 6P - 1 - 3k
+///         M >= P: stage-local span - 6M >= max(6P - 1 - 3k, 2P - 1 - M)
 /// law:    falls where the limit rises
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 2.3, for one chunk, equal
 ///         times and no limit

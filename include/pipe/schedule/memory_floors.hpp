@@ -21,7 +21,7 @@ namespace schedules {
 enum class floor_reason : unsigned char {
   work,          ///< all that the rank does, and the way to it
   ways,          ///< all F and B of the rank, and the way to it and back
-  warm_up,       ///< the Fs that its memory holds before its first B
+  warm_up,       ///< the Fs that there are, and that its memory holds, before its first B
   last_forward,  ///< what its memory holds beside its last F
   turns,         ///< how many micro-batches its memory holds at once
   area           ///< memory times time
@@ -205,6 +205,13 @@ class memory_floor {
     long const before = most_work(is_limited ? room - more : room, items.item, held());
     raise(result.idle, ways_.way(first, last) - turning.backward_input - before, rank,
           floor_reason::warm_up);
+    // Before the first F of the last chunk there are only Fs of the others, one of each
+    // micro-batch.
+    for (int i = 0; i + 1 < held(); ++i) items.item[i].count = m;
+    long const others_before =
+        most_work(is_limited ? room - turning.memory.forward : room, items.item, held() - 1);
+    long const idle_before = ways_.down.item[last] - ways_.down.item[first] - others_before;
+    raise(result.idle, idle_before, rank, floor_reason::warm_up);
 
     // After the start of the last F: what that micro-batch still needs, and what the memory beside
     // it holds.
@@ -218,9 +225,9 @@ class memory_floor {
     long const work = m * (all_f + all_b_and_w);
     bool const apart = is_limited && all_memory * m > room;
     long const idle = result.idle.time;
-    result.last_forward = {
-        work - all_b_and_w - least_forward(turning) - others + (apart ? idle : 0), rank,
-        floor_reason::last_forward};
+    long const earlier_idle = apart ? idle : idle_before > 0 ? idle_before : 0;
+    result.last_forward = {work - all_b_and_w - least_forward(turning) - others + earlier_idle,
+                           rank, floor_reason::last_forward};
     raise(result.last_forward, last_by_turns(rank, room), rank, floor_reason::turns);
 
     result.time = {work + idle, rank, idle > 0 ? result.idle.why : floor_reason::work};
