@@ -133,6 +133,7 @@ class schedule_search {
     search_order const* from = nullptr;
     int heat = order_tuner::usual_heat, seed = 0;
     long actions = 0;
+    score repeated{};  ///< the score of `from`, if its periods have been repeated already
     score value{};
     owner<search_order> made;
     shortlist longer;
@@ -208,9 +209,11 @@ class schedule_search {
         search_question& q = question(i);
         if (q.annealed.size() == 0 || q.annealed.value(0).worst <= q.floor) continue;
         for (int k = 0; k < 3; ++k) {
-          task& t = add(count, q, q.annealed.order(k == 2 && q.annealed.size() > 1 ? 1 : 0));
+          int const which = k == 2 && q.annealed.size() > 1 ? 1 : 0;
+          task& t = add(count, q, q.annealed.order(which));
           t.heat = k == 0 ? 120 : k == 1 ? 30 : order_tuner::usual_heat;
           t.actions = budget_of(q) / 4;
+          t.repeated = q.annealed.value(which);
         }
       }
       anneal(count);
@@ -266,7 +269,7 @@ class schedule_search {
     if (!t.value.possible()) return;
     if (&q == &all_)
       t.longer.offer(t.value, *t.made);
-    else
+    else if (t.value < t.repeated)
       repeat(t, all, i);
     if (t.longer.size() > 0 && t.longer.value(0).worst <= all_.floor) all.reach(i);
   }

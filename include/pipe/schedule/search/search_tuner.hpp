@@ -204,11 +204,11 @@ class order_tuner {
     m.to = m.to < 1 ? 1 : m.to > n_ - 1 ? n_ - 1 : m.to;
     if (m.from == 0 || m.from == m.to) return {};
     int const* const row = order_.row(m.rank);
-    int const x = row[m.from], step = m.from < m.to ? 1 : -1;
+    int const x = row[m.from], kind = x / all_.micro_batches * all_.micro_batches,
+              step = m.from < m.to ? 1 : -1;
     for (int i = m.from + step; i != m.to + step; i += step) {
       int const y = row[i];
-      if (y / all_.micro_batches == x / all_.micro_batches || fact(x).input == y ||
-          fact(y).input == x)
+      if ((y >= kind && y < kind + all_.micro_batches) || fact(x).input == y || fact(y).input == x)
         return {m.rank, m.from, i - step};
     }
     return m;
