@@ -52,19 +52,19 @@ std::string terminal_colours(colour text, colour background) {
   return "\x1b[38;5;" + in_palette(text) + ";48;5;" + in_palette(background) + "m";
 }
 
-/// A text drawing: one line of `width` characters per rank for the time from 0 to `end`. A column
+/// A text drawing: one line of `columns` characters per rank for the time from 0 to `end`. A column
 /// shows the rank's action at its middle.
 class timeline_drawing {
  public:
   /// `ranks`: of all replicas, which have as many each. Throws pp::error for a negative number of
   /// ranks or characters.
   template <class = void>
-  timeline_drawing(int ranks, long end, int width, int replicas = 1)
-      : end_(end > 0 ? end : 1), width_(width), replicas_(replicas) {
-    if (ranks < 0 || width < 0)
+  timeline_drawing(int ranks, long end, int columns, int replicas = 1)
+      : end_(end > 0 ? end : 1), width_(columns), replicas_(replicas) {
+    if (ranks < 0 || columns < 0)
       throw_error<error>({"timeline_drawing: expected 0 or more ranks and characters, got ", ranks,
-                          " ranks of ", width, " characters"});
-    lines_.assign(std::size_t(ranks), std::vector<cell>(std::size_t(width)));
+                          " ranks of ", columns, " characters"});
+    lines_.assign(std::size_t(ranks), std::vector<cell>(std::size_t(columns)));
   }
 
   /// Draws an action. `shade`: see fill_of. Throws pp::error for a rank out of range.
