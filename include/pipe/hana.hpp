@@ -238,6 +238,9 @@ struct ConcatOf<L...> : detail::splice<ConcatOf, L...> {};
 template <class... L>
   requires detail::with_computed<L...>
 struct Frozen<L...> : detail::splice<Frozen, L...> {};
+template <class... L>
+  requires detail::with_computed<L...>
+struct CutInside<L...> : detail::splice<CutInside, L...> {};
 template <class... Items>
   requires detail::with_computed<Items...>
 struct Group<Items...> : detail::splice<Group, Items...> {};

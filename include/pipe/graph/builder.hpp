@@ -12,6 +12,7 @@
 #include <pipe/graph/description_state.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/graph/graph.hpp>
+#include <pipe/graph/graph_writer.hpp>
 #include <pipe/graph/handle.hpp>
 #include <pipe/graph/layer_checks.hpp>
 #include <pipe/graph/layers.hpp>
@@ -24,10 +25,11 @@ namespace pp::detail {
 /// room it stores what layers add. Leaves: known_leaves of the model's leaf types.
 template <class Leaves, graph_size Room = graph_size{}, class Observer = no_observer>
 class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
+                public graph_writer<Room>,
                 public layer_checks,
                 public op_functions<builder<Leaves, Room, Observer>> {
  public:
-  static constexpr bool keeps = Room.units > 0;
+  using builder::graph_writer::keeps;
   using leaves = Leaves;
   constexpr builder(typename builder::directory const& all, handle input, Observer observer = {})
       : builder::leaf_finder(all), current_(input), observer_(std::move(observer)) {
@@ -244,9 +246,6 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     if constexpr (keeps) with.put(graph_.ops[sizes_.ops - 1]);
   }
 
-  constexpr graph_size sizes() const { return sizes_; }
-  constexpr int open_units() const { return sizes_.units; }
-
   /// The graph. needs: everything has been described. law: sizes() == Room
   constexpr graph<Room> finish() {
     graph_.units[Room.units] =
@@ -257,6 +256,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
 
  private:
   friend class op_functions<builder>;
+  using builder::graph_writer::sizes_, builder::graph_writer::graph_, builder::graph_writer::unit_;
 
   template <class L>
   constexpr void layers_in() {
@@ -279,7 +279,8 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
       if constexpr (makes_copies<L>) observer_.end_part();
       scope_ = outer;
       if constexpr ((describes_alike || keeps) && L::times > 2) {
-        bool const leads_on = ok() && named_.empty() && here().leads_on_from(before);
+        bool const leads_on =
+            ok() && named_.empty() && joined_from_ < 0 && here().leads_on_from(before);
         alike = leads_on && (alike || i == 1);
         if (describes_alike && leads_on && (!keeps || (alike && i == 2))) {
           repeat(before, L::times - 1 - i);
@@ -307,7 +308,9 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   }
   template <class L>
   constexpr void closed_layer() {
-    if (depth_ == 0) begin_unit(leaf_);
+    if constexpr (joins_parts<L> && !is_refused<L>)
+      if (depth_ == 0 && scope_.cut_inside) return joined_layers<L>();
+    if (depth_ == 0) this->begin_unit(leaf_);
     ++depth_;
     if constexpr (is_refused<L>)
       refuse<L>();
@@ -318,7 +321,23 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
                          : wrong::item_is_not_a_layer);
     if constexpr (requires { L::makes_probabilities; }) probabilities_ = current_.at;
     --depth_;
-    if (depth_ == 0) end_unit();
+    if (depth_ == 0) {
+      this->end_unit(current_);
+      position_ = sizes_.units;
+    }
+  }
+
+  /// Describes a layer whose parts are units. An op that joins their results is part of the last
+  /// unit so far, or of a unit of its own if no part has an op.
+  template <class L>
+  constexpr void joined_layers() {
+    int const outer = joined_from_;
+    joined_from_ = sizes_.units;
+    L::describe(*this);
+    bool const has_units = sizes_.units > joined_from_;
+    joined_from_ = outer;
+    if (has_units) this->end_with(current_);
+    position_ = sizes_.units;
   }
 
   constexpr operand new_buffer(sample_shape form, initializer initial, commit_rule commit,
@@ -370,33 +389,13 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
       }
     return operand{space::parameter, sizes_.parameters++};
   }
-  constexpr void begin_unit(int leaf) {
-    ++unit_;
-    if constexpr (keeps)
-      graph_.units[unit_] = unit_record{sizes_.ops,  sizes_.values, sizes_.parameters,
-                                        short(leaf), operand{},     sample_shape{}};
-    first_op_ = sizes_.ops;
-    ++sizes_.units;
-  }
-  /// A layer without ops (Flatten) is not a unit: it becomes part of the next one.
-  constexpr void end_unit() {
-    if (sizes_.ops == first_op_) {
-      --unit_;
-      --sizes_.units;
-      return;
-    }
-    ++position_;
-    if constexpr (keeps) {
-      graph_.units[unit_].result = current_.at;
-      graph_.units[unit_].out = current_.form;
-    }
-  }
   /// Adds an op on x and further operands. The result has x's padding if it has as many rows as x.
   constexpr handle push(op_kind kind, handle x, sample_shape form, further_operands in,
                         attributes const& with = attributes{}) {
     if constexpr (!keeps)  // the counting run has already checked
       if (!needs_room(form, most_numbers) || !needs_fewer_ops(sizes_.ops)) return x;
-    operand const out = new_value(form.elements());
+    if (sizes_.units == joined_from_) this->begin_unit(this->leaf_of_unit_);
+    operand const out = this->new_value(form.elements());
     if constexpr (keeps) {
       op o{};
       o.kind = kind;
@@ -418,15 +417,11 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     return handle{out, form, false, 0, form.rows() == x.form.rows() ? x.padding : operand{}};
   }
   constexpr void second_output(long elements) {
-    operand const out = new_value(elements);
+    operand const out = this->new_value(elements);
     if constexpr (keeps) graph_.ops[sizes_.ops - 1].out[1] = out;
   }
   /// A new stream of random bits.
   constexpr int new_stream() { return streams_++; }
-  constexpr operand new_value(long elements) {
-    if constexpr (keeps) graph_.values[sizes_.values] = value{elements, unit_};
-    return value_operand(sizes_.values++);
-  }
 
   static constexpr int tied_count = count_tied(Leaves{});
   static constexpr bool shares = tied_count > 0;
@@ -434,17 +429,15 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
 
   handle current_;
   Observer observer_;
-  graph_size sizes_{};
   parameter_scope scope_{};
-  short unit_ = -1;
-  int nested_ = 0, depth_ = 0, first_op_ = 0, tying_ = -1;
+  int nested_ = 0, depth_ = 0, tying_ = -1;
+  int joined_from_ = -1;  // units before the layer whose parts are joined
   int streams_ = 0;
   static_vector<named_value, std::size_t(leaf_count(Leaves{}))> named_;  // one per layer type
   sibling_names<std::size_t(leaf_count(Leaves{}))> siblings_;
   std::string_view input_names_[max_inputs]{};
   wanted_names<std::size_t(tied_count)> tied_names_;
   static_vector<shared_extents, std::size_t(shares ? 512 : 0)> shared_;
-  graph<Room> graph_{};
 };
 
 }  // namespace pp::detail

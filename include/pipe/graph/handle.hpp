@@ -60,9 +60,10 @@ struct low_rank_term {
   int terms_before = 0, position = 0;  // of the LoRA: terms before it; its layer
 };
 
-/// The settings of the layers around the present one for the parameters inside them.
+/// The settings of the layers around the present one for the parameters inside them, and whether
+/// the model may be cut inside these layers (`CutInside`).
 struct parameter_scope {
-  bool trained = true;
+  bool trained = true, cut_inside = false;
   double rate_scale = 1, decay_scale = 1;
   initial_rules initial{};
   low_rank_term adapter{};

@@ -38,6 +38,11 @@ constexpr layers<A..., B...> operator+(layers<A...>, layers<B...>) {
 template <class L>
 concept opened = requires { L::times; };
 
+/// A layer that joins the results of its parts (`Residual`, `SumOf`): the model is cut between the
+/// parts only inside a `CutInside`.
+template <class L>
+concept joins_parts = requires { L::joins_parts; };
+
 /// The formulas of L beside its own: types that an op refers to as it does to a layer type.
 template <class L>
 constexpr auto formulas_of() {

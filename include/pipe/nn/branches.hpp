@@ -15,10 +15,12 @@ namespace pp {
 
 namespace detail {
 
-/// Layers on the same input whose results are joined from left to right. All of it is in one stage.
+/// Layers on the same input whose results are joined from left to right. All of it is in one stage,
+/// except in a CutInside.
 template <class How, class... L>
 struct branches : joining<How> {
   using parts = layers<L...>;
+  static constexpr bool joins_parts = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     handle const x = b.current();

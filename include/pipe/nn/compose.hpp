@@ -25,13 +25,15 @@ struct Repeat {
   static constexpr bool makes_copies = true;
 };
 
-/// x + f(x), where f is the layers in sequence and keeps the shape. All of it is in one stage.
+/// x + f(x), where f is the layers in sequence and keeps the shape. All of it is in one stage,
+/// except in a CutInside.
 ///
 /// shape: any -> the same; a layer list that changes it is an error at compile time
 /// law:   backward dx = dy + df(dy): the gradient of x is the sum of both ways
 template <class... L>
 struct Residual {
   using parts = detail::layers<L...>;
+  static constexpr bool joins_parts = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Training settings of groups of parameters, as wrappers around layers: frozen, or with another
-// learning rate or weight decay. The model may be cut between the layers inside as if the wrapper
-// were absent. Around a single layer it does not change the names of parameters.
+// Settings of groups of layers, as wrappers around them: frozen, with another learning rate or
+// weight decay, or with more places for cuts. The model may be cut between the layers inside as if
+// the wrapper were absent. Around a single layer it does not change the names of parameters.
 #pragma once
 
 #include <pipe/graph/builder.hpp>
@@ -23,6 +23,24 @@ struct Frozen {
   static constexpr void enter(Builder& b) {
     b.scope().trained = false;
     b.scope().adapter = detail::low_rank_term{};
+  }
+};
+
+/// Layers of which a Residual or a layer of branches may be cut, too: between its parts, one of
+/// which may itself be such a layer. So a block that takes too long for a stage is divided where
+/// time is gained. What is joined crosses the cut beside the current value.
+///
+/// law: with values of 32 or 64 bits the same bits as without it, however the model is cut. With
+///      values of 16 bits a product is rounded before an activation or a sum behind it, for every
+///      cut, as if the layers were written without a Residual around them
+template <class... L>
+struct CutInside {
+  using parts = detail::layers<L...>;
+  static constexpr bool decorates = true;
+  static constexpr int times = 1;
+  template <class Builder>
+  static constexpr void enter(Builder& b) {
+    b.scope().cut_inside = true;
   }
 };
 

@@ -10,6 +10,7 @@
 
 #include <pipe/base/type_name.hpp>
 #include <pipe/graph/layers.hpp>
+#include <pipe/nn/group.hpp>
 #include <pipe/nn/model.hpp>
 
 namespace pp::detail {
@@ -52,12 +53,24 @@ std::string list_with_repetitions(std::vector<std::string_view> const& names) {
   return text;
 }
 
-/// Appends the leaves of L, which are not opened further, in execution order.
-template <class Leaves, class L>
+/// Whether L is a CutInside.
+template <class L>
+inline constexpr bool cuts_inside = false;
+template <class... L>
+inline constexpr bool cuts_inside<CutInside<L...>> = true;
+
+/// Appends the leaves of L, which are not opened further, in execution order. Inside: of a
+/// CutInside
+template <class Leaves, class L, bool Inside = false>
 void append_leaves(std::vector<int>& list) {
+  constexpr bool inside = Inside || cuts_inside<L>;
+  auto const append_parts = [&]<class... P>(layers<P...>) {
+    (append_leaves<Leaves, P, inside>(list), ...);
+  };
   if constexpr (opened<L>)
-    for (int i = 0; i < L::times; ++i)
-      [&]<class... P>(layers<P...>) { (append_leaves<Leaves, P>(list), ...); }(typename L::parts{});
+    for (int i = 0; i < L::times; ++i) append_parts(typename L::parts{});
+  else if constexpr (inside && joins_parts<L>)
+    append_parts(typename L::parts{});
   else
     list.push_back(leaf_index<L>(Leaves{}));
 }
