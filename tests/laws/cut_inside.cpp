@@ -13,7 +13,7 @@ using namespace pp;
 
 namespace {
 
-/// Whole and cut inside, the same layers: as Seq and as CutInside.
+/// Whole and cut inside, the same layers: as Group and as CutInside.
 template <template <class...> class Block>
 struct Blocks
     : Model<Tokens<11, 6>, Embedding<6>, Positions,
@@ -32,6 +32,14 @@ struct Nested
                   Residual<Linear<4>, LayerNorm, Reshape<8>, Linear<8>, Reshape<2, 4>, Linear<6>>,
                   DotOf<Linear<5>, Seq<Linear<5>, Tanh>>, Flatten>,
             MSE> {};
+/// Attention as a layer of its own, to another sequence, tied, and in a Frozen and a LoRA.
+template <template <class...> class Block>
+struct Attentive
+    : Model<Tokens<9, 4>, Embedding<6>, Stash<"source">,
+            Block<Named<"a", Attention<3, RoPE<>, QKNorm<>>>, Frozen<Residual<Attention<2>>>,
+                  Residual<LayerNorm, CrossAttention<2, "source">>, Tied<"a">,
+                  LoRA<Residual<Attention<1, NoBias>, Linear<6>>, 2>>,
+            Linear<9>, CrossEntropy> {};
 template <unsigned Seed, template <class...> class Block>
 struct Random : Model<Input<2, 5>, Block<typename laws::RandomLayers<Seed, 6>::type>, Linear<3>,
                       CrossEntropy> {};
@@ -59,23 +67,28 @@ inline constexpr int units = M::graph.size.units;
 }  // namespace
 
 TEST_CASE("a model that is cut inside has a layer for each part of a residual", "[laws]") {
-  CHECK(units<Blocks<Seq>> == 2 + 3 * 2 + 1);
-  CHECK(units<Blocks<CutInside>> == 2 + 3 * 7 + 1);
+  CHECK(units<Blocks<Group>> == 2 + 3 * 2 + 1);
+  CHECK(units<Blocks<CutInside>> == 2 + 3 * 9 + 1);
 }
 TEST_CASE("the names of parameters do not depend on where a model may be cut", "[laws]") {
-  names_are_equal<Blocks<Seq>, Blocks<CutInside>>();
-  names_are_equal<Nested<Seq>, Nested<CutInside>>();
-  names_are_equal<Random<3, Seq>, Random<3, CutInside>>();
+  names_are_equal<Blocks<Group>, Blocks<CutInside>>();
+  names_are_equal<Nested<Group>, Nested<CutInside>>();
+  names_are_equal<Attentive<Group>, Attentive<CutInside>>();
+  names_are_equal<Random<3, Group>, Random<3, CutInside>>();
 }
 TEST_CASE("cuts inside keep the bits of the whole", "[laws]") {
-  bits_are_equal<Blocks<Seq>, Blocks<CutInside>, 4>();
-  bits_are_equal<Blocks<Seq>, Blocks<CutInside>, 4, Stages<units<Blocks<CutInside>>>>();
-  bits_are_equal<Blocks<Seq>, Blocks<CutInside>, 5, Stages<4>, laws::MixedWeights>();
-  bits_are_equal<Blocks<Seq>, Blocks<CutInside>, 4, Stages<7>, GPipe, RecomputeAll>();
+  bits_are_equal<Blocks<Group>, Blocks<CutInside>, 4>();
+  bits_are_equal<Blocks<Group>, Blocks<CutInside>, 4, Stages<units<Blocks<CutInside>>>>();
+  bits_are_equal<Blocks<Group>, Blocks<CutInside>, 5, Stages<4>, laws::MixedWeights>();
+  bits_are_equal<Blocks<Group>, Blocks<CutInside>, 4, Stages<7>, GPipe, RecomputeAll>();
 }
 TEST_CASE("cuts inside of nested layers keep the bits of the whole", "[laws]") {
-  bits_are_equal<Nested<Seq>, Nested<CutInside>, 4, Stages<units<Nested<CutInside>>>>();
-  bits_are_equal<Nested<Seq>, Nested<CutInside>, 5, Stages<6>, laws::MixedWeights>();
+  bits_are_equal<Nested<Group>, Nested<CutInside>, 4, Stages<units<Nested<CutInside>>>>();
+  bits_are_equal<Nested<Group>, Nested<CutInside>, 5, Stages<6>, laws::MixedWeights>();
+}
+TEST_CASE("cuts inside of attentions keep the bits of the whole", "[laws]") {
+  bits_are_equal<Attentive<Group>, Attentive<CutInside>, 4, Stages<units<Attentive<CutInside>>>>();
+  bits_are_equal<Attentive<Group>, Attentive<CutInside>, 4, Stages<5>, RecomputeAll>();
 }
 TEST_CASE("gradients across cuts inside are central differences", "[laws]") {
   laws::gradients_hold<Pipeline<Nested<CutInside>, FP64, PortableHost, MicroBatches<2>,

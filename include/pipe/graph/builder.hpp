@@ -75,6 +75,13 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     if (numbered) observer_.end_part();
   }
 
+  /// Lets the model be cut here, inside of a layer in a CutInside. x: the result so far
+  constexpr void may_cut(handle x) {
+    if (depth_ != 1 || !scope_.cut_inside || !ok()) return;
+    this->divide_unit(x);
+    position_ = sizes_.units - 1;
+  }
+
   /// Describes the loss. It is part of the last layer's unit: no cut separates them.
   template <class L>
   constexpr void close() {

@@ -44,7 +44,8 @@ struct unit_record {
   short leaf = 0;    // its layer type
   operand result{};  // the value that the next layer reads
   sample_shape out{};
-  int middle = -1;  // of a Reversible, the op y1 = x1 + F(x2)
+  int middle = -1;         // of a Reversible, the op y1 = x1 + F(x2)
+  bool continues = false;  // the layer of the unit before
 };
 
 /// The copies of a `Repeat`: `units` units for each, from unit `first` on.

@@ -42,6 +42,12 @@ class graph_writer {
       graph_.units[unit_].out = result.form;
     }
   }
+  /// Ends a unit with a result, and begins another of the same layer.
+  constexpr void divide_unit(handle const& result) {
+    end_unit(result);
+    begin_unit(leaf_of_unit_);
+    if constexpr (keeps) graph_.units[unit_].continues = true;
+  }
   constexpr operand new_value(long elements) {
     if constexpr (keeps) graph_.values[sizes_.values] = value{elements, unit_};
     return value_operand(sizes_.values++);

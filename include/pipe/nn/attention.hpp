@@ -227,14 +227,16 @@ struct Attention {
     int const head_size = settings.head_size(form.columns());
     detail::initial_rules const start = detail::initial_of<Options...>(b.scope().initial);
     detail::handle const qkv = detail::projected(b, settings, b.current(), head_size, start);
+    b.may_cut(qkv);
     detail::operand rotation{};
     if (settings.says_rotary)
       rotation = b.rotary_table(form.rows(), head_size, static_cast<float>(settings.rotary_base));
     detail::attention_attributes const with{Heads, settings.kv_heads, 0, settings.causal,
                                             settings.scores};
+    detail::handle const mixed = b.attention(qkv, with, rotation);
+    b.may_cut(mixed);
     b.set(detail::affine(
-        b, b.attention(qkv, with, rotation), form.columns(), settings.has_bias,
-        detail::initial_output_of<Options...>(start),
+        b, mixed, form.columns(), settings.has_bias, detail::initial_output_of<Options...>(start),
         settings.epsilon > 0 ? detail::out_projection_alone : detail::out_projection));
   }
 };

@@ -57,9 +57,12 @@ struct CrossAttention {
         detail::affine(b, x, Heads * head_size, settings.has_bias, start, detail::query_projection);
     detail::handle const kv = detail::affine(b, memory, 2 * settings.kv_heads * head_size,
                                              settings.has_bias, start, detail::memory_projection);
-    b.set(detail::affine(b, b.cross_attention(q, kv, Heads, settings.kv_heads, settings.scores),
-                         width, settings.has_bias, detail::initial_output_of<Options...>(start),
-                         detail::out_projection));
+    b.may_cut(kv);
+    detail::handle const mixed =
+        b.cross_attention(q, kv, Heads, settings.kv_heads, settings.scores);
+    b.may_cut(mixed);
+    b.set(detail::affine(b, mixed, width, settings.has_bias,
+                         detail::initial_output_of<Options...>(start), detail::out_projection));
   }
 };
 

@@ -27,8 +27,9 @@ struct Frozen {
 };
 
 /// Layers of which a Residual or a layer of branches may be cut, too: between its parts, one of
-/// which may itself be such a layer. So a block that takes too long for a stage is divided where
-/// time is gained. What is joined crosses the cut beside the current value.
+/// which may itself be such a layer; and an attention, before and behind its scores. So a block
+/// that takes too long for a stage is divided where time is gained. What is joined crosses the cut
+/// beside the current value.
 ///
 /// law: with values of 32 or 64 bits the same bits as without it, however the model is cut. With
 ///      values of 16 bits a product is rounded before an activation or a sum behind it, for every

@@ -304,6 +304,14 @@ std::string explain_gap() {
          " of the step in this memory\n";
 }
 
+/// Whether the layer with this number among the leaves has parts between which a CutInside lets it
+/// be cut.
+template <class... L>
+bool may_be_cut_inside(layers<L...>, int leaf) {
+  bool const all[] = {joins_parts<L>..., false};
+  return all[leaf];
+}
+
 /// The layer that no cut can make faster, if there is one and stages are unequal: a line.
 template <class Trainer>
 std::string explain_limit() {
@@ -312,9 +320,12 @@ std::string explain_limit() {
   if (layer < 0 || plan.imbalance < 1.05) return {};
   std::string const name =
       list_layers<typename Trainer::model>(Trainer::compiled::work::graph(), layer, layer + 1);
+  bool const has_parts = may_be_cut_inside(typename Trainer::model::leaves{},
+                                           Trainer::compiled::work::graph().units[layer].leaf);
   return wrapped("layer " + std::to_string(layer) + " (" + name +
-                     ") alone takes as long as the slowest stage: no cut is faster, only finer "
-                     "layers or more ranks for this stage",
+                     ") alone takes as long as the slowest stage: no cut is faster, only " +
+                     (has_parts ? "CutInside<...> around it" : "finer layers") +
+                     " or more ranks for this stage",
                  explain_width, 2) +
          "\n";
 }

@@ -90,12 +90,15 @@ std::string list_layers(graph_view const& g, int first, int end) {
   std::vector<int> const order = leaves_in_order<typename M::leaves>(typename M::described{});
   int const units = g.units.count;
   std::vector<std::string_view> names;
-  for (std::size_t i = 1, u = 0; i < order.size(); ++i) {  // the first is the input
+  int u = 0;
+  for (std::size_t i = 1; i < order.size(); ++i) {  // the first is the input
     // Whether this leaf has the ops of unit u. A leaf without ops is listed with the next unit.
-    bool const works = int(u) < units && g.units[int(u)].leaf == order[i];
-    if (int const of = int(u) < units ? int(u) : units - 1; of >= first && of < end)
+    bool const works = u < units && g.units[u].leaf == order[i];
+    int past = u < units ? u + 1 : units;
+    while (works && past < units && g.units[past].continues) ++past;
+    if (past > first && (u < units ? u : units - 1) < end)
       names.push_back(leaf[std::size_t(order[i])]);
-    u += works;
+    if (works) u = past;
   }
   return list_with_repetitions(names);
 }
