@@ -90,6 +90,10 @@ TEST_CASE("cuts inside of attentions keep the bits of the whole", "[laws]") {
   bits_are_equal<Attentive<Group>, Attentive<CutInside>, 4, Stages<units<Attentive<CutInside>>>>();
   bits_are_equal<Attentive<Group>, Attentive<CutInside>, 4, Stages<5>, RecomputeAll>();
 }
+TEST_CASE("cuts inside of random models keep the bits of the whole", "[laws]") {
+  bits_are_equal<Random<3, Group>, Random<3, CutInside>, 4, Stages<units<Random<3, CutInside>>>>();
+  bits_are_equal<Random<8, Group>, Random<8, CutInside>, 5, Stages<3>, laws::MixedWeights>();
+}
 TEST_CASE("gradients across cuts inside are central differences", "[laws]") {
   laws::gradients_hold<Pipeline<Nested<CutInside>, FP64, PortableHost, MicroBatches<2>,
                                 MicroBatchSize<2>, Stages<9>, RecomputeAll>>(3);
