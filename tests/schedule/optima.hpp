@@ -37,7 +37,8 @@ inline std::vector<solved> read_optima() {
         s.problem.limit >> s.best.stage_local_span >> s.best.makespan;
     s.where = where == "straight" ? placement::straight
               : where == "loop"   ? placement::loop
-                                  : placement::vee;
+              : where == "vee"    ? placement::vee
+                                  : placement::bidirectional;
     for (chunk_cost c; words >> c.forward >> c.backward_input >> c.backward_weight >>
                        c.memory.forward >> c.memory.backward_input >> c.memory.backward_weight;)
       s.problem.costs.push_back(c);

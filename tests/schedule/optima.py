@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSL-1.0
 """Makes optima.txt: random small problems of schedules, with the shortest stage-local span and makespan of all orders, proved by OR-tools' CP-SAT.
 
-optima.py COUNT > optima.txt: about half an hour of one core for 500. Needs OR-tools (pip install ortools). Problems that are not solved in 20 s, or
+optima.py COUNT TWO_WAYS > optima.txt: about half an hour of one core for 500 with one copy of each chunk, followed by TWO_WAYS problems in both
+directions, where a rank may also delay its first F. Needs OR-tools (pip install ortools). Problems that are not solved in 20 s, or
 that no order solves within the limit, are left out. Nothing of the library is used: this is a second opinion on its floors and searches.
 """
 import random
@@ -14,8 +15,10 @@ SECONDS = 20
 F, B, W = range(3)
 
 
-def rank_of(where, ranks, chunk):
-    if where == "straight":
+def rank_of(where, ranks, chunk, micro_batch=0):
+    if where == "bidirectional" and micro_batch % 2 == 1:
+        return ranks - 1 - chunk
+    if where in ("straight", "bidirectional"):
         return chunk
     if where == "loop" or chunk // ranks % 2 == 0:
         return chunk % ranks
@@ -26,7 +29,8 @@ def shortest(where, ranks, micro_batches, hop, limit, costs, of_span):
     """The optimum, or None. costs: by chunk, F, B, W, and what they add to the memory of their rank."""
     model = cp_model.CpModel()
     chunks = range(len(costs))
-    rank = [rank_of(where, ranks, c) for c in chunks]
+    copies = 2 if where == "bidirectional" else 1
+    rank = [[rank_of(where, ranks, c, j) for c in chunks] for j in range(copies)]
     most = sum(sum(c[:3]) for c in costs) * micro_batches + 2 * len(costs) * hop * micro_batches
     start = {(c, kind, j): model.NewIntVar(0, most, "") for c in chunks for kind in (F, B, W) for j in range(micro_batches)}
     end = {key: start[key] + costs[key[0]][key[1]] for key in start}
@@ -37,37 +41,41 @@ def shortest(where, ranks, micro_batches, hop, limit, costs, of_span):
     for j in range(micro_batches):
         for c in chunks:
             if c > 0:
-                wait = hop if rank[c - 1] != rank[c] else 0
+                wait = hop if rank[0][c - 1] != rank[0][c] else 0
                 after((c, F, j), (c - 1, F, j), wait)
                 after((c - 1, B, j), (c, B, j), wait)
             after((c, W, j), (c, B, j))
-            if j > 0:
+            if j >= copies:
                 for kind in (F, B, W):
-                    after((c, kind, j), (c, kind, j - 1))
+                    after((c, kind, j), (c, kind, j - copies))
         after((chunks[-1], B, j), (chunks[-1], F, j))
 
     time = model.NewIntVar(0, most, "")
     for r in range(ranks):
-        mine = [c for c in chunks if rank[c] == r]
-        model.AddNoOverlap([model.NewFixedSizeIntervalVar(start[c, kind, j], costs[c][kind], "")
-                            for c in mine for kind in (F, B, W) for j in range(micro_batches)])
+        mine = [(c, j) for c in chunks for j in range(micro_batches) if rank[j % copies][c] == r]
+        if not mine:
+            continue
+        model.AddNoOverlap([model.NewFixedSizeIntervalVar(start[c, kind, j], costs[c][kind], "") for c, j in mine for kind in (F, B, W)])
         held, amounts = [], []
-        for c in mine:
+        for c, j in mine:
             of_f, of_b, _ = costs[c][3:]
-            for j in range(micro_batches):
-                # What B gives back is held from F to the end of B, the rest to the end of W; what B adds, from B on.
-                for amount, begin, until in ((max(-of_b, 0), F, B), (of_f + min(of_b, 0), F, W), (max(of_b, 0), B, W)):
-                    if amount > 0:
-                        held.append(model.NewIntervalVar(start[c, begin, j], model.NewIntVar(0, most, ""), end[c, until, j], ""))
-                        amounts.append(amount)
+            # What B gives back is held from F to the end of B, the rest to the end of W; what B adds, from B on.
+            for amount, begin, until in ((max(-of_b, 0), F, B), (of_f + min(of_b, 0), F, W), (max(of_b, 0), B, W)):
+                if amount > 0:
+                    held.append(model.NewIntervalVar(start[c, begin, j], model.NewIntVar(0, most, ""), end[c, until, j], ""))
+                    amounts.append(amount)
         if limit > 0:
             model.AddCumulative(held, amounts, limit)
         begin = 0
-        if of_span:  # as in every table, the first F runs as soon as its input is there
-            begin = sum(costs[c][F] + (hop if rank[c] != rank[c + 1] else 0) for c in range(mine[0]))
-            model.Add(start[mine[0], F, 0] == begin)
-        for c in mine:
-            model.Add(time >= end[c, W, micro_batches - 1] - begin)
+        first = mine[0][0]
+        if of_span and copies == 2:
+            begin = model.NewIntVar(0, most, "")
+            model.AddMinEquality(begin, [start[c, F, j] for c, j in mine])
+        elif of_span:  # as in every table, the first F runs as soon as its input is there
+            begin = sum(costs[c][F] + (hop if rank[0][c] != rank[0][c + 1] else 0) for c in range(first))
+            model.Add(start[first, F, 0] == begin)
+        for c, j in mine:
+            model.Add(time >= end[c, W, j] - begin)
     model.Minimize(time)
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = SECONDS
@@ -76,11 +84,12 @@ def shortest(where, ranks, micro_batches, hop, limit, costs, of_span):
     return int(solver.ObjectiveValue()) if solver.Solve(model) == cp_model.OPTIMAL else None
 
 
-def random_problem(roll):
-    where = roll.choice(["straight", "vee", "loop"])
-    ranks = roll.randint(2, 4 if where == "straight" else 3)
-    micro_batches = roll.randint(1, 6 if where == "straight" else 4)
-    chunks = ranks if where == "straight" else 2 * ranks
+def random_problem(roll, both_ways):
+    where = "bidirectional" if both_ways else roll.choice(["straight", "vee", "loop"])
+    one_chunk = where in ("straight", "bidirectional")
+    ranks = 2 * roll.randint(1, 2) if both_ways else roll.randint(2, 4 if one_chunk else 3)
+    micro_batches = roll.randint(1, 6 if one_chunk else 4)
+    chunks = ranks if one_chunk else 2 * ranks
     hop = roll.choice([0, 0, 1, 2])
     memory = roll.choice([(1, 0, -1), (2, -1, -1), (3, 1, -4)])
     alike = roll.random() < .4
@@ -97,16 +106,17 @@ def random_problem(roll):
 
 
 def main():
-    count = int(sys.argv[1])
-    print(f"# Exact optima of small problems, made by optima.py {count}: placement, ranks, micro-batches, hop, limit (0: none),")
+    count, two_ways = int(sys.argv[1]), int(sys.argv[2])
+    print(f"# Exact optima of small problems, made by optima.py {count} {two_ways}: placement, ranks, micro-batches, hop, limit (0: none),")
     print("# shortest stage-local span, shortest makespan, and for each chunk F, B, W and the memory of F, B and W.")
-    roll = random.Random(1)
-    while count > 0:
-        *problem, costs = random_problem(roll)
-        best = [shortest(*problem, costs, of_span) for of_span in (True, False)]
-        if None not in best:
-            count -= 1
-            print(*problem, *best, *(x for c in costs for x in c), flush=True)
+    for left, both_ways in ((count, False), (two_ways, True)):
+        roll = random.Random(1)
+        while left > 0:
+            *problem, costs = random_problem(roll, both_ways)
+            best = [shortest(*problem, costs, of_span) for of_span in (True, False)]
+            if None not in best:
+                left -= 1
+                print(*problem, *best, *(x for c in costs for x in c), flush=True)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@
 #include <pipe/schedule/problem.hpp>
 #include <pipe/schedule/required.hpp>
 #include <pipe/schedule/scratch.hpp>
+#include <pipe/schedule/two_way_floors.hpp>
 
 namespace pp {
 
@@ -36,8 +37,7 @@ struct flush_floor {
   floor_bound makespan_by{}, span_by{};
 };
 
-/// The floor of a problem on a placement: with one copy of each chunk, under the memory limit of
-/// each rank.
+/// The floor of a problem on a placement, under the memory limit of each rank.
 ///
 /// cost:   linear in the chunks, and under a limit in the micro-batches that a rank holds at once
 /// throws: pp::error if the problem does not fit the placement
@@ -87,7 +87,20 @@ constexpr flush_floor floor_of(Problem const& problem, placement where = placeme
       detail::raise(span, both + up.item[rank] + problem.cost(0).backward_weight, rank,
                     floor_reason::ways);
   }
-  if (copies > 1) return {makespan.time, span.time, makespan, span};
+  if (copies > 1) {
+    // The first F of all is on the first or on the last rank, whose span then begins with it.
+    auto const bounds = detail::two_way_floor<Problem>(problem, where);
+    auto first = floor_bound{LONG_MAX};
+    for (int rank = 0; rank < p; ++rank) {
+      detail::two_way_bounds const least = bounds.of(rank);
+      detail::raise(span, least.span.time, rank, least.span.why);
+      detail::raise(makespan, least.makespan.time, rank, least.makespan.why);
+      bool const begins = rank == 0 || (rank == p - 1 && m > 1);
+      if (begins && least.own_end.time < first.time) first = least.own_end;
+    }
+    detail::raise(span, first.time, first.rank, first.why);
+    return {makespan.time, span.time, makespan, span};
+  }
   // A rank above another waits for the other in between: from the F that goes down to the other,
   // until the gradient of the other's last B has come back up.
   auto const passed = detail::flush_ways(problem, where);

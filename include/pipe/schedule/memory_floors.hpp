@@ -150,12 +150,13 @@ struct flush_ways {
   scratch<long> back;  ///< by chunk: from the end of its B to the end of B of chunk 0
   long turn = 0;       ///< from the start of F of chunk 0 to the end of B of chunk 0, by all chunks
 
+  /// replica: of a micro-batch, by which its ranks are known
   template <pipeline_problem Problem>
-  constexpr flush_ways(Problem const& problem, placement where)
+  constexpr flush_ways(Problem const& problem, placement where, int replica = 0)
       : down(problem.chunks), back(problem.chunks) {
     int const p = problem.ranks;
     for (int c = 1; c < problem.chunks; ++c) {
-      int const above = rank_of(where, p, c - 1), rank = rank_of(where, p, c);
+      int const above = rank_of(where, p, c - 1, replica), rank = rank_of(where, p, c, replica);
       chunk_cost const& cost = problem.cost(c - 1);
       down.item[c] = down.item[c - 1] + least_forward(cost) + problem.hop_time(above, rank, c - 1);
       back.item[c] = back.item[c - 1] + cost.backward_input + problem.hop_time(rank, above, c - 1);
@@ -166,6 +167,49 @@ struct flush_ways {
   }
   /// From the start of F of chunk `from` to the end of B of chunk `to` of the same micro-batch.
   constexpr long way(int from, int to) const { return turn - down.item[from] - back.item[to]; }
+};
+
+/// The memory that a chunk still holds when its B has ended.
+constexpr long after_b(chunk_cost const& c) { return c.memory.forward + c.memory.backward_input; }
+/// The memory of a rank for chunks of these costs: cost(i), 0 <= i < held. Without a limit, or
+/// where an action gives back more than was taken, any amount.
+template <pipeline_problem Problem, class Cost>
+constexpr long rank_room(Problem const& problem, int rank, int held, Cost const& cost) {
+  long const own = memory_limit(problem, rank);
+  if (own <= 0 || own >= any_amount) return any_amount;
+  for (int i = 0; i < held; ++i) {
+    memory_change const& x = cost(i).memory;
+    if (x.forward < 0 || x.forward + x.backward_input < 0 ||
+        x.forward + x.backward_input + x.backward_weight < 0)
+      return any_amount;
+  }
+  return own;
+}
+
+/// What micro-batches hold on a rank, each from its F to the end of its W.
+struct lives {
+  double area = 0;             ///< memory times time
+  long time = 0;               ///< of all
+  long smallest = any_amount;  ///< memory that one of them holds
+
+  /// Adds `count` micro-batches in a chunk. way: from the start of F to the end of B
+  constexpr void add(chunk_cost const& cost, long way, long count) {
+    long const a = cost.memory.forward, r = after_b(cost), in_b = a > r ? a : r;
+    smallest = a < smallest ? a : smallest;
+    smallest = r < smallest ? r : smallest;
+    time += (way + cost.backward_weight) * count;
+    area += (static_cast<double>(a) * static_cast<double>(way - cost.backward_input) +
+             static_cast<double>(in_b) * static_cast<double>(cost.backward_input) +
+             static_cast<double>(r) * static_cast<double>(cost.backward_weight)) *
+            static_cast<double>(count);
+  }
+  /// By Little's law: the rank's memory times its time is at least the area; and so with the number
+  /// of chunks that fit instead of memory.
+  constexpr long least_time(long room) const {
+    long found = least_of(area / static_cast<double>(room));
+    if (smallest > 0 && room >= smallest) raise(found, least_of(scaled(time, 1, room / smallest)));
+    return found;
+  }
 };
 
 /// Lower bounds of a rank, from the start of its first F.
@@ -243,22 +287,9 @@ class memory_floor {
   constexpr int chunk(int rank, int index) const {
     return chunk_on(where_, problem_.ranks, rank, index);
   }
-  /// The memory that a chunk still holds when its B has ended.
-  static constexpr long after_b(chunk_cost const& c) {
-    return c.memory.forward + c.memory.backward_input;
-  }
-  /// The memory of a rank; without a limit, or where an action gives back more than was taken, any
-  /// amount.
   constexpr long room_on(int rank) const {
-    long const own = memory_limit(problem_, rank);
-    if (own <= 0 || own >= any_amount) return any_amount;
-    for (int i = 0; i < held(); ++i) {
-      memory_change const& x = problem_.cost(chunk(rank, i)).memory;
-      if (x.forward < 0 || x.forward + x.backward_input < 0 ||
-          x.forward + x.backward_input + x.backward_weight < 0)
-        return any_amount;
-    }
-    return own;
+    return rank_room(problem_, rank, held(),
+                     [&](int i) -> chunk_cost const& { return problem_.cost(chunk(rank, i)); });
   }
   /// The start of the last F. Only n micro-batches fit between an F of chunk `to` and the end of B
   /// or W of an earlier chunk `from`, so each F of chunk `to` waits for the n-th before it.
@@ -290,28 +321,13 @@ class memory_floor {
            ways_.down.item[first];
   }
 
-  /// By Little's law: the rank's memory times its time is at least what its micro-batches hold,
-  /// each from its F to the end of its W; and so with the number of chunks that fit instead of
-  /// memory.
   constexpr long by_area(int rank, long room) const {
-    double area = 0;
-    long lives = 0, smallest = any_amount;
+    auto all = lives{};
     for (int i = 0; i < held(); ++i) {
       int const c = chunk(rank, i);
-      chunk_cost const& cost = problem_.cost(c);
-      long const a = cost.memory.forward, r = after_b(cost), in_b = a > r ? a : r;
-      smallest = a < smallest ? a : smallest;
-      smallest = r < smallest ? r : smallest;
-      lives += ways_.way(c, c) + cost.backward_weight;
-      area += static_cast<double>(a) * static_cast<double>(ways_.way(c, c) - cost.backward_input) +
-              static_cast<double>(in_b) * static_cast<double>(cost.backward_input) +
-              static_cast<double>(r) * static_cast<double>(cost.backward_weight);
+      all.add(problem_.cost(c), ways_.way(c, c), problem_.micro_batches);
     }
-    long found =
-        least_of(area * static_cast<double>(problem_.micro_batches) / static_cast<double>(room));
-    if (smallest > 0 && room >= smallest)
-      raise(found, least_of(scaled(lives, problem_.micro_batches, room / smallest)));
-    return found;
+    return all.least_time(room);
   }
 
   Problem const& problem_;
