@@ -29,7 +29,7 @@ using reference::solved;
 TEST_CASE("no floor is above the exact optimum", "[floors]") {
   std::vector<solved> const all = read_optima();
   REQUIRE(all.size() >= 500);
-  int limited = 0, proved = 0;
+  int limited = 0, proved = 0, two_ways = 0, proved_two_ways = 0;
   for (solved const& s : all) {
     flush_floor const floor = floor_of(s.problem, s.where);
     INFO("problem " << &s - all.data() << ": " << floor.stage_local_span << " and "
@@ -38,11 +38,33 @@ TEST_CASE("no floor is above the exact optimum", "[floors]") {
     REQUIRE(floor.stage_local_span <= s.best.stage_local_span);
     REQUIRE(floor.makespan <= s.best.makespan);
     if (s.problem.limit == 0) continue;
-    ++limited;
-    proved += floor.stage_local_span == s.best.stage_local_span;
+    bool const both = s.where == placement::bidirectional,
+               is_proved = floor.stage_local_span == s.best.stage_local_span;
+    (both ? two_ways : limited) += 1;
+    (both ? proved_two_ways : proved) += is_proved;
   }
-  INFO(proved << " of " << limited);
+  INFO(proved << " of " << limited << ", " << proved_two_ways << " of " << two_ways);
   REQUIRE(2 * proved > limited);  // the floors are tight, too
+  REQUIRE(5 * proved_two_ways > 2 * two_ways);
+}
+
+TEST_CASE("a rank that micro-batches pass in both directions is idle in a small room", "[floors]") {
+  auto problem = equal_times(4, 8);
+  auto const bound = [&](long limit) {
+    problem.limit = limit;
+    return floor_of(problem, placement::bidirectional);
+  };
+  flush_floor const any = bound(0), wide = bound(8), narrow = bound(1);
+  REQUIRE(any.stage_local_span == 3 * 8);
+  REQUIRE(any.makespan == 3 * 8 + 1);
+  REQUIRE(wide.makespan == any.makespan);
+  REQUIRE(wide.stage_local_span == any.stage_local_span);
+  // Four of chunk 0, each for 4 F, 4 B and W; four of chunk 3, each for F, B and W.
+  REQUIRE(narrow.stage_local_span == 4 * 9 + 4 * 3);
+  REQUIRE(narrow.span_by.why == floor_reason::area);
+  for (long limit = 1; limit < 8; ++limit)
+    REQUIRE(bound(limit).stage_local_span >= bound(limit + 1).stage_local_span);
+  REQUIRE(bound(2).stage_local_span > any.stage_local_span);
 }
 
 TEST_CASE("a floor falls where the limit rises, to that of no limit", "[floors]") {

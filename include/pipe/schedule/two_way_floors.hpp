@@ -36,7 +36,7 @@ class two_way_floor {
 
     long work = 0, b_and_w = 0, memory = 0;  // of all micro-batches
     long first_f = any_amount, to_b = any_amount, at_b = any_amount, more = any_amount;
-    held_work items[4]{};
+    held_work pieces[4]{};
     for (int k = 0; k < copies; ++k) {
       passing const& x = all[k];
       work += x.count * x.work();
@@ -47,12 +47,12 @@ class two_way_floor {
       lower(to_b, window);
       lower(at_b, x.down + window);
       lower(more, x.cost.memory.backward_input > 0 ? x.cost.memory.backward_input : 0);
-      items[k] = {x.cost.memory.forward, least_forward(x.cost), x.count};
+      pieces[k] = {x.cost.memory.forward, least_forward(x.cost), x.count};
     }
 
     // Before the first B there are only Fs. `idle` counts from the rank's first F, `lead` from the
     // first F of all.
-    long const before = most_work(is_limited ? room - more : room, items, copies);
+    long const before = most_work(is_limited ? room - more : room, pieces, copies);
     long const idle = to_b > before ? to_b - before : 0;
     long lead = first_f + idle;
     raise(lead, at_b - before);
@@ -75,10 +75,10 @@ class two_way_floor {
       for (int i = 0; i < copies; ++i) {
         chunk_cost const& c = all[i].cost;
         long const others = all[i].count - (i == k);
-        items[2 * i] = {c.memory.forward, c.backward_input + c.backward_weight, others};
-        items[2 * i + 1] = {after_b(c), c.backward_weight, others};
+        pieces[2 * i] = {c.memory.forward, c.backward_input + c.backward_weight, others};
+        pieces[2 * i + 1] = {after_b(c), c.backward_weight, others};
       }
-      long beside = most_work(is_limited ? room - x.cost.memory.forward : room, items, 2 * copies);
+      long beside = most_work(is_limited ? room - x.cost.memory.forward : room, pieces, 2 * copies);
       lower(beside, b_and_w - x.later());
       long const last_b = work - x.work() - beside + x.turn;
       lower(span, last_b + (apart ? idle : 0) + x.cost.backward_weight);
