@@ -49,8 +49,9 @@ struct Ruled : Model<Tokens<11, 150>, Embedding<16>,
                      Residual<RMSNorm, Attention<2, ALiBi, Mask<Stripes>>>, Linear<11>, SoftCap<3>,
                      CrossEntropy> {};
 
-struct Sines : Model<Tokens<7, 9>, Embedding<6>, SinusoidalPositions, Attention<2>, GLU, Linear<7>,
-                     CrossEntropy> {};
+/// Cut inside of its attention.
+struct Sines : Model<Tokens<7, 9>, Embedding<6>, SinusoidalPositions,
+                     CutInside<Residual<Attention<2>>>, GLU, Linear<7>, CrossEntropy> {};
 struct Slopes : Model<Tokens<7, 9>, Embedding<17>, PReLU, Linear<23>, With<PReLU, PerChannel>,
                       Linear<7>, CrossEntropy> {};
 
@@ -140,7 +141,7 @@ TEST_CASE("a decoder gives the bits of a forward pass: trained slopes") {
 }
 
 TEST_CASE("a decoder gives the bits of a forward pass: in double") {
-  same_as_forward<Pipeline<Sines, PortableHost, FP64>>({{1}, {2, 3}});
+  same_as_forward<Pipeline<Sines, PortableHost, FP64, Stages<3>, Cut<2, 3>>>({{1}, {2, 3}});
 }
 
 TEST_CASE(
