@@ -48,6 +48,13 @@ TEST_CASE("no floor is above the exact optimum", "[floors]") {
   REQUIRE(5 * proved_two_ways > 2 * two_ways);
 }
 
+constexpr auto alone = [] {
+  auto problem = equal_times(4, 8);
+  problem.limit = 1;
+  return floor_of(problem, placement::bidirectional);
+}();
+static_assert(alone.stage_local_span == 48);  // in a constant, too
+
 TEST_CASE("a rank that micro-batches pass in both directions is idle in a small room", "[floors]") {
   auto problem = equal_times(4, 8);
   auto const bound = [&](long limit) {

@@ -23,7 +23,7 @@ template <pipeline_problem Problem>
 class two_way_floor {
  public:
   constexpr two_way_floor(Problem const& problem, placement where)
-      : problem_(problem), where_(where), ways_{{problem, where, 0}, {problem, where, 1}} {}
+      : problem_(problem), where_(where), even_(problem, where, 0), odd_(problem, where, 1) {}
 
   constexpr two_way_bounds of(int rank) const {
     // Without a second micro-batch there is one direction.
@@ -114,7 +114,7 @@ class two_way_floor {
   };
   constexpr passing passing_on(int rank, int copy) const {
     int const chunk = chunk_on(where_, problem_.ranks, rank, copy), m = problem_.micro_batches;
-    flush_ways const& ways = ways_[copy];
+    flush_ways const& ways = copy == 0 ? even_ : odd_;
     auto result = passing{problem_.cost(chunk), (m + 1 - copy) / 2, ways.down.item[chunk],
                           ways.way(chunk, chunk)};
     for (int c = 0; c <= chunk; ++c)
@@ -126,7 +126,7 @@ class two_way_floor {
 
   Problem const& problem_;
   placement where_;
-  flush_ways ways_[2];
+  flush_ways even_, odd_;  // of the micro-batches with these numbers
 };
 
 }  // namespace pp::detail
