@@ -136,6 +136,7 @@ constexpr auto branches = hana::tuple_t<Linear<4>, Seq<ReLU, Linear<4>>>;
 constexpr auto linears = hana::tuple_t<Linear<2>, Linear<4>>;
 using Outer = Model<Input<8>, Group<LearningRate<1, 2>, decltype(nested)>,
                     Frozen<decltype(nested), Linear<8>>, Residual<decltype(nested), Linear<8>>,
+                    CutInside<Residual<decltype(nested), Linear<8>>, decltype(nested)>,
                     Seq<ReLU, decltype(nested)>, SumOf<decltype(branches)>,
                     ConcatOf<decltype(hana::type_c<Linear<2>>), decltype(linears)>,
                     Named<"one", decltype(nested)>, Named<"two", decltype(hana::type_c<Linear<8>>)>,
@@ -143,10 +144,11 @@ using Outer = Model<Input<8>, Group<LearningRate<1, 2>, decltype(nested)>,
 using Inner =
     Model<Input<8>, Group<LearningRate<1, 2>, Linear<8>, ReLU, Linear<4>>,
           Frozen<Linear<8>, ReLU, Linear<4>, Linear<8>>,
-          Residual<Linear<8>, ReLU, Linear<4>, Linear<8>>, Seq<ReLU, Linear<8>, ReLU, Linear<4>>,
-          SumOf<Linear<4>, Seq<ReLU, Linear<4>>>, ConcatOf<Linear<2>, Linear<2>, Linear<4>>,
-          Named<"one", Seq<Linear<8>, ReLU, Linear<4>>>, Named<"two", Linear<8>>,
-          Reversible<Seq<Linear<8>, ReLU, Linear<4>>, Linear<4>>,
+          Residual<Linear<8>, ReLU, Linear<4>, Linear<8>>,
+          CutInside<Residual<Linear<8>, ReLU, Linear<4>, Linear<8>>, Linear<8>, ReLU, Linear<4>>,
+          Seq<ReLU, Linear<8>, ReLU, Linear<4>>, SumOf<Linear<4>, Seq<ReLU, Linear<4>>>,
+          ConcatOf<Linear<2>, Linear<2>, Linear<4>>, Named<"one", Seq<Linear<8>, ReLU, Linear<4>>>,
+          Named<"two", Linear<8>>, Reversible<Seq<Linear<8>, ReLU, Linear<4>>, Linear<4>>,
           LoRA<Seq<Linear<8>, ReLU, Linear<4>>, 2>, MSE>;
 template <class M>
 constexpr unsigned long long hash_of_names() {
@@ -155,6 +157,7 @@ constexpr unsigned long long hash_of_names() {
   return sum;
 }
 static_assert(hash_of_names<Outer>() == hash_of_names<Inner>());
+static_assert(Outer::graph.size.units == Inner::graph.size.units);
 static_assert(functions::parameters_of<Outer>() == functions::parameters_of<Inner>());
 }  // namespace lists
 
