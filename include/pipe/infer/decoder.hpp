@@ -14,12 +14,15 @@
 
 #include <pipe/backend/host/arithmetic.hpp>
 #include <pipe/backend/host/backend.hpp>
+#include <pipe/backend/host/narrow_matrix.hpp>
 #include <pipe/backend/host/threads.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/graph/position_tables.hpp>
 #include <pipe/infer/decodable.hpp>
+#include <pipe/infer/narrow_model.hpp>
 #include <pipe/infer/new_rows.hpp>
+#include <pipe/runtime/host/core/arena.hpp>
 #include <pipe/weights/parameter_view.hpp>
 
 namespace pp {
@@ -60,6 +63,10 @@ struct decoder_settings {
   /// Threads, with the calling one, that divide the work of a prompt or a token; 0: as many as a
   /// rank of the trainer has (HostThreads), and one without a trainer.
   int threads = 0;
+  /// The numbers of the matrices of products and of embedding tables.
+  decoder_weights weights = decoder_weights::as_trained;
+  /// The inputs that share a scale of decoder_weights::int8.
+  int group = 64;
 };
 
 /// The threads of a rank of a trainer.
@@ -80,6 +87,20 @@ inline int checked_threads(decoder_settings const& s, int usual) {
   return s.threads == 0 ? usual : s.threads;
 }
 
+/// The storage of matrices that settings ask for.
+///
+/// throws: data_error if it is out of range, or the decoder's numbers are no floats
+template <class T>
+host::weight_format checked_weights(decoder_settings const& s) {
+  constexpr int most = 1 << 20;
+  if (s.weights == decoder_weights::as_trained) return {};
+  if (!std::is_same_v<T, float>)
+    throw_error<data_error>({"decoder: weights: a decoder of double keeps them as trained"});
+  if (s.group < 1 || s.group > most)
+    throw_error<data_error>({"decoder: group: ", s.group, " is not in [1, ", most, "]"});
+  return {s.weights, s.weights == decoder_weights::int8 ? s.group : 0};
+}
+
 /// throws: data_error for the first token that is not in [0, vocabulary)
 inline void check_tokens(std::span<int const> tokens, int vocabulary) {
   for (std::size_t i = 0; i < tokens.size(); ++i)
@@ -96,10 +117,14 @@ inline void check_tokens(std::span<int const> tokens, int vocabulary) {
 /// them construct a decoder, which gets a copy of all parameters as they are then; it is used in
 /// any of them.
 ///
+/// With `.weights` other than decoder_weights::as_trained, the decoder has a copy of all parameters
+/// as they are at construction, with rounded matrices, and the trainer need not outlive it.
+///
 /// One thread at a time calls a decoder; several decoders may work at once.
 ///
 /// law: the logits after n tokens are those of the trainer's forward() on them, bit for bit on the
 ///      host, however the tokens were divided among calls, for any number of threads
+/// law: with rounded matrices, they are those of a trainer that has the rounded numbers
 /// law: a token costs the work of its position and of the attention to earlier positions
 template <class Trainer>
 class decoder {
@@ -116,9 +141,10 @@ class decoder {
   /// Allocates all memory of the decoder, starts its threads, and computes the constant tables of
   /// the model.
   ///
-  /// throws: data_error for a number of threads out of range; error if one cannot be started
+  /// throws: data_error for a setting out of range, or a weight that is not finite and is to be
+  ///         rounded; error if a thread cannot be started
   [[gnu::cold]] explicit decoder(Trainer& trainer, detail::decoder_settings const& settings = {})
-      : rows_(model_of(trainer), detail::checked_threads(settings, detail::threads_of<Trainer>())) {
+      : rows_(model_of(trainer, detail::checked_weights<element>(settings)), detail::checked_threads(settings, detail::threads_of<Trainer>())) {
   }
 
   /// The number of tokens read.
@@ -160,10 +186,10 @@ class decoder {
   /// The same for one token.
   std::span<element const> read(int token) { return read(std::span(&token, 1)); }
 
-  /// Bytes allocated: mostly the keys and values of a whole context; in one process trained
-  /// parameters are not copied.
+  /// Bytes allocated: mostly the keys and values of a whole context, and rounded matrices; in one
+  /// process trained parameters are not copied otherwise.
   long bytes() const {
-    long sum = rows_.bytes();
+    long sum = rows_.bytes() + narrow_.bytes();
     for (auto const& table : tables_) sum += table.size() * long(sizeof(element));
     return sum;
   }
@@ -175,9 +201,10 @@ class decoder {
  private:
   using program = detail::row_program<M, element>;
 
-  /// The model with pointers into the trainer's parameters. A tied parameter is the one that owns
-  /// its memory; constant tables are computed here.
-  [[gnu::cold]] detail::new_rows_model<element> model_of(Trainer& trainer) {
+  /// The model with pointers into the trainer's parameters, or copies of them. A tied parameter is
+  /// the one that owns its memory; constant tables are computed here.
+  [[gnu::cold]] detail::new_rows_model<element> model_of(Trainer& trainer,
+                                                         host::weight_format format) {
     auto const& g = M::graph;
     detail::new_rows_model<element> m;
     // Without the last op, the loss.
@@ -197,14 +224,27 @@ class decoder {
 
     m.masks = masks_of(typename M::leaves{});
 
+    bool const is_narrow = format.type != decoder_weights::as_trained;
+    detail::narrow_model const narrow{m.ops, {g.parameters, std::size_t(g.size.parameters)}};
+    m.matrices = narrow.matrices(is_narrow ? format : host::weight_format{}, narrow_);
+
     m.weights = detail::heap_array<element const*>(g.size.parameters);
     if constexpr (std::is_same_v<M, Given>) {
       auto const all = trainer.parameters();
       bool everything_is_here = true;
       for (auto const& p : all) everything_is_here &= !p.values.empty();
       everything_is_here = trainer.processes().agree(everything_is_here);
-      for (auto const& p : all)
-        m.weights[p.index] = everything_is_here ? p.values.data() : copy_of(trainer, p);
+      for (auto const& p : all) {
+        if (is_narrow) {
+          std::vector<element> room;
+          auto const values = trainer.processes().values_of(p, room);
+          if constexpr (std::is_same_v<element, float>)
+            narrow.round(p.index, values.data(), p.name, m.matrices);
+          if (narrow.has_matrices_only(p.index)) continue;
+        }
+        m.weights[p.index] =
+            everything_is_here && !is_narrow ? p.values.data() : copy_of(trainer, p);
+      }
       for (int i = 0; i < g.size.parameters; ++i) {
         if (detail::is_table(g.parameters[i].initial.kind)) m.weights[i] = table(i, m.weights);
         if (g.parameters[i].tied_to >= 0) m.weights[i] = m.weights[g.parameters[i].tied_to];
@@ -250,9 +290,10 @@ class decoder {
     return all.begin();
   }
 
-  // Constant tables, and copies of parameters. Declared before rows_, whose initialisation by
-  // model_of() fills it.
+  // Constant tables, and copies of parameters. Declared, as narrow_, before rows_, whose
+  // initialisation by model_of() fills both.
   std::vector<detail::heap_array<element>> tables_;
+  detail::arena narrow_;  // rounded matrices
   detail::new_rows<element> rows_;
   int position_ = 0;
 };

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include <pipe/backend/host/contraction_loops.hpp>
+#include <pipe/backend/host/narrow_matrix.hpp>
 #include <pipe/backend/host/parts.hpp>
 #include <pipe/backend/host/row_kernels.hpp>
 #include <pipe/base/bytes.hpp>
@@ -40,6 +41,7 @@ struct new_rows_model {
   heap_array<host::row_function<T>> functions;  ///< by op: its formula, where it has one
   heap_array<mask_function> masks;              ///< by layer type: its mask, or null
   heap_array<T const*> weights;                 ///< by parameter: its values
+  heap_array<host::narrow_matrix> matrices;     ///< by op: its matrix, if that is narrow
 };
 
 /// The interpreter of one model, with the keys and values of a whole context. Its threads divide an
@@ -124,7 +126,7 @@ class new_rows {
       if (i > last_attention && !is_end) break;
       op const& o = m_.ops[std::size_t(i)];
       if (row_rule const rule = row_rule_of(o.kind); rule == row_rule::product)
-        multiply(o, first, n);
+        multiply(i, first, n);
       else if (rule == row_rule::attention)
         attend(o, caches_[i], first, n, position);
       else
@@ -161,10 +163,10 @@ class new_rows {
 
   /// The blocking of a product of new rows, which finds its matrix in memory: a panel of it is read
   /// once, into L2, for all rows, with the sums of about half a MiB beside it if the sum is cut.
-  host::blocking blocking_of(product_shape const& shape) const {
+  host::blocking blocking_of(product_shape const& shape, bool in_place) const {
     constexpr extent deepest = 768, panels = 8;
     extent const n = shape.columns, k = shape.inner, tile = m_.kernels.attention.tiles.columns();
-    if (shape.rows < packing_rows) return {shape.rows, n, host::even_depth(k, 256), false};
+    if (in_place && shape.rows < packing_rows) return {shape.rows, n, host::even_depth(k, 256), false};
     return {shape.rows, k > deepest ? panels * tile : tile, host::even_depth(k, deepest), true};
   }
   /// Numbers of workspace that a thread needs for op i with up to rows_ rows.
@@ -174,13 +176,15 @@ class new_rows {
     if (rule == row_rule::norm) return 2;
     if (rule == row_rule::attention) return attention_of(o, {}, 0, 0).workspace();
     if (rule != row_rule::product) return 0;
-    bool const transposes = o.in[1].where == space::parameter_transposed;
+    bool const is_narrow = m_.matrices[i].data != nullptr,
+               transposes = !is_narrow && o.in[1].where == space::parameter_transposed;
     extent const n = transposes ? transposed_columns : o.columns,
                  k = o.attributes.contraction().inner;
     long most = 0;
     for (extent const r : {extent(rows_), packing_rows - 1})
       if (long const bytes = long(
-              host::contraction_workspace<T>(n, k, blocking_of({r < rows_ ? r : rows_, n, k})));
+              host::contraction_workspace<T>(n, k, blocking_of({r < rows_ ? r : rows_, n, k},
+                                                               !is_narrow)));
           bytes > most)
         most = bytes;
     return padded<T>(most / long(sizeof(T)) + 1) + (transposes ? transposed_columns * k : 0);
@@ -245,8 +249,7 @@ class new_rows {
     switch (row_rule_of(o.kind)) {
       case row_rule::lookup:
         for (int r = first; r < end; ++r)
-          copy(weights(o.in[1]) + tokens[std::size_t(r)] * columns, columns,
-               y + (r - first) * columns);
+          look_up(i, tokens[std::size_t(r)], columns, y + (r - first) * columns);
         break;
       case row_rule::add_parameter: join(m_.kernels.add, weights(o.in[1]), 0); break;
       case row_rule::add_position:
@@ -298,6 +301,12 @@ class new_rows {
     }
   }
 
+  /// Row `token` of the table of op i.
+  void look_up(int i, int token, extent columns, T* to) const {
+    if (m_.matrices[i].data == nullptr)
+      return copy(weights(m_.ops[std::size_t(i)].in[1]) + token * columns, columns, to);
+    if constexpr (std::is_same_v<T, float>) m_.matrices[i].read_output(token, to);
+  }
   /// Copies n numbers. needs: the ranges do not overlap
   static void copy(T const* from, extent n, T* to) {
     std::memcpy(to, from, sizeof(T) * std::size_t(n));
@@ -307,9 +316,12 @@ class new_rows {
   ///
   /// shape: x (rows, K), w (K, N) or (N, K) -> y (rows, N)
   /// work:  threads have columns, and so a part of w each; or rows, if columns are too few
-  [[gnu::cold]] void multiply(op const& o, int first, int n) {
+  [[gnu::cold]] void multiply(int i, int first, int n) {
+    op const& o = m_.ops[std::size_t(i)];
+    bool const is_narrow = m_.matrices[i].data != nullptr;
     extent const rows = n - first, columns = o.columns, k = o.attributes.contraction().inner,
-                 unit = host::column_alignment<T> * (rows == 1 ? 1 : 3);
+                 unit = (is_narrow ? host::narrow_columns : host::column_alignment<T>)*(
+                     rows == 1 ? 1 : 3);
     T const* const x = row(o.in[0], first);
     T* const y = row(o.out[0], first);
     // Parts of rows are worth it only if they are clearly smaller, since all threads read all of w.
@@ -318,9 +330,9 @@ class new_rows {
     divide(by_columns ? columns : rows, by_columns ? unit : host::row_alignment, k * columns,
            rows * k * columns, [&](host::part_range own, T* workspace) {
              if (by_columns)
-               multiply_part(o, rows, own, x, y, workspace);
+               multiply_part(i, rows, own, x, y, workspace);
              else
-               multiply_part(o, own.size(), {0, columns}, x + own.begin * k,
+               multiply_part(i, own.size(), {0, columns}, x + own.begin * k,
                              y + own.begin * columns, workspace);
            });
   }
@@ -328,8 +340,11 @@ class new_rows {
   ///
   /// law:   the bits of the kernels of training, which transpose w once per step: here 64 rows of
   ///        it at a time
-  [[gnu::cold]] void multiply_part(op const& o, extent rows, host::part_range own, T const* x, T* y,
+  [[gnu::cold]] void multiply_part(int i, extent rows, host::part_range own, T const* x, T* y,
                                    T* workspace) {
+    op const& o = m_.ops[std::size_t(i)];
+    if (host::narrow_matrix const& w = m_.matrices[i]; w.data != nullptr)
+      return multiply_narrow(w, rows, own, x, y, workspace);
     extent const n = o.columns, k = o.attributes.contraction().inner;
     T const* const w = weights(o.in[1]);
     if (o.in[1].where == space::parameter)
@@ -352,7 +367,24 @@ class new_rows {
     to.c = y;
     to.ldc = ldy;
     host::contract_tiles<T>(m_.kernels.attention.tiles, shape, {x, shape.inner, 1}, w, ldw, to,
-                            workspace, blocking_of(shape));
+                            workspace, blocking_of(shape, true));
+  }
+  /// The same for a narrow matrix, whose panels are widened for more than one row.
+  ///
+  /// law: the bits of product() with the widened matrix
+  [[gnu::cold]] void multiply_narrow(host::narrow_matrix const& w, extent rows,
+                                     host::part_range own, T const* x, T* y, T* workspace) {
+    host::narrow_kernels<T> const& kernels = m_.kernels.narrow[int(w.format.type)];
+    if (rows == 1) return kernels.multiply(w, own, x, y);
+    product_shape const shape{rows, own.size(), w.inputs};
+    host::narrow_factor<T> factor{kernels, w, own.begin};
+    host::contraction_ends<T> to;
+    to.c = y + own.begin;
+    to.ldc = w.outputs;
+    to.right = &factor;
+    to.make_right = &host::narrow_factor<T>::right;
+    host::contract_tiles<T>(m_.kernels.attention.tiles, shape, {x, w.inputs, 1}, nullptr, 0, to,
+                            workspace, blocking_of(shape, false));
   }
 
   /// Appends the keys and values of all n new rows, and computes attention of the queries of rows

@@ -30,6 +30,7 @@
 #include <pipe/backend/host/group_products.hpp>
 #include <pipe/backend/host/isa.hpp>
 #include <pipe/backend/host/kernel_source.hpp>
+#include <pipe/backend/host/narrow_matrix.hpp>
 #include <pipe/backend/host/parts.hpp>
 #include <pipe/backend/host/row_kernels.hpp>
 #include <pipe/backend/host/tiles.hpp>

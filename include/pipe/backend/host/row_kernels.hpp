@@ -7,6 +7,7 @@
 
 #include <pipe/backend/host/attention_loops.hpp>
 #include <pipe/backend/host/isa.hpp>
+#include <pipe/backend/host/narrow_matrix.hpp>
 #include <pipe/graph/op.hpp>
 
 namespace pp::host {
@@ -19,6 +20,7 @@ struct row_kernels {
   attention_set<T> shaped;     ///< the same for shaped scores, if the program has some
   /// y[n] = x[k] w[k, n], with the bits of a contraction; w is read in the order of memory.
   void (*multiply)(extent n, extent k, T const* x, T const* w, extent ldw, T* y) = nullptr;
+  narrow_kernels<T> narrow[3];  ///< by decoder_weights; empty for weights as trained
   void (*add)(extent n, T const* x, T const* z, T* y) = nullptr;
   void (*times)(extent n, T const* x, T const* z, T* y) = nullptr;
   /// dot[0] is dot_row for any length; dot[1] for a length of whole vectors.

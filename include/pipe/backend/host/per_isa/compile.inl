@@ -45,6 +45,7 @@
 
 // Functions over parameters, and the kernels of a decoder's new rows.
 #include <pipe/backend/host/per_isa/update.inl>
+#include <pipe/backend/host/per_isa/narrow_rows.inl>
 #include <pipe/backend/host/per_isa/new_rows.inl>
 
 static_assert(detail::has_kernels<kernel_of>());

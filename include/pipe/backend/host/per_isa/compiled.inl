@@ -76,5 +76,13 @@ PIPE_COMPILED template decltype(update<Adam, custom::update_context, custom::ten
 PIPE_COMPILED template decltype(update<AdamW, custom::update_context, custom::tensor_update<float>>)
     update<AdamW, custom::update_context, custom::tensor_update<float>>;
 PIPE_COMPILED template decltype(multiply_row<float>) multiply_row<float>;
+PIPE_COMPILED template decltype(multiply_narrow<decoder_weights::bf16>)
+    multiply_narrow<decoder_weights::bf16>;
+PIPE_COMPILED template decltype(multiply_narrow<decoder_weights::int8>)
+    multiply_narrow<decoder_weights::int8>;
+PIPE_COMPILED template decltype(widen_narrow<decoder_weights::bf16>)
+    widen_narrow<decoder_weights::bf16>;
+PIPE_COMPILED template decltype(widen_narrow<decoder_weights::int8>)
+    widen_narrow<decoder_weights::int8>;
 PIPE_COMPILED template decltype(add_rows<float>) add_rows<float>;
 PIPE_COMPILED template decltype(slope_rows<float>) slope_rows<float>;

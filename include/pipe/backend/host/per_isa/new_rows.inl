@@ -113,6 +113,10 @@ void fill_rows(row_kernels<T>& k, [[maybe_unused]] row_function<T>* functions,
     k.shaped.softmax_row = &softmax_row<true, T>;
   }
   k.multiply = &multiply_row<T>;
+  if constexpr (std::is_same_v<T, float>) {
+    k.narrow[int(decoder_weights::bf16)] = narrow_kernels_of<decoder_weights::bf16>;
+    k.narrow[int(decoder_weights::int8)] = narrow_kernels_of<decoder_weights::int8>;
+  }
   k.add = &add_rows<T>;
   k.times = &times_rows<T>;
   k.dot[0] = &dot_row<T, false>;
