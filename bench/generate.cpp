@@ -2,12 +2,14 @@
 //
 // A token by the decoder, which keeps keys and values, against a token by a forward pass over the
 // whole context: what a program without one does. Then a decoder of 85 million parameters: a prompt
-// of 512 tokens, and the tokens after it, by one thread and by several, in turns.
+// of 512 tokens, and the tokens after it, by one thread and by several, with weights in fp32, bf16
+// and int8, in turns.
 //
 // Arguments: rounds (default 9), threads (default: the cores).
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -65,7 +67,8 @@ double compare(char const* name, int rounds, std::size_t most) {
   return t.ratio(1, 0) * double(count);
 }
 
-/// A prompt and the tokens after it, by decoders of one thread and of several.
+/// A prompt and the tokens after it, by decoders of one thread and of several, whose weights have
+/// several widths.
 void by_threads(int rounds, int threads) {
   constexpr int prompt = 512, more = 16;
   model_weights<Whole> weights;
@@ -74,28 +77,46 @@ void by_threads(int rounds, int threads) {
     for (float& x : p.values)
       x = (float((state = state * 1664525u + 1013904223u) >> 8) / 16777216.0f - 0.5f) * 0.08f;
   std::vector<int> const tokens = some_tokens(prompt + more);
-  decoder one(weights, {.threads = 1}), several(weights, {.threads = threads});
-  auto const reads_prompt = [&](auto& read) {
-    read.rewind(0);
-    read.read(std::span(tokens).first(prompt));
+  struct reader {
+    char const* numbers;
+    decoder<model_weights<Whole>> read;
   };
-  auto const reads_more = [&](auto& read) {
-    read.rewind(prompt);
-    for (int const token : std::span(tokens).last(more)) read.read(token);
-  };
-  bench::turns const t({[&] { reads_prompt(one); }, [&] { reads_prompt(several); },
-                        [&] { reads_more(one); }, [&] { reads_more(several); }},
-                       rounds);
-  for (std::size_t k : {0, 1})
+  std::vector<reader> readers;
+  readers.push_back({"fp32", decoder(weights, {.threads = 1})});
+  readers.push_back({"fp32", decoder(weights, {.threads = threads})});
+  readers.push_back(
+      {"bf16", decoder(weights, {.threads = threads, .weights = decoder_weights::bf16})});
+  readers.push_back(
+      {"int8", decoder(weights, {.threads = threads, .weights = decoder_weights::int8})});
+  std::vector<std::function<void()>> ways;
+  for (auto& r : readers) {
+    ways.push_back([&] {
+      r.read.rewind(0);
+      r.read.read(std::span(tokens).first(prompt));
+    });
+  }
+  for (auto& r : readers) {
+    ways.push_back([&] {
+      r.read.rewind(prompt);
+      for (int const token : std::span(tokens).last(more)) r.read.read(token);
+    });
+  }
+  std::size_t const count = readers.size();
+  bench::turns const t(ways, rounds);
+  for (std::size_t k = 0; k < count; ++k)
     std::printf(
-        "85M    %d thread%s: a prompt of %d %7.1f ms = %6.0f tokens/s, a token %6.2f ms = "
-        "%5.1f tokens/s\n",
-        k == 0 ? 1 : threads, k == 0 || threads == 1 ? "" : "s", prompt, t.median(k) * 1e3,
-        prompt / t.median(k), t.median(2 + k) / more * 1e3, more / t.median(2 + k));
+        "85M    %s, %d thread%s: a prompt of %d %7.1f ms = %6.0f tokens/s, a token %6.2f ms = "
+        "%5.1f tokens/s, %4.0f MB\n",
+        readers[k].numbers, readers[k].read.threads(), readers[k].read.threads() == 1 ? "" : "s",
+        prompt, t.median(k) * 1e3, prompt / t.median(k), t.median(count + k) / more * 1e3,
+        more / t.median(count + k),
+        double(readers[k].read.bytes() + (k < 2 ? weights.bytes() : 0)) * 1e-6);
   std::printf("figure generate_85m_prompt_tokens_per_s %.0f\n", prompt / t.median(1));
-  std::printf("figure generate_85m_tokens_per_s %.1f\n", more / t.median(3));
+  for (std::size_t k = 1; k < count; ++k)
+    std::printf("figure generate_85m_%s%stokens_per_s %.1f\n", k == 1 ? "" : readers[k].numbers,
+                k == 1 ? "" : "_", more / t.median(count + k));
   std::printf("figure generate_85m_prompt_by_threads %.2f\n", t.ratio(0, 1));
-  std::printf("figure generate_85m_token_by_threads %.2f\n", t.ratio(2, 3));
+  std::printf("figure generate_85m_token_by_threads %.2f\n", t.ratio(count, count + 1));
   std::fflush(stdout);
 }
 

@@ -29,6 +29,10 @@ namespace pp::host {
 
 /// The outputs of a panel, whose weights for one input are consecutive: a cache line of int8.
 inline constexpr extent narrow_columns = 64;
+/// The words of 32 bits that consecutive outputs are spread over: output c of a panel is in word
+/// c % narrow_words, and outputs a multiple of narrow_words apart are fields of one word, the first
+/// in the lowest bits. So shifts of words unpack all types, which every instruction set has.
+inline constexpr extent narrow_words = 16;
 
 /// The storage of weights: their type and, for integers, the number of consecutive inputs that
 /// share a scale. A further type is a row here and in the tables of the two functions below, and a
@@ -37,9 +41,26 @@ struct weight_format {
   decoder_weights type = decoder_weights::as_trained;
   extent group = 0;  ///< inputs; 0: there are no scales
 
+  constexpr int bits() const { return type == decoder_weights::bf16 ? 16 : 8; }
   /// Bytes of the weights of narrow_columns outputs for one input.
-  constexpr extent row_bytes() const {
-    return narrow_columns * (type == decoder_weights::bf16 ? 2 : 1);
+  constexpr extent row_bytes() const { return narrow_columns * bits() / 8; }
+  /// The byte at which the word of output c of a panel begins in a row, and its field of the word.
+  constexpr extent place_of_word(extent c) const {
+    return (c / narrow_words / (32 / bits()) * narrow_words + c % narrow_words) * 4;
+  }
+  constexpr int field_of(extent c) const { return int(c / narrow_words) % (32 / bits()); }
+  /// The bits of output c of a panel in a row, the highest ones of a word.
+  std::uint32_t read(unsigned char const* row, extent c) const {
+    std::uint32_t word;
+    std::memcpy(&word, row + place_of_word(c), sizeof word);
+    return word << (32 - bits() * (field_of(c) + 1)) >> (32 - bits()) << (32 - bits());
+  }
+  /// Writes the bits of output c, the lowest ones of `value`, into a row of zeros.
+  void write(unsigned char* row, extent c, std::uint32_t value) const {
+    std::uint32_t word;
+    std::memcpy(&word, row + place_of_word(c), sizeof word);
+    word |= value << (32 - bits()) >> (32 - bits()) << bits() * field_of(c);
+    std::memcpy(row + place_of_word(c), &word, sizeof word);
   }
   /// Bytes of the scales of narrow_columns outputs for one group of inputs: floats.
   constexpr extent scale_bytes() const {
@@ -77,15 +98,13 @@ struct narrow_matrix {
   [[gnu::cold]] void read_output(extent j, float* to) const {
     extent const c = j % narrow_columns;
     for (extent p = 0; p < inputs; ++p) {
-      unsigned char const* const from = row(p, j);
+      std::uint32_t const bits = format.read(row(p, j), c);
       if (format.type == decoder_weights::bf16) {
-        std::uint16_t bits;
-        std::memcpy(&bits, from + 2 * c, sizeof bits);
-        to[p] = detail::float_from_bf16(bits);
+        to[p] = __builtin_bit_cast(float, bits);
       } else {
         float scale;
         std::memcpy(&scale, scales(p, j) + extent(sizeof scale) * c, sizeof scale);
-        to[p] = float(static_cast<signed char>(from[c])) * scale;
+        to[p] = float(static_cast<std::int32_t>(bits) >> (32 - format.bits())) * scale;
       }
     }
   }
@@ -112,7 +131,8 @@ inline void round_group(strided<float const> from, narrow_matrix const& to, exte
   for (extent i = p; i < end; ++i) {
     unsigned char* const row = to.row(i, j);
     for (extent c = 0; c < count; ++c)
-      row[c] = static_cast<unsigned char>(nearest_step(*from.from(i, j + c).data, scales[c]));
+      to.format.write(row, c,
+                      std::uint32_t(nearest_step(*from.from(i, j + c).data, scales[c])));
   }
 }
 
@@ -136,10 +156,8 @@ inline void round_group(strided<float const> from, narrow_matrix const& to, exte
         continue;
       }
       for (extent i = p; i < end; ++i)
-        for (extent c = 0; c < count; ++c) {
-          std::uint16_t const bits = detail::bf16_from_float(*from.from(i, j + c).data);
-          std::memcpy(to.row(i, j) + 2 * c, &bits, sizeof bits);
-        }
+        for (extent c = 0; c < count; ++c)
+          to.format.write(to.row(i, j), c, detail::bf16_from_float(*from.from(i, j + c).data));
     }
   }
   return true;

@@ -2,24 +2,19 @@
 //
 // The kernels of matrices of weights in fewer bits than a float (narrow_matrix.hpp).
 
-/// As many 8-bit integers as a vector has lanes, and the same as wide as floats.
-struct int8_steps {
-  typedef signed char bytes __attribute__((vector_size(this_isa::vector_bytes / 4)));
-  typedef int words __attribute__((vector_size(this_isa::vector_bytes)));
-};
-
-/// The weights of as many outputs as a vector has lanes, as floats.
+/// The weights of the outputs [c, c + lanes) of a row of a panel, as floats.
+///
+/// needs: c / narrow_words is that of all of them
 template <decoder_weights Type>
-[[gnu::always_inline]] inline vec<float> load_weights(unsigned char const* from,
+[[gnu::always_inline]] inline vec<float> load_weights(unsigned char const* row, extent c,
                                                       [[maybe_unused]] vec<float> scale) {
-  if constexpr (Type == decoder_weights::bf16) {
-    return load(reinterpret_cast<bf16 const*>(from));
-  } else {
-    int8_steps::bytes steps;
-    std::memcpy(&steps, from, sizeof steps);
-    return __builtin_convertvector(__builtin_convertvector(steps, int8_steps::words), vec<float>) *
-           scale;
-  }
+  constexpr weight_format format{Type};
+  vec<int> const words = load(reinterpret_cast<int const*>(row + format.place_of_word(c)));
+  int const above = 32 - format.bits() * (format.field_of(c) + 1);  // bits of the next fields
+  if constexpr (Type == decoder_weights::bf16)
+    return (vec<float>)(above == 0 ? words & int(0xFFFF0000u) : words << 16);
+  else
+    return __builtin_convertvector((words << above) >> (32 - format.bits()), vec<float>) * scale;
 }
 
 /// The function of narrow_kernels::multiply.
@@ -27,39 +22,47 @@ template <decoder_weights Type>
 /// shape: x (inputs), w (inputs, outputs) -> y (outputs)
 /// law:   an element is one chain of fused multiply-adds over ascending inputs, as in a tile: the
 ///        bits of contract() with the widened matrix
-/// cost:  reads the panels once, in the order of memory
+/// cost:  reads the panels in the order of memory, from memory once
 template <decoder_weights Type>
 void multiply_narrow(narrow_matrix const& w, part_range own, float const* x, float* y) {
-  constexpr int Lanes = lanes<float>, Vectors = 4, columns = Vectors * Lanes;
-  static_assert(narrow_columns % columns == 0);
-  constexpr extent number = Type == decoder_weights::bf16 ? 2 : 1, row = number * narrow_columns;
-  for (extent j = own.begin; j < own.end; j += columns) {
-    extent const c = j % narrow_columns;
-    vec<float> sum[Vectors]{}, scale[Vectors]{};
-    for (extent p = 0; p < w.inputs;) {
-      extent const end = p + w.group() < w.inputs ? p + w.group() : w.inputs;
-      if constexpr (Type == decoder_weights::int8) {
+  constexpr int Lanes = lanes<float>, Vectors = narrow_columns / narrow_words;
+  constexpr extent row = weight_format{Type}.row_bytes();
+  extent const group = w.group(), inputs = w.inputs, scales = w.format.scale_bytes();
+  for (extent j = own.begin; j < own.end; j += narrow_columns)
+    // The sums of a narrower vector than narrow_words take several passes, all but the first in L2.
+    for (extent first = 0; first < narrow_words; first += Lanes) {
+      unsigned char const* from = w.row(0, j) - scales;
+      vec<float> sum[Vectors], scale[Vectors];
 #pragma GCC unroll 4
-        for (int v = 0; v < Vectors; ++v)
-          scale[v] = load(reinterpret_cast<float const*>(w.scales(p, j)) + c + v * Lanes);
+      for (int v = 0; v < Vectors; ++v) sum[v] = scale[v] = vec<float>{};
+      for (extent p = 0; p < inputs;) {
+        if constexpr (Type == decoder_weights::int8) {
+#pragma GCC unroll 4
+          for (int v = 0; v < Vectors; ++v)
+            scale[v] = load(reinterpret_cast<float const*>(from) + v * narrow_words + first);
+        }
+        from += scales;
+        extent const end = p + group < inputs ? p + group : inputs;
+        for (; p < end; ++p, from += row) {
+          vec<float> const left = all_lanes(x[p]);
+          unsigned char const* const words = from + first * extent(sizeof(int));
+#pragma GCC unroll 4
+          for (int v = 0; v < Vectors; ++v)
+            sum[v] = multiply_add(left, load_weights<Type>(words, v * narrow_words, scale[v]),
+                                  sum[v]);
+        }
       }
-      unsigned char const* from = w.row(p, j) + number * c;
-      for (; p < end; ++p, from += row) {
-        vec<float> const left = all_lanes(x[p]);
 #pragma GCC unroll 4
-        for (int v = 0; v < Vectors; ++v)
-          sum[v] =
-              multiply_add(left, load_weights<Type>(from + number * v * Lanes, scale[v]), sum[v]);
+      for (int v = 0; v < Vectors; ++v) {
+        extent const at = j + v * narrow_words + first, left = own.end - at;
+        if (left >= Lanes) {
+          save(y + at, sum[v]);
+        } else if (left > 0) {
+          vec<float> const rest = sum[v];
+          std::memcpy(y + at, &rest, sizeof(float) * std::size_t(left));
+        }
       }
     }
-    extent const left = own.end - j;
-    if (left >= columns) {
-#pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) save(y + j + v * Lanes, sum[v]);
-    } else {
-      std::memcpy(y + j, sum, sizeof(float) * std::size_t(left));
-    }
-  }
 }
 
 /// The function of narrow_kernels::widen.
@@ -68,8 +71,7 @@ void multiply_narrow(narrow_matrix const& w, part_range own, float const* x, flo
 template <decoder_weights Type>
 void widen_narrow(narrow_matrix const& w, extent p, extent depth, extent j, extent columns,
                   float* to) {
-  constexpr extent Lanes = lanes<float>;
-  constexpr extent number = Type == decoder_weights::bf16 ? 2 : 1, row = number * narrow_columns;
+  constexpr extent Lanes = lanes<float>, row = weight_format{Type}.row_bytes();
   extent const end = p + depth;
   while (p < end) {
     extent const of_group = (p / w.group() + 1) * w.group(), stop = of_group < end ? of_group : end;
@@ -78,10 +80,10 @@ void widen_narrow(narrow_matrix const& w, extent p, extent depth, extent j, exte
       vec<float> scale{};
       if constexpr (Type == decoder_weights::int8)
         scale = load(reinterpret_cast<float const*>(w.scales(p, j + v)) + c);
-      unsigned char const* from = w.row(p, j + v) + number * c;
+      unsigned char const* from = w.row(p, j + v);
       float* at = to + v;
       for (extent i = p; i < stop; ++i, from += row, at += columns)
-        save(at, load_weights<Type>(from, scale));
+        save(at, load_weights<Type>(from, c, scale));
     }
     to += (stop - p) * columns;
     p = stop;
