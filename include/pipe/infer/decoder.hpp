@@ -67,6 +67,8 @@ struct decoder_settings {
   decoder_weights weights = decoder_weights::as_trained;
   /// The inputs that share a scale of decoder_weights::int8.
   int group = 64;
+  /// Texts that the decoder keeps; text 0 is that of functions without a text.
+  int texts = 1;
 };
 
 /// The threads of a rank of a trainer.
@@ -85,6 +87,17 @@ inline int checked_threads(decoder_settings const& s, int usual) {
     throw_error<data_error>(
         {"decoder: threads: ", s.threads, " is not in [0, ", most_threads, "]"});
   return s.threads == 0 ? usual : s.threads;
+}
+
+/// The number of texts that settings ask for.
+///
+/// throws: data_error if it is out of range
+template <class T>
+int checked_texts(decoder_settings const& s) {
+  if (s.texts < 1 || s.texts > new_rows<T>::most_rows)
+    throw_error<data_error>(
+        {"decoder: texts: ", s.texts, " is not in [1, ", new_rows<T>::most_rows, "]"});
+  return s.texts;
 }
 
 /// The storage of matrices that settings ask for.
@@ -120,10 +133,15 @@ inline void check_tokens(std::span<int const> tokens, int vocabulary) {
 /// With `.weights` other than decoder_weights::as_trained, the decoder has a copy of all parameters
 /// as they are at construction, with rounded matrices, and the trainer need not outlive it.
 ///
+/// With `.texts` more than 1, it keeps several texts. A copy of a text shares the keys and values of
+/// its positions, and read_each() reads a token of each of many texts in little more time than one,
+/// as the weights are read once.
+///
 /// One thread at a time calls a decoder; several decoders may work at once.
 ///
 /// law: the logits after n tokens are those of the trainer's forward() on them, bit for bit on the
 ///      host, however the tokens were divided among calls, for any number of threads
+/// law: the logits of a text are those of the text alone, bit for bit
 /// law: with rounded matrices, they are those of a trainer that has the rounded numbers
 /// law: a token costs the work of its position and of the attention to earlier positions
 template <class Trainer>
@@ -144,47 +162,85 @@ class decoder {
   /// throws: data_error for a setting out of range, or a weight that is not finite and is to be
   ///         rounded; error if a thread cannot be started
   [[gnu::cold]] explicit decoder(Trainer& trainer, detail::decoder_settings const& settings = {})
-      : rows_(model_of(trainer, detail::checked_weights<element>(settings)), detail::checked_threads(settings, detail::threads_of<Trainer>())) {
-  }
+      : rows_(model_of(trainer, detail::checked_weights<element>(settings)), detail::checked_threads(settings, detail::threads_of<Trainer>()),
+              detail::checked_texts<element>(settings)),
+        positions_(settings.texts) {}
 
-  /// The number of tokens read.
-  int position() const { return position_; }
-  /// Forgets all but the first `position` tokens.
+  /// The number of texts.
+  int texts() const { return int(positions_.size()); }
+  /// The number of tokens read of a text.
+  int position(int text = 0) const { return positions_[checked(text)]; }
+  /// Forgets all but the first `position` tokens of a text.
   ///
-  /// throws: data_error if position is not in [0, position()]
-  void rewind(int position) {
-    if (position < 0 || position > position_)
+  /// throws: data_error if position is not in [0, position(text)]
+  void rewind(int position) { rewind(0, position); }
+  void rewind(int text, int position) {
+    if (position < 0 || position > this->position(text))
       detail::throw_error<data_error>(
-          {"rewind: position ", position, " is not in [0, ", position_, "]"});
-    position_ = position;
+          {"rewind: position ", position, " is not in [0, ", positions_[text], "]"});
+    rows_.pages().keep_first(text, position);
+    positions_[text] = position;
+  }
+  /// Makes text `to` a copy of text `from`. Both share the memory of what they have in common, in
+  /// pages of 128 positions.
+  void copy_text(int from, int to) {
+    if (checked(from) == checked(to)) return;
+    rows_.pages().share(from, to);
+    positions_[to] = positions_[from];
   }
 
-  /// Reads further tokens. Returns the logits of the next one, valid until the next call.
+  /// Reads further tokens of a text. Returns the logits of the next one, valid until the next call.
   ///
   /// shape:  tokens[n], n >= 1 -> logits[vocabulary]
   /// throws: data_error if there are none, one is not in the vocabulary, or the context is too
   ///         short; nothing is read then
-  std::span<element const> read(std::span<int const> tokens) {
+  std::span<element const> read(std::span<int const> tokens) { return read(0, tokens); }
+  std::span<element const> read(int text, std::span<int const> tokens) {
     if (tokens.empty())
       detail::throw_error<data_error>({"decoder: expected at least one token, got none"});
-    if (tokens.size() > std::size_t(context - position_))
-      detail::throw_error<data_error>({"decoder: expected at most ", context - position_,
-                                       " tokens after ", position_, " of a context of ", context,
-                                       ", got ", tokens.size()});
+    check_room(text, tokens.size());
     detail::check_tokens(tokens, vocabulary);
-    int at = position_;
+    int at = positions_[text];
     for (;;) {
-      std::size_t const n = std::size_t(rows_.block_of(host::extent(tokens.size())));
-      auto const logits = rows_.run(tokens.first(n), at, n == tokens.size());
-      at += int(n);
-      tokens = tokens.subspan(n);
+      int const n = rows_.block_of(host::extent(tokens.size()));
+      detail::new_positions const block{text, at, n};
+      auto const logits = rows_.run(tokens.first(std::size_t(n)), {&block, 1},
+                                    std::size_t(n) == tokens.size());
+      at += n;
+      tokens = tokens.subspan(std::size_t(n));
       if (!tokens.empty()) continue;
-      position_ = at;
+      positions_[text] = at;
       return logits;
     }
   }
   /// The same for one token.
   std::span<element const> read(int token) { return read(std::span(&token, 1)); }
+
+  /// Reads a token of each text, but none of a text whose token is -1. Returns the logits of the
+  /// next tokens, valid until the next call.
+  ///
+  /// shape:  tokens[texts()] -> logits[n, vocabulary], n: the tokens that are not -1, in their order
+  /// throws: data_error if all are -1, one is not in the vocabulary, or a context is full; nothing
+  ///         is read then
+  std::span<element const> read_each(std::span<int const> tokens) {
+    if (tokens.size() != std::size_t(texts()))
+      detail::throw_error<data_error>(
+          {"decoder: expected a token for each of ", texts(), " texts, got ", tokens.size()});
+    std::vector<int> given;
+    std::vector<detail::new_positions> parts;
+    for (int text = 0; text < texts(); ++text)
+      if (int const token = tokens[std::size_t(text)]; token != -1) {
+        check_room(text, 1);
+        given.push_back(token);
+        parts.push_back({text, positions_[text], 1});
+      }
+    if (given.empty())
+      detail::throw_error<data_error>({"decoder: expected at least one token, got none"});
+    detail::check_tokens(given, vocabulary);
+    auto const logits = rows_.run(given, parts, true);
+    for (auto const& p : parts) ++positions_[p.text];
+    return logits;
+  }
 
   /// Bytes allocated: mostly the keys and values of a whole context, and rounded matrices; in one
   /// process trained parameters are not copied otherwise.
@@ -199,6 +255,18 @@ class decoder {
   std::string runs_on() const { return host::name_of_kernels(rows_.runs_on()); }
 
  private:
+  int checked(int text) const {
+    if (text < 0 || text >= texts())
+      detail::throw_error<data_error>({"decoder: text ", text, " is not in [0, ", texts(), ")"});
+    return text;
+  }
+  /// throws: data_error if so many tokens do not fit behind those of a text
+  void check_room(int text, std::size_t tokens) const {
+    if (int const at = position(text); tokens > std::size_t(context - at))
+      detail::throw_error<data_error>({"decoder: expected at most ", context - at, " tokens after ",
+                                       at, " of a context of ", context, ", got ", tokens});
+  }
+
   using program = detail::row_program<M, element>;
 
   /// The model with pointers into the trainer's parameters, or copies of them. A tied parameter is
@@ -295,7 +363,7 @@ class decoder {
   std::vector<detail::heap_array<element>> tables_;
   detail::arena narrow_;  // rounded matrices
   detail::new_rows<element> rows_;
-  int position_ = 0;
+  detail::heap_array<int> positions_;  // by text
 };
 template <class Trainer>
 decoder(Trainer&) -> decoder<Trainer>;

@@ -12,8 +12,8 @@ namespace pp::detail {
 
 /// One attention of a model, in a run of n new positions.
 ///
-/// shape: x (n, (H + 2 KV) * d): queries, keys, values -> y (n, H * d); keys (KV, blocks, d,
-///        key_block), each block transposed; values (KV, context, padded d)
+/// shape: x (n, (H + 2 KV) * d): queries, keys, values -> y (n, H * d); in a page keys (KV, d,
+///        key_block), transposed, and values (KV, key_block, padded d)
 /// law:   the sums of a row are those of attention_forward on the whole context: the same bits
 template <class T>
 struct kept_attention {
@@ -22,16 +22,19 @@ struct kept_attention {
   host::attention_set<T> const& set;
   host::attention_shape shape;  ///< queries: the new positions; keys: these and all earlier ones
   extent context;
-  T const* rotation;  ///< the angles of all positions; null: none
-  T *keys, *values;   ///< of all positions, head after head
+  T const* rotation;   ///< the angles of all positions; null: none
+  T* const* pages;     ///< of the text, for key_block positions each
+  extent keys, values;  ///< their offsets in a page, head after head
 
   /// The position of the first new row.
   extent position() const { return shape.keys - shape.queries; }
   /// The distance of rows of values and of rotated rows: the head size in whole vectors.
   extent padded() const { return host::round_up(shape.head_size, set.tiles.lanes); }
-  /// The numbers of one head for a whole context.
-  extent keys_of_head() const { return host::round_up(context, host::key_block) * shape.head_size; }
-  extent values_of_head() const { return context * padded(); }
+  /// The numbers of one head in a page.
+  extent keys_of_head() const { return host::key_block * shape.head_size; }
+  extent values_of_head() const {
+    return (context < host::key_block ? context : host::key_block) * padded();
+  }
   /// The numbers of workspace of each function.
   extent workspace() const { return host::query_block * (2 * padded() + host::key_block + 3); }
 
@@ -39,17 +42,19 @@ struct kept_attention {
   [[gnu::cold]] void append(T const* x, extent group, T* workspace) const {
     extent const n = shape.queries, d = shape.head_size, stride = row_of_x(), wide = padded();
     T const* const value = x + (shape.heads + shape.kv_heads + group) * d;
-    set.tiles.copy_rows(value, stride, n, d, wide,
-                        values + group * values_of_head() + position() * wide, wide);
     for (extent r = 0, count = 0; r < n; r += count) {
       // Up to a multiple of query_block, so within one block of keys.
       extent const at = position() + r, left = n - r;
       count = host::query_block - at % host::query_block;
       if (count > left) count = left;
+      T* const page = pages[at / host::key_block];
+      extent const in_page = at % host::key_block;
+      set.tiles.copy_rows(value + r * stride, stride, count, d, wide,
+                          page + values + group * values_of_head() + in_page * wide, wide);
       host::positions<T const> const key =
           rotated({x + r * stride + (shape.heads + group) * d, stride}, count, at, workspace);
-      T* const block = keys + group * keys_of_head() + at / host::key_block * d * host::key_block;
-      set.transpose(key.data, count, d, key.stride, block + at % host::key_block, host::key_block);
+      set.transpose(key.data, count, d, key.stride,
+                    page + keys + group * keys_of_head() + in_page, host::key_block);
     }
   }
 
@@ -75,7 +80,8 @@ struct kept_attention {
     host::positions<T const> const query =
         rotated({x + t * row_of_x() + head * d, row_of_x()}, rows, position() + t, angled);
     host::attend(set, shape, T(1) / libm::sqrt(T(d)), {head, t, rows, query},
-                 {keys + group * keys_of_head(), values + group * values_of_head(), shape.keys},
+                 {nullptr, nullptr, shape.keys, pages, keys + group * keys_of_head(),
+                  values + group * values_of_head()},
                  scores, state);
     set.finish(state, rows, d, y + head * d, shape.heads * d, logs, extent(1));
   }

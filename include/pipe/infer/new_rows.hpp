@@ -11,7 +11,6 @@
 #include <span>
 #include <system_error>
 
-#include <pipe/backend/host/contraction_loops.hpp>
 #include <pipe/backend/host/narrow_matrix.hpp>
 #include <pipe/backend/host/parts.hpp>
 #include <pipe/backend/host/row_kernels.hpp>
@@ -24,7 +23,9 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/graph/op.hpp>
 #include <pipe/infer/kept_attention.hpp>
+#include <pipe/infer/kept_pages.hpp>
 #include <pipe/infer/row_plan.hpp>
+#include <pipe/infer/row_product.hpp>
 #include <pipe/runtime/host/core/pinning.hpp>
 #include <pipe/runtime/host/core/team.hpp>
 
@@ -44,7 +45,12 @@ struct new_rows_model {
   heap_array<host::narrow_matrix> matrices;     ///< by op: its matrix, if that is narrow
 };
 
-/// The interpreter of one model, with the keys and values of a whole context. Its threads divide an
+/// New positions of one text: `count` of them, which follow `position` earlier ones.
+struct new_positions {
+  int text = 0, position = 0, count = 0;
+};
+
+/// The interpreter of one model, with the keys and values of texts. Its threads divide an
 /// op's columns, rows or heads, so that every number is computed by one thread, as by one alone.
 ///
 /// Everything is compiled for size, since the loops that take time are in the kernels.
@@ -62,15 +68,16 @@ class new_rows {
   /// layer of 768 channels have 0.8 MB, and all values of GPT-2 that live together 5 MB.
   static constexpr int most_rows = 256;
 
-  /// Plans one block of memory for the new rows of all values, the keys and values of all
-  /// attentions and the threads' workspaces, and allocates it once: run() allocates nothing.
+  /// Plans one block of memory for the new rows of all values and the threads' workspaces, and
+  /// allocates it once, with the keys and values of one text: for one text run() allocates nothing.
   ///
+  /// needs: texts <= most_rows
   /// throws: error if a thread cannot be started
-  [[gnu::cold]] new_rows(new_rows_model<T>&& model, int threads)
-      : m_(static_cast<new_rows_model<T>&&>(model)),
-        rows_(m_.context < most_rows ? m_.context : most_rows),
-        plan_(m_.ops, m_.values, m_.output, m_.context, rows_), caches_(long(m_.ops.size())) {
-    long total = plan_.total();
+  [[gnu::cold]] new_rows(new_rows_model<T>&& model, int threads, int texts)
+      : m_(static_cast<new_rows_model<T>&&>(model)), rows_(rows_for(m_.context, texts)),
+        plan_(m_.ops, m_.values, m_.output, m_.context, rows_, texts),
+        caches_(long(m_.ops.size())) {
+    long total = plan_.total(), page = 0;
     auto const room = [&](long elements) {
       long const begin = total;
       total += padded<T>(elements);
@@ -81,9 +88,13 @@ class new_rows {
       long const needed = padded<T>(workspace_of(int(i)));
       if (needed > workspace_) workspace_ = needed;
       if (row_rule_of(o.kind) != row_rule::attention) continue;
-      kept_attention<T> const a = attention_of(o, {}, 0, 0);
-      caches_[i] = {room(a.shape.kv_heads * a.keys_of_head()),
-                    room(a.shape.kv_heads * a.values_of_head())};
+      kept_attention<T> const a = attention_of(o, {}, {});
+      caches_[i] = {page, page + padded<T>(a.shape.kv_heads * a.keys_of_head())};
+      page = caches_[i].values + padded<T>(a.shape.kv_heads * a.values_of_head());
+    }
+    if (page > 0) {
+      int const of_text = (m_.context + int(host::key_block) - 1) / int(host::key_block);
+      pages_ = kept_pages<T>(page, int(host::key_block), m_.context, texts, of_text);
     }
     work_ = room(threads * workspace_);
     // With room to begin at a multiple of `alignment` bytes.
@@ -109,91 +120,99 @@ class new_rows {
   int threads() const { return team_ == nullptr ? 1 : team_->size(); }
   host::isa runs_on() const { return m_.kernels.runs_on; }
   /// Bytes allocated.
-  long bytes() const { return memory_.size() * long(sizeof(T)); }
+  long bytes() const { return memory_.size() * long(sizeof(T)) + pages_.bytes(); }
+  /// The keys and values of all texts.
+  kept_pages<T>& pages() { return pages_; }
 
-  /// Runs tokens at positions from `position` on; all positions before have been run. Returns the
-  /// logits of the last one, or nothing if more tokens follow at once.
+  /// Runs the next tokens of a text, or one token of each of several, whose earlier positions have
+  /// been run. Returns the logits of each text's last one, or nothing if more tokens of one text
+  /// follow at once.
   ///
-  /// needs: at most block_of() tokens of the vocabulary, position + tokens.size() <= context
-  [[gnu::cold]] std::span<T const> run(std::span<int const> tokens, int position, bool is_end) {
+  /// shape: tokens[n], the sum of all counts -> logits[parts, vocabulary]
+  /// needs: at most block_of() tokens of the vocabulary, in the context; texts once each
+  [[gnu::cold]] std::span<T const> run(std::span<int const> tokens,
+                                       std::span<new_positions const> parts, bool is_end) {
     int const n = int(tokens.size()), count = int(m_.ops.size());
+    for (new_positions const& p : parts)
+      if (plan_.last_attention() >= 0)
+        pages_.make_writable(p.text, p.position, p.position + p.count);
+    parts_ = parts;
+    first_end_ = n - int(parts.size());
     for (int i = 0; i < count;) {
       int const end = plan_.end_of_chain(i);
       // From the last attention on only the last row is needed, and only at the end.
       int const last_attention = plan_.last_attention(), first = i < last_attention ? 0
-                                                                 : is_end           ? n - 1
+                                                                 : is_end           ? first_end_
                                                                                     : n;
       if (i > last_attention && !is_end) break;
       op const& o = m_.ops[std::size_t(i)];
       if (row_rule const rule = row_rule_of(o.kind); rule == row_rule::product)
         multiply(i, first, n);
       else if (rule == row_rule::attention)
-        attend(o, caches_[i], first, n, position);
+        attend(o, caches_[i], first, n);
       else
-        run_chain(i, end, first, n, tokens, position);
+        run_chain(i, end, first, n, tokens);
       i = end;
     }
     if (!is_end) return {};
-    return {row(m_.output, n - 1), std::size_t(m_.vocabulary)};
+    return {row(m_.output, first_end_), parts.size() * std::size_t(m_.vocabulary)};
   }
 
  private:
-  /// The offsets of the keys and the values of an attention, head after head.
+  /// The offsets of the keys and the values of an attention in a page, head after head.
   struct cache {
     long keys = 0, values = 0;
   };
-  /// Attention o in a run of n new positions from `position` on.
-  kept_attention<T> attention_of(op const& o, cache const& kept, extent n, extent position) const {
-    attention_attributes const of = o.attributes.attention();
-    return {of.scores.is_plain() ? m_.kernels.attention : m_.kernels.shaped,
-            {1, n, position + n, of.heads, of.kv_heads, o.columns / of.heads, true, of.scores,
-             m_.masks[o.leaf]},
+  /// The rows that run together: whole blocks of a prompt, or a token of every text.
+  static int rows_for(int context, int texts) {
+    int const most = context < most_rows ? context : most_rows;
+    return texts > most ? texts : most;
+  }
+  /// The position of new row r.
+  extent position_of(extent r) const {
+    return parts_.size() == 1 ? parts_[0].position + r : parts_[std::size_t(r)].position;
+  }
+  /// Attention o of the new positions of a text.
+  kept_attention<T> attention_of(op const& o, cache const& kept, new_positions const& of) const {
+    attention_attributes const how = o.attributes.attention();
+    return {how.scores.is_plain() ? m_.kernels.attention : m_.kernels.shaped,
+            {1, of.count, of.position + of.count, how.heads, how.kv_heads, o.columns / how.heads,
+             true, how.scores, m_.masks[o.leaf]},
             m_.context,
             weights(o.in[2]),
-            base_ + kept.keys,
-            base_ + kept.values};
+            pages_.of(of.text),
+            kept.keys,
+            kept.values};
   }
 
-  /// The columns of a table that are transposed at a time.
-  static constexpr extent transposed_columns = 64;
   /// The rows that pass through all ops of a chain before the next ones: they stay in L1 or L2.
   static constexpr extent chain_rows = 8;
-  /// Below this number of rows a matrix is read in place.
-  static constexpr extent packing_rows = 4;
-
-  /// The blocking of a product of new rows, which finds its matrix in memory: a panel of it is read
-  /// once, into L2, for all rows, with the sums of about half a MiB beside it if the sum is cut.
-  host::blocking blocking_of(product_shape const& shape, bool in_place) const {
-    constexpr extent deepest = 768, panels = 8;
-    extent const n = shape.columns, k = shape.inner, tile = m_.kernels.attention.tiles.columns();
-    if (in_place && shape.rows < packing_rows) return {shape.rows, n, host::even_depth(k, 256), false};
-    return {shape.rows, k > deepest ? panels * tile : tile, host::even_depth(k, deepest), true};
-  }
   /// Numbers of workspace that a thread needs for op i with up to rows_ rows.
   [[gnu::cold]] long workspace_of(int i) const {
     op const& o = m_.ops[std::size_t(i)];
     row_rule const rule = row_rule_of(o.kind);
     if (rule == row_rule::norm) return 2;
-    if (rule == row_rule::attention) return attention_of(o, {}, 0, 0).workspace();
-    if (rule != row_rule::product) return 0;
-    bool const is_narrow = m_.matrices[i].data != nullptr,
-               transposes = !is_narrow && o.in[1].where == space::parameter_transposed;
-    extent const n = transposes ? transposed_columns : o.columns,
-                 k = o.attributes.contraction().inner;
-    long most = 0;
-    for (extent const r : {extent(rows_), packing_rows - 1})
-      if (long const bytes = long(
-              host::contraction_workspace<T>(n, k, blocking_of({r < rows_ ? r : rows_, n, k},
-                                                               !is_narrow)));
-          bytes > most)
-        most = bytes;
-    return padded<T>(most / long(sizeof(T)) + 1) + (transposes ? transposed_columns * k : 0);
+    if (rule == row_rule::attention) return attention_of(o, {}, {}).workspace();
+    return rule == row_rule::product ? product_of(i).workspace(rows_) : 0;
+  }
+  /// Op i, a product.
+  row_product<T> product_of(int i) const {
+    op const& o = m_.ops[std::size_t(i)];
+    return {m_.kernels,
+            m_.matrices[i],
+            weights(o.in[1]),
+            o.in[1].where == space::parameter_transposed,
+            o.attributes.contraction().inner,
+            o.columns};
   }
 
   /// The numbers of a row of a value.
   long width(operand x) const { return plan_.width(x.index); }
   /// Row r of the new rows of a value.
-  T* row(operand x, extent r) { return base_ + plan_.at(x.index) + r * plan_.stride(x.index); }
+  T* row(operand x, extent r) {
+    return base_ + plan_.at(x.index) +
+           (r - (plan_.is_end(x.index) ? first_end_ : 0)) * plan_.width(x.index);
+  }
   /// The values of a parameter; null for an absent operand.
   T const* weights(operand x) const {
     return x.where == space::none ? nullptr : m_.weights[x.index];
@@ -216,8 +235,7 @@ class new_rows {
   }
 
   /// Runs the ops [i, end) of a chain on the rows [first, n) of the new ones.
-  [[gnu::cold]] void run_chain(int i, int end, int first, int n, std::span<int const> tokens,
-                               int position) {
+  [[gnu::cold]] void run_chain(int i, int end, int first, int n, std::span<int const> tokens) {
     extent numbers = 0;
     for (int k = i; k < end; ++k) numbers += m_.ops[std::size_t(k)].columns;
     divide(n - first, host::row_alignment, 2 * (n - first) * numbers, 0,
@@ -226,14 +244,13 @@ class new_rows {
                for (int k = i; k < end; ++k)
                  run_op(k, first + int(r),
                         first + int(r + chain_rows < own.end ? r + chain_rows : own.end), tokens,
-                        position, workspace);
+                        workspace);
            });
   }
   /// Runs op i, neither a product nor an attention, on the rows [first, end) of the new ones.
   ///
   /// shape: operands (rows, width of the value), rows = end - first -> y (rows, o.columns)
-  [[gnu::cold]] void run_op(int i, int first, int end, std::span<int const> tokens, int position,
-                            T* workspace) {
+  [[gnu::cold]] void run_op(int i, int first, int end, std::span<int const> tokens, T* workspace) {
     op const& o = m_.ops[std::size_t(i)];
     extent const columns = o.columns, all = (end - first) * columns;
     T* const y = row(o.out[0], first);
@@ -253,7 +270,9 @@ class new_rows {
         break;
       case row_rule::add_parameter: join(m_.kernels.add, weights(o.in[1]), 0); break;
       case row_rule::add_position:
-        join(m_.kernels.add, weights(o.in[1]) + (position + first) * columns, columns);
+        each([&](int r, T const* from, T* to) {
+          m_.kernels.add(columns, from, weights(o.in[1]) + position_of(r) * columns, to);
+        });
         break;
       case row_rule::add: join(m_.kernels.add, row(o.in[1], first), columns); break;
       case row_rule::multiply: join(m_.kernels.times, row(o.in[1], first), columns); break;
@@ -312,98 +331,54 @@ class new_rows {
     std::memcpy(to, from, sizeof(T) * std::size_t(n));
   }
 
-  /// y = x w or, for the transposed table of a tied Embedding, y = x w', on the rows [first, n).
+  /// The product i on the rows [first, n).
   ///
-  /// shape: x (rows, K), w (K, N) or (N, K) -> y (rows, N)
-  /// work:  threads have columns, and so a part of w each; or rows, if columns are too few
+  /// work: threads have columns, and so a part of the matrix each; or rows, if columns are too few
   [[gnu::cold]] void multiply(int i, int first, int n) {
-    op const& o = m_.ops[std::size_t(i)];
-    bool const is_narrow = m_.matrices[i].data != nullptr;
-    extent const rows = n - first, columns = o.columns, k = o.attributes.contraction().inner,
-                 unit = (is_narrow ? host::narrow_columns : host::column_alignment<T>)*(
-                     rows == 1 ? 1 : 3);
-    T const* const x = row(o.in[0], first);
-    T* const y = row(o.out[0], first);
+    row_product<T> const of = product_of(i);
+    operand const from = m_.ops[std::size_t(i)].in[0], to = m_.ops[std::size_t(i)].out[0];
+    extent const rows = n - first, columns = of.columns, k = of.inner, unit = of.unit(rows);
+    T const* const x = row(from, first);
+    T* const y = row(to, first);
     // Parts of rows are worth it only if they are clearly smaller, since all threads read all of w.
     bool const by_columns = 4 * rows * host::largest_part(columns, unit, threads()) <=
                             5 * columns * host::largest_part(rows, host::row_alignment, threads());
     divide(by_columns ? columns : rows, by_columns ? unit : host::row_alignment, k * columns,
            rows * k * columns, [&](host::part_range own, T* workspace) {
              if (by_columns)
-               multiply_part(i, rows, own, x, y, workspace);
+               of.multiply(rows, own, x, y, workspace);
              else
-               multiply_part(i, own.size(), {0, columns}, x + own.begin * k,
-                             y + own.begin * columns, workspace);
+               of.multiply(own.size(), {0, columns}, x + own.begin * k, y + own.begin * columns,
+                           workspace);
            });
-  }
-  /// The columns `own` of y.
-  ///
-  /// law:   the bits of the kernels of training, which transpose w once per step: here 64 rows of
-  ///        it at a time
-  [[gnu::cold]] void multiply_part(int i, extent rows, host::part_range own, T const* x, T* y,
-                                   T* workspace) {
-    op const& o = m_.ops[std::size_t(i)];
-    if (host::narrow_matrix const& w = m_.matrices[i]; w.data != nullptr)
-      return multiply_narrow(w, rows, own, x, y, workspace);
-    extent const n = o.columns, k = o.attributes.contraction().inner;
-    T const* const w = weights(o.in[1]);
-    if (o.in[1].where == space::parameter)
-      return product({rows, own.size(), k}, x, w + own.begin, n, y + own.begin, n, workspace);
-    for (extent j = own.begin; j < own.end; j += transposed_columns) {
-      extent const count = own.end - j < transposed_columns ? own.end - j : transposed_columns;
-      m_.kernels.attention.transpose(w + j * k, count, k, k, workspace, transposed_columns);
-      product({rows, count, k}, x, workspace, transposed_columns, y + j, n,
-              workspace + transposed_columns * k);
-    }
-  }
-  /// One row is a matrix-vector product, limited by memory bandwidth, with a kernel of its own;
-  /// more rows are the tiled product of training.
-  ///
-  /// shape: x (rows, k), w (k, n) with rows ldw apart -> y (rows, n) with rows ldy apart
-  [[gnu::cold]] PIPE_ONE_COPY void product(product_shape const& shape, T const* x, T const* w,
-                                           extent ldw, T* y, extent ldy, T* workspace) {
-    if (shape.rows == 1) return m_.kernels.multiply(shape.columns, shape.inner, x, w, ldw, y);
-    host::contraction_ends<T> to;
-    to.c = y;
-    to.ldc = ldy;
-    host::contract_tiles<T>(m_.kernels.attention.tiles, shape, {x, shape.inner, 1}, w, ldw, to,
-                            workspace, blocking_of(shape, true));
-  }
-  /// The same for a narrow matrix, whose panels are widened for more than one row.
-  ///
-  /// law: the bits of product() with the widened matrix
-  [[gnu::cold]] void multiply_narrow(host::narrow_matrix const& w, extent rows,
-                                     host::part_range own, T const* x, T* y, T* workspace) {
-    host::narrow_kernels<T> const& kernels = m_.kernels.narrow[int(w.format.type)];
-    if (rows == 1) return kernels.multiply(w, own, x, y);
-    product_shape const shape{rows, own.size(), w.inputs};
-    host::narrow_factor<T> factor{kernels, w, own.begin};
-    host::contraction_ends<T> to;
-    to.c = y + own.begin;
-    to.ldc = w.outputs;
-    to.right = &factor;
-    to.make_right = &host::narrow_factor<T>::right;
-    host::contract_tiles<T>(m_.kernels.attention.tiles, shape, {x, w.inputs, 1}, nullptr, 0, to,
-                            workspace, blocking_of(shape, false));
   }
 
   /// Appends the keys and values of all n new rows, and computes attention of the queries of rows
-  /// [first, n) to these and all earlier positions.
+  /// [first, n) to those of their text.
   ///
-  /// work: threads have heads of keys to append; then blocks of queries of a head
-  [[gnu::cold]] void attend(op const& o, cache const& kept, int first, int n, int position) {
-    kept_attention<T> const a = attention_of(o, kept, n, position);
-    T const* const x = row(o.in[0], 0);
-    extent const d = a.shape.head_size, groups = a.shape.kv_heads, blocks = a.blocks_from(first),
-                 of_keys = a.shape.keys * d;
-    divide(groups, 1, 4 * n * groups * d, 0, [&](host::part_range own, T* workspace) {
-      for (extent group = own.begin; group < own.end; ++group) a.append(x, group, workspace);
+  /// work: threads have heads of keys of a text to append; then blocks of queries of a head
+  [[gnu::cold]] void attend(op const& o, cache const& kept, int first, int n) {
+    attention_attributes const how = o.attributes.attention();
+    extent const d = o.columns / how.heads, groups = how.kv_heads, texts = extent(parts_.size());
+    extent keys = 0;
+    for (new_positions const& p : parts_) keys += p.position + p.count;
+    // A row of one text, or all rows: see run().
+    auto const of_text = [&](extent part) {
+      return attention_of(o, kept, parts_[std::size_t(part)]);
+    };
+    auto const x = [&](extent part) { return row(o.in[0], texts == 1 ? 0 : part); };
+    divide(texts * groups, 1, 4 * n * groups * d, 0, [&](host::part_range own, T* workspace) {
+      for (extent k = own.begin; k < own.end; ++k)
+        of_text(k / groups).append(x(k / groups), k % groups, workspace);
     });
-    divide(a.shape.heads * blocks, 1, 2 * groups * of_keys,
-           2 * (n - first) * a.shape.heads * of_keys, [&](host::part_range own, T* workspace) {
+    extent const blocks = texts == 1 ? of_text(0).blocks_from(first) : 1, each = how.heads * blocks;
+    divide(texts * each, 1, 2 * groups * keys * d, 2 * (n - first) / texts * how.heads * keys * d,
+           [&](host::part_range own, T* workspace) {
              for (extent k = own.begin; k < own.end; ++k) {
-               extent const t = first + k % blocks * host::query_block;
-               a.attend(x, k / blocks, t, row(o.out[0], t), workspace);
+               extent const part = k / each, head = k % each / blocks,
+                            t = texts == 1 ? first + k % blocks * host::query_block : 0;
+               of_text(part).attend(x(part), head, t, row(o.out[0], texts == 1 ? t : part),
+                                    workspace);
              }
            });
   }
@@ -412,6 +387,9 @@ class new_rows {
   int rows_ = 0;
   row_plan<T> plan_;
   heap_array<cache> caches_;  // by op
+  kept_pages<T> pages_;
+  std::span<new_positions const> parts_;  // of the call of run()
+  int first_end_ = 0;                     // the first of its rows whose logits are read
   heap_array<T> memory_;
   owner<team> team_;  // null: one thread
   // base_: the aligned beginning in memory_; work_: the offset of the threads' workspaces from it;

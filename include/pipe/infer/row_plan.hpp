@@ -14,9 +14,9 @@
 
 namespace pp::detail {
 
-/// The places of the values of a model's ops in one block of memory, for `rows` new positions. Ops
-/// run in chains: a product or an attention by itself, all ops in between row by row, a few rows
-/// through the whole chain before the next ones.
+/// The places of the values of a model's ops in one block of memory, for `rows` new positions, of
+/// which the logits of up to `ends` are read. Ops run in chains: a product or an attention by
+/// itself, all ops in between row by row, a few rows through the whole chain before the next ones.
 ///
 /// law: a value shares memory with no other that has a reader in the same chain or a later one, but
 ///      with its operand, row on row, if it is computed element by element and is the last reader
@@ -25,8 +25,8 @@ class row_plan {
  public:
   /// needs: the models of decodable.hpp: a value has one row for each position
   [[gnu::cold]] row_plan(std::span<op const> ops, std::span<value const> values, operand output,
-                         int context, int rows)
-      : ops_(ops), value_(long(values.size())), live_(long(values.size())) {
+                         int context, int rows, int ends)
+      : ops_(ops), ends_(ends), value_(long(values.size())), live_(long(values.size())) {
     for (long v = 0; v < value_.size(); ++v)
       value_[v].width = values[std::size_t(v)].elements / context;
     for (int i = 0; i < count(); ++i) {
@@ -43,13 +43,14 @@ class row_plan {
     }
   }
 
-  /// The numbers of a row of value v, the distance of its rows, and the place of row 0.
+  /// The numbers of a row of value v, and the place of its first row.
   long width(int v) const { return value_[v].width; }
-  long stride(int v) const { return value_[v].stride; }
   long at(int v) const { return value_[v].at; }
   /// Numbers in all, each place aligned.
   long total() const { return total_; }
-  /// The last attention, -1 if there is none. From this op on, values have the last row only.
+  /// Whether value v has only the rows whose logits are read.
+  bool is_end(int v) const { return value_[v].is_end; }
+  /// The last attention, -1 if there is none: from this op on, values have only such rows.
   int last_attention() const { return last_attention_; }
 
   /// The end of the chain that begins with op i.
@@ -61,8 +62,9 @@ class row_plan {
 
  private:
   struct value_row {
-    long width = 0, stride = 0, at = 0, size = 0;
+    long width = 0, at = 0, size = 0;
     int last_reader = -1;
+    bool is_end = false;
   };
 
   int count() const { return int(ops_.size()); }
@@ -84,11 +86,11 @@ class row_plan {
     op const& o = op_at(i);
     int const v = o.out[0].index;
     value_row& mine = value_[v];
-    mine.stride = i >= last_attention_ ? 0 : mine.width;
-    mine.size = padded<T>(mine.width * (mine.stride == 0 ? 1 : rows));
+    mine.is_end = i >= last_attention_;
+    mine.size = padded<T>(mine.width * (mine.is_end ? ends_ : rows));
     if (is_by_element(o) && o.in[0].where == space::value) {
       value_row const& from = value_[o.in[0].index];
-      if (from.last_reader == i && from.width == mine.width && from.stride == mine.stride) {
+      if (from.last_reader == i && from.width == mine.width && from.is_end == mine.is_end) {
         mine.at = from.at;
         for (int k = 0; k < live_count_; ++k)
           if (live_[k] == o.in[0].index) live_[k] = v;
@@ -113,6 +115,7 @@ class row_plan {
   }
 
   std::span<op const> ops_;
+  int ends_ = 1;
   heap_array<value_row> value_;
   heap_array<int> live_;  // values that have a place
   long total_ = 0;

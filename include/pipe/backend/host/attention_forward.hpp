@@ -42,12 +42,23 @@ struct query_rows {
   positions<T const> at;     ///< from query `first` and the head on
 };
 /// The keys and values of one head: keys (blocks, d, key_block) as transpose_blocks makes them,
-/// values (S, d rounded up), and the number of keys that are not padding.
+/// values (S, d rounded up), and the number of keys that are not padding. With pages, those of
+/// block k are `keys_at` and `values_at` numbers from pages[k] on.
 template <class T>
 struct key_blocks {
   T const* keys;
   T const* values;
   extent present;
+  T* const* pages = nullptr;
+  extent keys_at = 0, values_at = 0;
+
+  /// The keys and the values of the block that begins with key s0.
+  T const* keys_of(extent s0, extent d) const {
+    return pages != nullptr ? pages[s0 / key_block] + keys_at : keys + s0 * d;
+  }
+  T const* values_of(extent s0, extent padded) const {
+    return pages != nullptr ? pages[s0 / key_block] + values_at : values + s0 * padded;
+  }
 };
 
 /// Online softmax over blocks of keys for a block of queries of one head. Afterwards `state` has
@@ -78,7 +89,7 @@ PIPE_ONE_COPY void attend(attention_set<T> const& set, attention_shape const& sh
       extent const columns = round_up(depth, set.column_alignment());
       T* const score = scores + i * key_block;
       if (depth > 0)
-        multiply_block<T>(set.tiles, {high, columns, d}, q.from(i, 0), of.keys + s0 * d, key_block,
+        multiply_block<T>(set.tiles, {high, columns, d}, q.from(i, 0), of.keys_of(s0, d), key_block,
                           score, key_block, false);
       for (extent r = i; depth > 0 && r < i + high; ++r) {
         extent visible = visible_keys(shape, of.present, t0 + r, s0);
@@ -88,7 +99,7 @@ PIPE_ONE_COPY void attend(attention_set<T> const& set, attention_shape const& sh
       }
       if (depth > 0)
         multiply_block<T>(set.tiles, {high, padded, depth}, {score, key_block, 1},
-                          of.values + s0 * padded, padded, state.out + i * padded, padded, begun);
+                          of.values_of(s0, padded), padded, state.out + i * padded, padded, begun);
     }
     begun = true;
   }
