@@ -8,10 +8,13 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include <pipe/infer/generate.hpp>
 #include <pipe/infer/model_weights.hpp>
+#include <pipe/infer/perplexity.hpp>
 
 #include "laws/data.hpp"
 #include "message_of.hpp"
@@ -128,14 +131,6 @@ void same_as_rounded(decoder_weights how, int group) {
   }
 }
 
-/// All 8-bit steps of a scale that is a power of two, so that rounding changes nothing.
-template <class Weights>
-void write_steps(Weights& weights) {
-  for (auto const& p : weights.parameters())
-    for (std::size_t i = 0; i < p.values.size(); ++i)
-      p.values[i] = float(int(i * 41 % 255) - 127) / 1024;
-}
-
 }  // namespace
 
 TEST_CASE("a decoder with rounded matrices has the bits of one in floats: GPT-2") {
@@ -147,4 +142,80 @@ TEST_CASE("a decoder with rounded matrices has the bits of one in floats: Llama"
   same_as_rounded<Llama, HostKernels<host::isa::avx2>>(decoder_weights::int8, 32);
   same_as_rounded<Llama, HostKernels<host::isa::avx512>>(decoder_weights::bf16, 64);
   same_as_rounded<Llama, HostKernels<host::isa::avx512>>(decoder_weights::int8, 100);
+}
+
+TEST_CASE("a decoder with rounded matrices has a copy of the parameters") {
+  auto const tokens = tokens_for<Gpt>(5);
+  auto weights = std::make_unique<model_weights<Gpt>>();
+  write_weights(*weights);
+  auto& all = *weights;
+  // [weights]
+  decoder small(all, {.weights = decoder_weights::int8});
+  // [/weights]
+  auto const before = logits_of(small, tokens, {300});
+  for (auto const& p : weights->parameters())
+    for (float& x : p.values) x = 0;
+  weights.reset();
+  CHECK(laws::same_numbers(logits_of(small, tokens, {300}), before));
+}
+
+TEST_CASE("rounded matrices take half of the memory in bf16, and about a quarter in int8") {
+  // Products of whole panels, and no others.
+  struct Wide : Model<Tokens<512, 8>, Embedding<512>, Linear<1024>, Linear<512>, CrossEntropy> {};
+  model_weights<Wide> weights;
+  long const numbers = 512L * 512 + 2 * 512L * 1024, biases = 4L * (1024 + 512);
+  decoder as_trained(weights), bf16(weights, {.weights = decoder_weights::bf16}),
+      int8(weights, {.weights = decoder_weights::int8}),
+      fine(weights, {.weights = decoder_weights::int8, .group = 32});
+  CHECK(bf16.bytes() == as_trained.bytes() + biases + 2 * numbers);
+  CHECK(int8.bytes() == as_trained.bytes() + biases + numbers + numbers / 64 * 4);
+  CHECK(fine.bytes() == as_trained.bytes() + biases + numbers + numbers / 32 * 4);
+}
+
+TEST_CASE("the perplexity of a text is that of each token's probability after those before it") {
+  using Weights = model_weights<Llama>;
+  Weights weights;
+  write_weights(weights);
+  std::vector<int> text = tokens_for<Llama>(5);
+  for (int const token : tokens_for<Llama>(6)) text.push_back(token);
+  text.resize(450);  // a whole window, and a part of one
+  decoder alone(weights), four(weights, {.threads = 2, .texts = 4});
+  double sum = 0;
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    if (i % 300 == 1) alone.rewind(0);
+    auto const p = sampling::probabilities(alone.read(text[i - 1]), 1);
+    sum -= std::log(p[std::size_t(text[i])]);
+  }
+  double const expected = std::exp(sum / 449);
+  CHECK(perplexity(alone, text) == Approx(expected).epsilon(1e-9));
+  CHECK(perplexity(four, text) == perplexity(alone, text));
+  decoder bf16(weights, {.weights = decoder_weights::bf16}),
+      int8(weights, {.weights = decoder_weights::int8});
+  for (auto* read : {&bf16, &int8}) {
+    double const rounded = perplexity(*read, text);
+    CHECK(rounded != expected);
+    CHECK(rounded == Approx(expected).epsilon(0.02));
+  }
+  CHECK(message_of([&] { perplexity(alone, std::span(text).first(1)); }) ==
+        "perplexity: expected at least 2 tokens, got 1");
+  text[3] = 330;
+  CHECK(message_of([&] { perplexity(alone, text); }) ==
+        "token 330 at position 3 is not in [0, 330)");
+}
+
+TEST_CASE("weights that cannot be rounded are refused") {
+  model_weights<Gpt> weights;
+  auto const refused = [&](detail::decoder_settings const& s) {
+    return message_of([&] { decoder read(weights, s); });
+  };
+  CHECK(refused({.weights = decoder_weights::int8, .group = 0}) ==
+        "decoder: group: 0 is not in [1, 1048576]");
+  for (auto const& p : weights.parameters())
+    if (p.columns == 299 && p.rows == 150) p.values[7] = std::numeric_limits<float>::infinity();
+  CHECK(refused({.weights = decoder_weights::bf16}).find("is not finite, so it cannot be rounded") !=
+        std::string::npos);
+  struct Double : Model<Tokens<7, 9>, Embedding<6>, Linear<7>, CrossEntropy> {};
+  model_weights<Double, double> of_double;
+  CHECK(message_of([&] { decoder read(of_double, {.weights = decoder_weights::bf16}); }) ==
+        "decoder: weights: a decoder of double keeps them as trained");
 }
