@@ -3,7 +3,7 @@
 // A token by the decoder, which keeps keys and values, against a token by a forward pass over the
 // whole context: what a program without one does. Then a decoder of 85 million parameters: a prompt
 // of 512 tokens, and the tokens after it, by one thread and by several, with weights in fp32, bf16
-// and int8, in turns.
+// and int8, and of sixteen texts that share the prompt, in turns.
 //
 // Arguments: rounds (default 9), threads (default: the cores).
 #include <algorithm>
@@ -102,6 +102,15 @@ void by_threads(int rounds, int threads) {
     });
   }
   std::size_t const count = readers.size();
+  constexpr int texts = 16;
+  decoder together(weights, {.threads = threads, .weights = decoder_weights::int8, .texts = texts});
+  together.read(std::span(tokens).first(prompt));
+  for (int k = 1; k < texts; ++k) together.copy_text(0, k);
+  std::vector<int> const each(texts, 1);
+  ways.push_back([&] {
+    for (int k = 0; k < texts; ++k) together.rewind(k, prompt);
+    for (int i = 0; i < more; ++i) together.read_each(each);
+  });
   bench::turns const t(ways, rounds);
   for (std::size_t k = 0; k < count; ++k)
     std::printf(
@@ -115,6 +124,10 @@ void by_threads(int rounds, int threads) {
   for (std::size_t k = 1; k < count; ++k)
     std::printf("figure generate_85m_%s%stokens_per_s %.1f\n", k == 1 ? "" : readers[k].numbers,
                 k == 1 ? "" : "_", more / t.median(count + k));
+  std::printf("85M    int8, %d texts that share the prompt: %.1f tokens/s, %.0f MB\n", texts,
+              texts * more / t.median(2 * count), double(together.bytes()) * 1e-6);
+  std::printf("figure generate_85m_texts_over_one %.2f\n",
+              texts * t.ratio(2 * count - 1, 2 * count));
   std::printf("figure generate_85m_prompt_by_threads %.2f\n", t.ratio(0, 1));
   std::printf("figure generate_85m_token_by_threads %.2f\n", t.ratio(count, count + 1));
   std::fflush(stdout);

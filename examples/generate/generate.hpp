@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <pipe/infer/decoder.hpp>
 #include <pipe/weights/weight_files.hpp>
 
 struct options {
@@ -17,6 +18,8 @@ struct options {
   std::vector<int> ids;  ///< the prompt as tokens, in place of a text
   long tokens = 100;
   int threads = 1;
+  std::string numbers = "fp32";  ///< of the weights: a name in numbers_of_weights
+  std::string measured;      ///< a file: its perplexity is printed, in place of a continued text
   double temperature = 0.8;  ///< 0: the most likely token, always
   int top_k = 40;
   double top_p = 0.95;
@@ -25,6 +28,15 @@ struct options {
   std::string learned = "generate-model";           ///< the folder where it is kept
   long steps = 300;                                 ///< of its training
 };
+
+/// What weights are rounded to, by name.
+struct named_numbers {
+  char const* name;
+  pp::decoder_weights weights;
+};
+inline constexpr named_numbers numbers_of_weights[]{{"fp32", pp::decoder_weights::as_trained},
+                                                    {"bf16", pp::decoder_weights::bf16},
+                                                    {"int8", pp::decoder_weights::int8}};
 
 /// A model that is compiled in.
 struct program {

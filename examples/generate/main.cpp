@@ -6,6 +6,8 @@
 //     generate --weights gpt2                  a folder as hubs have it, of any size of GPT-2
 //     generate --weights gpt2 --greedy         takes the most likely token, always
 //     generate --weights tinyllama --ids 1,450 gives tokens in place of a text
+//     generate --weights gpt2 --numbers int8   keeps the weights in a quarter of the memory
+//     generate --weights gpt2 --perplexity a   prints how well rounded weights predict a text
 //
 // Text is written as it comes, to the output; what else there is to say, to the error output.
 //
@@ -82,6 +84,14 @@ int main(int count, char** arguments) {
   app.add_option("--threads", o.threads, "that share the work of a token")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
+  std::vector<std::string> kinds;
+  for (named_numbers const& n : numbers_of_weights) kinds.emplace_back(n.name);
+  app.add_option("--numbers", o.numbers, "of the weights: fp32, or rounded")
+      ->check(CLI::IsMember(kinds))
+      ->capture_default_str();
+  app.add_option("--perplexity", o.measured,
+                 "a text: prints its perplexity for weights in fp32, bf16 and int8, and no text")
+      ->check(CLI::ExistingFile);
   auto* const temperature = app.add_option("--temperature", o.temperature,
                                            "divides the scores; 0: the most likely token, always")
                                 ->check(at_least_0)

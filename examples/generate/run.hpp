@@ -6,12 +6,16 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <pipe/infer/generate.hpp>
 #include <pipe/infer/model_weights.hpp>
+#include <pipe/infer/perplexity.hpp>
 #include <pipe/weights/weights.hpp>
 
 #include "../gpt/printer.hpp"
@@ -58,6 +62,23 @@ inline std::vector<int> prompt_of(options const& o, pp::byte_pair_tokenizer cons
   return prompt;
 }
 
+/// Prints the perplexity of a text for all numbers of weights.
+template <class Model>
+void measure(options const& o, pp::model_weights<Model>& weights,
+             pp::byte_pair_tokenizer const& tokenizer) {
+  std::ifstream file(o.measured, std::ios::binary);
+  std::string const text(std::istreambuf_iterator<char>(file), {});
+  std::vector<int> const tokens = tokenizer.encode(text);
+  for (named_numbers const& n : numbers_of_weights) {
+    // [perplexity]
+    pp::decoder read(weights, {.threads = o.threads, .weights = n.weights, .texts = 16});
+    double const found = pp::perplexity(read, tokens);
+    // [/perplexity]
+    std::printf("%s: perplexity %.4f of %zu tokens\n", n.name, found, tokens.size());
+    std::fflush(stdout);
+  }
+}
+
 /// The map of a model's names to those in files.
 using names_in = pp::name_map(pp::weight_files const&);
 
@@ -67,7 +88,7 @@ void run(options const& o, names_in* names) {
   auto const seconds = [](clock::duration d) { return std::chrono::duration<double>(d).count(); };
   std::optional<pp::byte_pair_tokenizer> tokenizer;
   std::vector<int> prompt = o.ids;
-  if (prompt.empty()) {
+  if (prompt.empty() || !o.measured.empty()) {
     tokenizer = tokenizer_at(o.tokenizer.empty() ? o.weights : o.tokenizer);
     prompt = prompt_of(o, *tokenizer);
   }
@@ -79,14 +100,20 @@ void run(options const& o, names_in* names) {
 
   auto const begin = clock::now();
   // [load]
-  pp::model_weights<Model> weights;
+  auto weights = std::make_unique<pp::model_weights<Model>>();
   pp::weight_files const files(o.weights);
-  pp::load_weights(weights, files, pp::load_policy::strict, names(files));
+  pp::load_weights(*weights, files, pp::load_policy::strict, names(files));
   // [/load]
   std::fprintf(stderr, "loaded '%s': %.1f million parameters in %.1f s\n", o.weights.c_str(),
                double(models::parameters_of<Model>()) / 1e6, seconds(clock::now() - begin));
 
-  pp::decoder read(weights, {.threads = o.threads});
+  if (!o.measured.empty()) return measure(o, *weights, *tokenizer);
+  auto const* numbers = std::begin(numbers_of_weights);
+  while (o.numbers != numbers->name) ++numbers;
+  // [rounded]
+  pp::decoder read(*weights, {.threads = o.threads, .weights = numbers->weights});
+  if (numbers->weights != pp::decoder_weights::as_trained) weights.reset();
+  // [/rounded]
   int const end = tokenizer ? token_of(*tokenizer, {"<|endoftext|>", "<|end_of_text|>"}) : -1;
   long written = 0;
   clock::time_point first{};

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
 """Lets the small model learn a text that this test writes, and continue it: what is kept, that it is loaded as a hub's, what a seed decides, and errors."""
+import re
 import subprocess
 import sys
 import tempfile
@@ -54,6 +55,28 @@ class Generate(unittest.TestCase):
         self.assertEqual(0, result.returncode, result.stderr)
         self.assertRegex(result.stdout, r"\A1 2 3( \d+){5}\n\Z")
 
+    def test_rounded_weights_continue_a_text_too(self):
+        given = ("--prompt", "The number", "--tokens", "12")
+        for numbers in ("fp32", "bf16", "int8"):
+            result = self.run_generate(*given, "--numbers", numbers, "--threads", "2")
+            self.assertEqual(0, result.returncode, result.stderr)
+            self.assertRegex(result.stdout, r"(?s)\AThe number.*\n\Z")
+            if numbers == "fp32":
+                self.assertEqual(self.learned.stdout, result.stdout)
+
+    def test_the_perplexity_of_a_text_by_all_kinds_of_weights(self):
+        found = {}
+        for text in ("text", "other"):
+            (self.folder / "other").write_text("Quite another sentence, of other words: was it seen before?\n" * 5)
+            result = self.run_generate("--perplexity", text)
+            self.assertEqual(0, result.returncode, result.stderr)
+            lines = re.findall(r"^(fp32|bf16|int8): perplexity (\d+\.\d{4}) of (\d+) tokens$", result.stdout, re.MULTILINE)
+            self.assertEqual(["fp32", "bf16", "int8"], [line[0] for line in lines], result.stdout)
+            found[text] = [float(line[1]) for line in lines]
+            for value in found[text]:
+                self.assertAlmostEqual(1, value / found[text][0], delta=0.05)
+        self.assertLess(found["text"][0], found["other"][0])
+
     def test_wrong_options_and_files(self):
         (self.folder / "empty").mkdir(exist_ok=True)
         (self.folder / "tokenizer.json").write_text("{}")
@@ -70,6 +93,7 @@ class Generate(unittest.TestCase):
                 (("--top-k", "-2"), 2, r"--top-k: needs a whole number of at least 0 and at most 2147483647, got '-2' \("),
                 (("--temperature", "-1"), 2, r"--temperature: needs a number of at least 0, got '-1' \("),
                 (("--seed", "-1"), 2, r"--seed: needs a whole number of at least 0 and at most \d{20}, got '-1' \("),
+                (("--numbers", "int4"), 2, "--numbers"), (("--perplexity", "none"), 2, "--perplexity"),
                 (("--model", "gpt3"), 2, "--model"), (("--top-p", "2"), 2, "--top-p"), (("--greedy", "--temperature", "1"), 2, "--greedy|--temperature")):
             with self.subTest(arguments):
                 result = self.run_generate(*arguments)

@@ -30,11 +30,10 @@ struct Gpt : Model<Tokens<290, 300>, Named<"tokens", Embedding<150>>, Positions,
                           Residual<LayerNorm, Linear<299>, GELUTanh, Linear<150>>>,
                    LayerNorm, Tied<"tokens">, CrossEntropy> {};
 /// Grouped queries, gates, and a table of its own.
-struct Llama
-    : Model<Tokens<330, 300>, Embedding<128>,
-            Repeat<2, Residual<RMSNorm, Attention<4, KeyValueHeads<2>, RoPE<>, NoBias>>,
-                   Residual<RMSNorm, Linear<340, NoBias>, SwiGLU, Linear<128, NoBias>>>,
-            RMSNorm, Linear<330, NoBias>, CrossEntropy> {};
+struct Llama : Model<Tokens<330, 300>, Embedding<128>,
+                     Repeat<2, Residual<RMSNorm, Attention<4, KeyValueHeads<2>, RoPE<>, NoBias>>,
+                            Residual<RMSNorm, Linear<340, NoBias>, SwiGLU, Linear<128, NoBias>>>,
+                     RMSNorm, Linear<330, NoBias>, CrossEntropy> {};
 
 float rounded_to_bf16(float x) {
   std::uint32_t const bits = std::bit_cast<std::uint32_t>(x);
@@ -68,8 +67,7 @@ double round_matrices(Weights& weights, decoder_weights how, long group) {
       for (float& x : p.values) x = rounded_to_bf16(x);
     else if (p.rows == M::graph.inputs[0].vocabulary)
       for (long t = 0; t < p.rows; ++t)
-        most = std::max(most,
-                        round_inputs(p.values.data() + t * p.columns, p.columns, 1, group));
+        most = std::max(most, round_inputs(p.values.data() + t * p.columns, p.columns, 1, group));
     else
       for (long j = 0; j < p.columns; ++j)
         most = std::max(most, round_inputs(p.values.data() + j, p.rows, p.columns, group));
@@ -103,7 +101,8 @@ template <class Weights>
 void write_weights(Weights& weights) {
   for (auto const& p : weights.parameters())
     for (std::size_t i = 0; i < p.values.size(); ++i)
-      p.values[i] = (p.rows == 1 ? 1.0f : 0.2f) * float(laws::uniform(7, std::uint64_t(p.index), i));
+      p.values[i] =
+          (p.rows == 1 ? 1.0f : 0.2f) * float(laws::uniform(7, std::uint64_t(p.index), i));
 }
 
 template <class M, class Backend>
@@ -212,8 +211,9 @@ TEST_CASE("weights that cannot be rounded are refused") {
         "decoder: group: 0 is not in [1, 1048576]");
   for (auto const& p : weights.parameters())
     if (p.columns == 299 && p.rows == 150) p.values[7] = std::numeric_limits<float>::infinity();
-  CHECK(refused({.weights = decoder_weights::bf16}).find("is not finite, so it cannot be rounded") !=
-        std::string::npos);
+  CHECK(
+      refused({.weights = decoder_weights::bf16}).find("is not finite, so it cannot be rounded") !=
+      std::string::npos);
   struct Double : Model<Tokens<7, 9>, Embedding<6>, Linear<7>, CrossEntropy> {};
   model_weights<Double, double> of_double;
   CHECK(message_of([&] { decoder read(of_double, {.weights = decoder_weights::bf16}); }) ==

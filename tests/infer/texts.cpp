@@ -144,9 +144,9 @@ TEST_CASE("a text does not change when one that it was copied from or to goes on
 TEST_CASE("texts that begin alike share the memory of their beginning") {
   disturbed_weights<Gpt> weights;
   decoder one(weights), read(weights, {.texts = 8});
-  long const page = 128L * 2 * 2 * (150 + 3 * 14) * 4;  // at most: two attentions, padded heads
+  long const page = 128L * 2 * 2 * (150 + 3 * 14) * 4;   // at most: two attentions, padded heads
   CHECK(read.bytes() < one.bytes() + 8 * 8 * 1200 * 4);  // the last rows of eight texts
-  read.read(text_of<Gpt>(256, 1));  // two of three pages
+  read.read(text_of<Gpt>(256, 1));                       // two of three pages
   long const before = read.bytes();
   for (int to = 1; to < 8; ++to) read.copy_text(0, to);
   std::vector<int> const tokens(8, 3);
@@ -162,17 +162,21 @@ TEST_CASE("texts that begin alike share the memory of their beginning") {
 TEST_CASE("texts that are generated together are those that each prompt gives alone") {
   disturbed_weights<Llama> weights;
   auto const prefix = text_of<Llama>(70, 1);
-  std::vector<std::vector<int>> const prompts{
-      prefix + text_of<Llama>(3, 2), prefix, text_of<Llama>(5, 4), prefix, prefix + text_of<Llama>(80, 3)};
+  std::vector<std::vector<int>> const prompts{prefix + text_of<Llama>(3, 2), prefix,
+                                              text_of<Llama>(5, 4), prefix,
+                                              prefix + text_of<Llama>(80, 3)};
   detail::generation_settings settings{.tokens = 90, .sampling = {.temperature = 1.3, .seed = 8}};
-  decoder together(weights, {.threads = 2, .texts = 6}), read(weights);
+  // [generate]
+  decoder together(weights, {.threads = 2, .texts = 6});
+  std::vector<std::vector<int>> const said = generate(together, prompts, settings);
+  // [/generate]
+  decoder read(weights);
   auto const expected = [&](std::size_t k) {
     auto how = settings;
     how.sampling.seed += k;
     return generate(read, prompts[k], how);
   };
   SECTION("past the end of the context, too") {
-    auto const said = generate(together, prompts, settings);
     REQUIRE(said.size() == prompts.size());
     for (std::size_t k = 0; k < prompts.size(); ++k) CHECK(said[k] == expected(k));
     CHECK(said[1] != said[3]);  // other seeds
@@ -184,18 +188,18 @@ TEST_CASE("texts that are generated together are those that each prompt gives al
   }
   SECTION("until an end token, or the callback, stops one") {
     settings.end = expected(2)[7];
-    std::vector<std::vector<int>> said(prompts.size());
+    std::vector<std::vector<int>> heard(prompts.size());
     generate(together, prompts, settings, [&](int text, int token) {
-      said[std::size_t(text)].push_back(token);
-      return text != 0 || said[0].size() < 4;
+      heard[std::size_t(text)].push_back(token);
+      return text != 0 || heard[0].size() < 4;
     });
     for (std::size_t k = 0; k < prompts.size(); ++k) {
       auto whole = expected(k);
       if (k == 0 && whole.size() > 4) whole.resize(4);
-      CHECK(said[k] == whole);
+      CHECK(heard[k] == whole);
     }
-    CHECK(said[2].back() == settings.end);
-    CHECK(said[2].size() <= 8);
+    CHECK(heard[2].back() == settings.end);
+    CHECK(heard[2].size() <= 8);
   }
   SECTION("and none, if no token is wanted") {
     settings.tokens = 0;

@@ -133,9 +133,9 @@ inline void check_tokens(std::span<int const> tokens, int vocabulary) {
 /// With `.weights` other than decoder_weights::as_trained, the decoder has a copy of all parameters
 /// as they are at construction, with rounded matrices, and the trainer need not outlive it.
 ///
-/// With `.texts` more than 1, it keeps several texts. A copy of a text shares the keys and values of
-/// its positions, and read_each() reads a token of each of many texts in little more time than one,
-/// as the weights are read once.
+/// With `.texts` more than 1, it keeps several texts. A copy of a text shares the keys and values
+/// of its positions, and read_each() reads a token of each of many texts in little more time than
+/// one, as the weights are read once.
 ///
 /// One thread at a time calls a decoder; several decoders may work at once.
 ///
@@ -162,7 +162,8 @@ class decoder {
   /// throws: data_error for a setting out of range, or a weight that is not finite and is to be
   ///         rounded; error if a thread cannot be started
   [[gnu::cold]] explicit decoder(Trainer& trainer, detail::decoder_settings const& settings = {})
-      : rows_(model_of(trainer, detail::checked_weights<element>(settings)), detail::checked_threads(settings, detail::threads_of<Trainer>()),
+      : rows_(model_of(trainer, detail::checked_weights<element>(settings)),
+              detail::checked_threads(settings, detail::threads_of<Trainer>()),
               detail::checked_texts<element>(settings)),
         positions_(settings.texts) {}
 
@@ -204,8 +205,8 @@ class decoder {
     for (;;) {
       int const n = rows_.block_of(host::extent(tokens.size()));
       detail::new_positions const block{text, at, n};
-      auto const logits = rows_.run(tokens.first(std::size_t(n)), {&block, 1},
-                                    std::size_t(n) == tokens.size());
+      auto const logits =
+          rows_.run(tokens.first(std::size_t(n)), {&block, 1}, std::size_t(n) == tokens.size());
       at += n;
       tokens = tokens.subspan(std::size_t(n));
       if (!tokens.empty()) continue;
@@ -219,8 +220,9 @@ class decoder {
   /// Reads a token of each text, but none of a text whose token is -1. Returns the logits of the
   /// next tokens, valid until the next call.
   ///
-  /// shape:  tokens[texts()] -> logits[n, vocabulary], n: the tokens that are not -1, in their order
-  /// throws: data_error if all are -1, one is not in the vocabulary, or a context is full; nothing
+  /// shape:  tokens[texts()] -> logits[n, vocabulary], n: the tokens that are not -1, in their
+  /// order throws: data_error if all are -1, one is not in the vocabulary, or a context is full;
+  /// nothing
   ///         is read then
   std::span<element const> read_each(std::span<int const> tokens) {
     if (tokens.size() != std::size_t(texts()))
@@ -260,7 +262,7 @@ class decoder {
       detail::throw_error<data_error>({"decoder: text ", text, " is not in [0, ", texts(), ")"});
     return text;
   }
-  /// throws: data_error if so many tokens do not fit behind those of a text
+  /// throws: data_error if the tokens do not fit behind those of a text
   void check_room(int text, std::size_t tokens) const {
     if (int const at = position(text); tokens > std::size_t(context - at))
       detail::throw_error<data_error>({"decoder: expected at most ", context - at, " tokens after ",

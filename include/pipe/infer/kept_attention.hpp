@@ -22,8 +22,8 @@ struct kept_attention {
   host::attention_set<T> const& set;
   host::attention_shape shape;  ///< queries: the new positions; keys: these and all earlier ones
   extent context;
-  T const* rotation;   ///< the angles of all positions; null: none
-  T* const* pages;     ///< of the text, for key_block positions each
+  T const* rotation;    ///< the angles of all positions; null: none
+  T* const* pages;      ///< of the text, for key_block positions each
   extent keys, values;  ///< their offsets in a page, head after head
 
   /// The position of the first new row.
@@ -53,8 +53,8 @@ struct kept_attention {
                           page + values + group * values_of_head() + in_page * wide, wide);
       host::positions<T const> const key =
           rotated({x + r * stride + (shape.heads + group) * d, stride}, count, at, workspace);
-      set.transpose(key.data, count, d, key.stride,
-                    page + keys + group * keys_of_head() + in_page, host::key_block);
+      set.transpose(key.data, count, d, key.stride, page + keys + group * keys_of_head() + in_page,
+                    host::key_block);
     }
   }
 

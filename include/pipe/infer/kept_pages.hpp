@@ -104,8 +104,8 @@ class kept_pages {
 
   long numbers_ = 0;
   int positions_ = 1, of_text_ = 0;
-  heap_array<T*> pages_;   // by text and page
-  heap_array<int> ids_;    // of these pages; -1: none
+  heap_array<T*> pages_;               // by text and page
+  heap_array<int> ids_;                // of these pages; -1: none
   std::vector<heap_array<T>> memory_;  // by id
   std::vector<int> readers_;           // by id: texts
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which parameters of a model a decoder keeps as narrow matrices, and in which layout: those that
-// products and lookups read.
+// The parameters of a model that a decoder keeps as narrow matrices: those that products and
+// lookups read.
 #pragma once
 
 #include <span>
@@ -58,9 +58,9 @@ struct narrow_model {
     for (int i = 0; i < count(); ++i) {
       if (!reads_matrix(i) || owner_of(i) != p || first_reader(i) != i) continue;
       host::narrow_matrix const& m = to[i];
-      host::strided<float const> const from = is_transposed(i)
-                                                  ? host::strided<float const>{values, 1, m.inputs}
-                                                  : host::strided<float const>{values, m.outputs, 1};
+      host::strided<float const> const from =
+          is_transposed(i) ? host::strided<float const>{values, 1, m.inputs}
+                           : host::strided<float const>{values, m.outputs, 1};
       if (!host::round_matrix(from, m))
         throw_error<data_error>(
             {"decoder: weights: a number of '", name, "' is not finite, so it cannot be rounded"});
@@ -89,7 +89,8 @@ struct narrow_model {
   int owner_of(int i) const { return owner(op_at(i).in[1].index); }
   bool reads_matrix(int i) const {
     row_rule const rule = row_rule_of(op_at(i).kind);
-    return (rule == row_rule::product || rule == row_rule::lookup) && is_parameter(op_at(i).in[1]) &&
+    return (rule == row_rule::product || rule == row_rule::lookup) &&
+           is_parameter(op_at(i).in[1]) &&
            !is_table(parameters[std::size_t(owner_of(i))].initial.kind);
   }
   /// Whether the outputs of the matrix of op i are the rows of its parameter.

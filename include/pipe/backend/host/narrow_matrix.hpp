@@ -131,8 +131,7 @@ inline void round_group(strided<float const> from, narrow_matrix const& to, exte
   for (extent i = p; i < end; ++i) {
     unsigned char* const row = to.row(i, j);
     for (extent c = 0; c < count; ++c)
-      to.format.write(row, c,
-                      std::uint32_t(nearest_step(*from.from(i, j + c).data, scales[c])));
+      to.format.write(row, c, std::uint32_t(nearest_step(*from.from(i, j + c).data, scales[c])));
   }
 }
 

@@ -48,8 +48,8 @@ void multiply_narrow(narrow_matrix const& w, part_range own, float const* x, flo
           unsigned char const* const words = from + first * extent(sizeof(int));
 #pragma GCC unroll 4
           for (int v = 0; v < Vectors; ++v)
-            sum[v] = multiply_add(left, load_weights<Type>(words, v * narrow_words, scale[v]),
-                                  sum[v]);
+            sum[v] =
+                multiply_add(left, load_weights<Type>(words, v * narrow_words, scale[v]), sum[v]);
         }
       }
 #pragma GCC unroll 4
