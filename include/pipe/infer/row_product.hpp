@@ -36,8 +36,8 @@ struct row_product {
     bool const transposes = is_table && !is_narrow();
     extent const n = transposes ? transposed_columns : columns;
     long most = 0;
-    for (extent const r : {rows, packing_rows - 1}) {
-      host::blocking const cut = blocking_of({r < rows ? r : rows, n, inner});
+    for (extent r = rows; r > 0; r = r >= packing_rows ? packing_rows - 1 : 0) {
+      host::blocking const cut = blocking_of({r, n, inner});
       if (long const bytes = long(host::contraction_workspace<T>(n, inner, cut)); bytes > most)
         most = bytes;
     }

@@ -27,6 +27,8 @@ template <decoder_weights Type>
 void multiply_narrow(narrow_matrix const& w, part_range own, float const* x, float* y) {
   constexpr int Lanes = lanes<float>, Vectors = narrow_columns / narrow_words;
   constexpr extent row = weight_format{Type}.row_bytes();
+  // Rows are fetched ahead: otherwise memory waits while weights are unpacked.
+  constexpr extent ahead = 64 * row;
   extent const group = w.group(), inputs = w.inputs, scales = w.format.scale_bytes();
   for (extent j = own.begin; j < own.end; j += narrow_columns)
     // The sums of a narrower vector than narrow_words take several passes, all but the first in L2.
@@ -44,6 +46,7 @@ void multiply_narrow(narrow_matrix const& w, part_range own, float const* x, flo
         from += scales;
         extent const end = p + group < inputs ? p + group : inputs;
         for (; p < end; ++p, from += row) {
+          for (extent line = 0; line < row; line += 64) __builtin_prefetch(from + ahead + line);
           vec<float> const left = all_lanes(x[p]);
           unsigned char const* const words = from + first * extent(sizeof(int));
 #pragma GCC unroll 4
