@@ -171,6 +171,14 @@ TEST_CASE("a decoder has the threads of its trainer's ranks, and follows its tra
     }
     trainer.step(data.view());
   }
+  // One with rounded weights has those of its construction.
+  model_weights<Small, float, PortableHost> weights;
+  copy_weights(trainer, weights);
+  decoder rounded(trainer, {.weights = decoder_weights::int8});
+  decoder same(weights, {.weights = decoder_weights::int8});
+  trainer.step(data.view());
+  CHECK(rounded.threads() == 2);
+  CHECK(laws::same_numbers(rounded.read(tokens), same.read(tokens)));
   // Another model's decoder works while the trainer does.
   forward_pass<Gpt, PortableHost> expected;
   decoder other(expected.weights, {.threads = 2});
