@@ -60,6 +60,7 @@ struct blocking {
                    ///< tile's columns, or n
   extent depth;    ///< part of the shared dimension for each tile
   bool pack;       ///< copy each depth x tile panel of B to contiguous memory first
+  bool pack_left = false;  ///< copy each rows x depth block of A to panels of a tile's rows first
 };
 
 /// Whether copying a panel of B, depth x a tile's columns, pays for m rows of A. In place, the rows
@@ -86,15 +87,44 @@ constexpr blocking narrow_blocking(extent m, extent n, extent k, extent tile_col
           copied_panels_pay(m, n, depth, tile_columns)};
 }
 
-/// The blocking that measured best. tile_columns: columns of the widest tile; bytes: of an element.
+/// Whether rows of B lie in the same sets of L1, so that a panel of them does not stay there.
+constexpr bool rows_share_sets(extent n, extent bytes) { return n * bytes % 4096 == 0; }
+
+/// The blocking of a product whose left factor is stored by columns, as that of a weight's gradient
+/// is: a tile would read a part of a cache line of each column, far apart, again for every panel of
+/// B. So blocks of A are copied to panels of a tile's rows, once for as many columns of C as have
+/// partial sums in L2. For wide tiles, panels of B are read in place from L1.
+constexpr blocking column_blocking(extent m, extent n, extent k, extent tile_columns,
+                                   extent bytes) {
+  bool const is_narrow = tile_columns * bytes <= narrow_tile_bytes,
+             copies = is_narrow || rows_share_sets(n, bytes);
+  extent const rows = (copies ? 1024 : 512) / bytes,
+               depth = even_depth(k, (is_narrow ? 1024 : copies ? 2048 : 512) / bytes),
+               panels = is_narrow ? 10 : copies ? 16 : 32,
+               columns = depth < k && panels * tile_columns < n ? panels * tile_columns : n;
+  return {m < rows ? m : rows, columns, depth,
+          copies && copied_panels_pay(m, n, depth, tile_columns), true};
+}
+/// Whether column_blocking pays: copies of A are read again for several panels of B. (A factor
+/// stored by rows whose rows have a single element is not told from one stored by columns.)
+constexpr bool left_panels_pay(extent n, extent k, extent tile_columns) {
+  constexpr extent least = 8;
+  return n > 2 * tile_columns && k >= least;
+}
+
+/// The blocking that measured best. tile_columns: columns of the widest tile; bytes: of an element;
+/// by_columns: A is stored by columns.
 ///
 /// For wide tiles, as with AVX-512, on processors with 2 MiB of L2: a B that fits in L2, or nearly,
 /// is read in place, panel by panel, and stays in L2 for all rows of A. For a larger B and few rows
 /// of A, the shared dimension is read in blocks, and the partial sums of these rows for all columns
 /// stay in L2. The rows of a larger B lie so far apart that they evict each other from L1 and miss
 /// the TLB, so for many rows of A, which share the copies, panels are copied.
-constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_columns, extent bytes) {
+constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_columns, extent bytes,
+                                 bool by_columns = false) {
   constexpr extent near_cache = 2400000, sharing_rows = 256, few_rows = 16;
+  if (by_columns && left_panels_pay(n, k, tile_columns))
+    return column_blocking(m, n, k, tile_columns, bytes);
   if (tile_columns * bytes <= narrow_tile_bytes && m >= few_rows)
     return narrow_blocking(m, n, k, tile_columns, bytes);
   extent const all = k < 1 ? 1 : k;
@@ -112,7 +142,10 @@ constexpr std::size_t contraction_workspace(extent n, extent k, blocking const& 
   extent const columns = cut.columns < n ? cut.columns : n;
   extent const copied = cut.pack || cut.depth < lanes ? cut.depth : lanes;
   extent const partial = cut.depth < k ? cut.rows * ((columns + lanes - 1) / lanes * lanes) : 0;
-  return static_cast<std::size_t>(tile_rows * tile_columns + copied * tile_columns + partial) *
+  extent const left =
+      cut.pack_left ? (cut.rows + tile_rows - 1) / tile_rows * tile_rows * cut.depth : 0;
+  return static_cast<std::size_t>(tile_rows * tile_columns + left + copied * tile_columns +
+                                  partial) *
          sizeof(T);
 }
 
@@ -129,16 +162,24 @@ inline constexpr int tile_bytes[] = {
     isa_traits<isa::avx2>::vector_bytes* isa_traits<isa::avx2>::tile_vectors,
     isa_traits<isa::avx512>::vector_bytes* isa_traits<isa::avx512>::tile_vectors};
 
-/// Bytes of workspace that contract() needs for C[m, n] = A[m, k] * B[k, n] on any instruction set.
+/// Bytes of workspace that contract() needs for C[m, n] = A[m, k] * B[k, n] on any instruction set,
+/// A stored by rows or by columns.
 template <class T>
-constexpr std::size_t contraction_workspace(extent m, extent n, extent k) {
+constexpr std::size_t contraction_workspace(extent m, extent n, extent k, bool by_columns) {
   std::size_t most = 0;
   for (int const bytes : tile_bytes) {
-    blocking const cut = best_blocking(m, n, k, bytes / int(sizeof(T)), sizeof(T));
+    blocking const cut = best_blocking(m, n, k, bytes / int(sizeof(T)), sizeof(T), by_columns);
     std::size_t const needed = contraction_workspace<T>(n, k, cut);
     if (needed > most) most = needed;
   }
   return most;
+}
+/// The same for an A stored either way.
+template <class T>
+constexpr std::size_t contraction_workspace(extent m, extent n, extent k) {
+  std::size_t const by_rows = contraction_workspace<T>(m, n, k, false),
+                    by_columns = contraction_workspace<T>(m, n, k, true);
+  return by_rows > by_columns ? by_rows : by_columns;
 }
 
 /// Bytes of workspace for C[m, n] = A[m, k] * B[k, n] of values that are widened: the block of A,

@@ -7,6 +7,9 @@
 // vector would leave the matrix, are read from a zero-padded copy.
 #pragma once
 
+#include <cstring>
+#include <type_traits>
+
 #include <pipe/backend/host/contraction.hpp>
 #include <pipe/backend/host/isa.hpp>
 #include <pipe/backend/host/tiles.hpp>
@@ -62,6 +65,33 @@ void deliver(tile_set<T> const& tiles, contraction_ends<T> const& to, extent i, 
   if (whole < columns) to.rest(to.sink, i, j + whole, rows, columns - whole, sums + whole, stride);
 }
 
+/// Copies a block of A, stored by columns, to panels of `High` rows, in each of which the rows'
+/// elements of a column are neighbours: to[i / High][p][i % High] = a[i, p].
+///
+/// shape: a (rows, depth) -> to (rows rounded up to High, depth); rows beyond `rows` are not written
+/// cost:  a copy of whole cache lines of A, several panels at a time
+template <int High, class T>
+void copy_left(strided<T const> a, extent rows, extent depth, T* to) {
+  constexpr extent line = 64 / extent(sizeof(T)), panels = 4 * line / High;
+  extent i = 0;
+  auto const copy = [&](auto count) {
+    for (; i + count * High <= rows; i += count * High)
+      for (extent p = 0; p < depth; ++p)
+        for (extent q = 0; q < count; ++q)
+          std::memcpy(to + (i + q * High) * depth + p * High, a.data + i + q * High + p * a.column,
+                      High * sizeof(T));
+  };
+  copy(std::integral_constant<extent, panels>{});
+  copy(std::integral_constant<extent, 1>{});
+  for (extent p = 0; p < depth; ++p)
+    for (extent r = 0; r < rows - i; ++r) to[i * depth + p * High + r] = a.data[i + r + p * a.column];
+}
+template <class T>
+PIPE_ONE_COPY void copy_left(int high, strided<T const> a, extent rows, extent depth, T* to) {
+  if (high == 8) return copy_left<8>(a, rows, depth, to);
+  copy_left<4>(a, rows, depth, to);
+}
+
 /// C[m, n] = A[m, k] * B[k, n], with blocking `cut`.
 ///
 /// shape:     (m, n, k), each >= 1; B is row-major with row stride ldb
@@ -69,7 +99,7 @@ void deliver(tile_set<T> const& tiles, contraction_ends<T> const& to, extent i, 
 ///            for every blocking, tile and m. B is read inside [b, b + (k - 1) * ldb + n) only.
 /// workspace: contraction_workspace<T>(n, k, cut) bytes, aligned to widest_vector_bytes
 /// needs:     cut.pack if with.make_right; a left factor that is made is made again for every
-///            cut.columns columns
+///            cut.columns columns. cut.pack_left: A is stored by columns, no row of it is made
 template <class T>
 PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const& shape,
                                   strided<T const> a, T const* b, extent ldb,
@@ -78,7 +108,9 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const&
   extent const m = shape.rows, n = shape.columns, k = shape.inner;
   int const lanes = tiles.lanes;
   T* const finished = static_cast<T*>(workspace);            // one tile's sums for the sink
-  T* const panel = finished + tiles.rows * tiles.columns();  // depth x tile_columns of B
+  T* const block = finished + tiles.rows * tiles.columns();  // rows x depth of A, in panels
+  extent const block_rows = cut.pack_left ? (cut.rows + tiles.rows - 1) / tiles.rows * tiles.rows : 0;
+  T* const panel = block + block_rows * cut.depth;  // depth x tile_columns of B
   T* const partial = panel + (cut.pack || cut.depth < lanes ? cut.depth : lanes) *
                                  tiles.columns();  // sums between blocks
   for (extent i0 = 0; i0 < m; i0 += cut.rows) {
@@ -90,6 +122,7 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const&
         bool const first = p0 == 0, last = p0 + depth == k;
         T* sums = partial;
         if (with.make_left != nullptr) with.make_left(with.left, i0, i1 - i0, p0, depth);
+        if (cut.pack_left) copy_left(tiles.rows, a.from(i0, p0), i1 - i0, depth, block);
         int vectors = 0;
         for (extent j = j0; j < j1; j += vectors * lanes) {
           vectors = tiles.next_vectors(tiles.vectors_in(j1 - j));
@@ -115,7 +148,9 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const&
             if (j == 0 && first && with.prologue != nullptr)
               with.make_rows(with.prologue, i, extent(rows));
             strided<T const> const left =
-                a.from(with.make_left != nullptr ? i - i0 : i, with.make_left != nullptr ? 0 : p0);
+                cut.pack_left ? strided<T const>{block + (i - i0) * depth, 1, tiles.rows}
+                : with.make_left != nullptr ? a.from(i - i0, 0)
+                                            : a.from(i, p0);
             tile_ends<T> ends{first ? nullptr : sums, padded, sums, padded, false};
             if (last) {
               ends.to = finished;
@@ -151,7 +186,7 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const&
                                   contraction_ends<T> const& with, void* workspace) {
   contract_tiles<T>(
       tiles, shape, a, b, ldb, with, workspace,
-      best_blocking(shape.rows, shape.columns, shape.inner, tiles.columns(), sizeof(T)));
+      best_blocking(shape.rows, shape.columns, shape.inner, tiles.columns(), sizeof(T), a.row == 1));
 }
 
 /// The factors of a product of values, whose blocks are widened for tiles of T.

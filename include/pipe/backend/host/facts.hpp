@@ -152,7 +152,7 @@ struct contraction_facts {
     extent const rows = extent(g.rows) * samples;
     extent const inner = g.attributes.contraction().inner;
     bool const makes_rows = !g.prologue.empty() && (!in_place<T, V> || g.prologue.back().store < 0);
-    return shared_workspace<T, V>(rows, g.columns, inner, parts) +
+    return shared_workspace<T, V>(rows, g.columns, inner, parts, false) +
            (makes_rows ? detail::align_up(largest_part(rows, row_alignment, parts) * inner *
                                           long(sizeof(T)))
                        : 0);
@@ -163,15 +163,17 @@ struct contraction_facts {
   static constexpr int tile_rows(detail::group const& g, int samples) { return g.rows * samples; }
 
  protected:
-  /// Bytes for the part that needs most of a product whose result has `rows` rows.
+  /// Bytes for the part that needs most of a product whose result has `rows` rows; by_columns: its
+  /// left factor is stored by columns.
   template <class T, class V>
-  static constexpr long shared_workspace(extent rows, extent columns, extent inner, int parts) {
+  static constexpr long shared_workspace(extent rows, extent columns, extent inner, int parts,
+                                         bool by_columns) {
     long most = 0;
     for (int part = 0; part < parts; ++part) {
       part_range const mine = part_of(rows, row_alignment, part, parts);
       long const needed = mine.size() == 0 ? 0
                           : in_place<T, V>
-                              ? long(contraction_workspace<T>(mine.size(), columns, inner))
+                              ? long(contraction_workspace<T>(mine.size(), columns, inner, by_columns))
                               : long(value_product_workspace<T>(mine.size(), columns, inner));
       if (needed > most) most = needed;
     }
@@ -184,7 +186,7 @@ struct weight_gradient_facts : contraction_facts {
   template <class T, class V = T>
   static constexpr long workspace_bytes(detail::group const& g, int samples, int parts) {
     return shared_workspace<T, V>(g.attributes.contraction().inner, g.columns,
-                                  extent(g.rows) * samples, parts);
+                                  extent(g.rows) * samples, parts, true);
   }
   static constexpr int tile_rows(detail::group const& g, int) {
     return g.attributes.contraction().inner;

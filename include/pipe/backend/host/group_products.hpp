@@ -97,8 +97,9 @@ PIPE_ONE_COPY void sum_columns(column_adder<T, V> add, arguments<T> const& a, V 
 /// shape: x (rows, inner), dy (rows, columns) -> dw (inner, columns), db (columns)
 /// law:   sums run over ascending rows, for any number of parts; accumulate adds the finished sum
 ///        once
-/// cost:  2 * rows * inner * columns FLOPs. x is read by columns, so warm() first reads its rows
-///        into the cache, unless they fit in L1.
+/// cost:  2 * rows * inner * columns FLOPs. x is read by columns, so its columns are copied to
+///        panels, or, for a few columns of dw, warm() first reads its rows into the cache, unless
+///        they fit in L1.
 template <class T, class V = T>
 PIPE_ONE_COPY void multiply_transposed(value_products<T, V> const& set, arguments<T> const& a,
                                        detail::group const& g, extent rows,
@@ -113,7 +114,9 @@ PIPE_ONE_COPY void multiply_transposed(value_products<T, V> const& set, argument
   if (own.size() == 0) return;
   strided<V const> const x{a.template values<V>(g.in[0]) + own.begin, 1, inner};
   if constexpr (in_place<T, V>)
-    if (rows * inner * long(sizeof(T)) > near_cache) warm(x.data, rows, own.size(), inner);
+    if (rows * inner * long(sizeof(T)) > near_cache &&
+        !left_panels_pay(g.columns, rows, set.tiles.columns()))
+      warm(x.data, rows, own.size(), inner);
   contraction_ends<T> dw;
   dw.c = a.at(g.out[0]) + own.begin * g.columns;
   dw.ldc = g.columns;
