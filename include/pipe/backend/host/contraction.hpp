@@ -117,8 +117,8 @@ constexpr bool left_panels_pay(extent n, extent k, extent tile_columns) {
 ///
 /// For wide tiles, as with AVX-512, on processors with 2 MiB of L2: a B that fits in L2, or nearly,
 /// is read in place, panel by panel, and stays in L2 for all rows of A. For a larger B and few rows
-/// of A, the shared dimension is read in blocks, and the partial sums of these rows for all columns
-/// stay in L2. The rows of a larger B lie so far apart that they evict each other from L1 and miss
+/// of A, the shared dimension is read in blocks, whose panels of B stay in L1, beside the partial
+/// sums of these rows in L2. The rows of a larger B lie so far apart that they evict each other from L1 and miss
 /// the TLB, so for many rows of A, which share the copies, panels are copied.
 constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_columns, extent bytes,
                                  bool by_columns = false) {
@@ -131,7 +131,8 @@ constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_colum
   auto const at_most = [](extent limit, extent x) { return x < limit ? x : limit; };
   if (n * k * bytes <= near_cache)
     return blocking{at_most(256, m), tile_columns, k <= 1024 ? all : extent{256}, false};
-  if (m <= sharing_rows) return blocking{at_most(128, m), n, at_most(256, all), false};
+  if (m <= sharing_rows)
+    return blocking{at_most(128, m), at_most(16 * tile_columns, n), even_depth(k, 192), false};
   return blocking{at_most(1024, m), tile_columns, k <= 768 ? all : extent{512}, true};
 }
 
