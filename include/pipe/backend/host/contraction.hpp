@@ -132,7 +132,7 @@ constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_colum
   if (n * k * bytes <= near_cache)
     return blocking{at_most(256, m), tile_columns, k <= 1024 ? all : extent{256}, false};
   if (m <= sharing_rows)
-    return blocking{at_most(128, m), at_most(16 * tile_columns, n), even_depth(k, 192), false};
+    return blocking{at_most(256, m), at_most(16 * tile_columns, n), even_depth(k, 128), false};
   return blocking{at_most(1024, m), tile_columns, k <= 768 ? all : extent{512}, true};
 }
 

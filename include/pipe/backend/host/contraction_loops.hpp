@@ -65,6 +65,35 @@ void deliver(tile_set<T> const& tiles, contraction_ends<T> const& to, extent i, 
   if (whole < columns) to.rest(to.sink, i, j + whole, rows, columns - whole, sums + whole, stride);
 }
 
+/// The panel of B that is read after the present one. It is fetched to L2 while tiles multiply by
+/// the present one, a few rows before each tile: no processor follows such short rows far apart.
+template <class T>
+struct next_panel {
+  T const* at = nullptr;
+  extent ldb = 0, rows = 0, columns = 0;
+  extent rows_of_each = 0;  ///< rows that are fetched before each tile
+
+  /// Divides the panel among the tiles of `count` rows of A.
+  void share(extent count, int tile_rows) {
+    extent const tiles = (count + tile_rows - 1) / tile_rows;
+    rows_of_each = (rows + tiles - 1) / tiles;
+  }
+  void fetch_some() {
+    constexpr extent line = 64 / extent(sizeof(T));
+    extent const end = rows < rows_of_each ? rows : rows_of_each;
+    for (extent r = 0; r < end; ++r, at += ldb)
+      for (extent c = 0; c < columns; c += line) __builtin_prefetch(at + c, 0, 2);
+    rows -= end;
+  }
+};
+/// Whether panels of B (k, n) are fetched for blocks of m rows of A: where B is large, and enough
+/// rows share a panel.
+template <class T>
+constexpr bool is_fetched(extent m, extent n, extent k) {
+  constexpr extent near_cache = 256 * 1024, sharing_rows = 64;
+  return m >= sharing_rows && n * k * extent(sizeof(T)) > near_cache;
+}
+
 /// Copies a block of A, stored by columns, to panels of `High` rows, in each of which the rows'
 /// elements of a column are neighbours: to[i / High][p][i % High] = a[i, p].
 ///
@@ -113,6 +142,8 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const&
   T* const panel = block + block_rows * cut.depth;  // depth x tile_columns of B
   T* const partial = panel + (cut.pack || cut.depth < lanes ? cut.depth : lanes) *
                                  tiles.columns();  // sums between blocks
+  bool const fetches = with.make_right == nullptr && is_fetched<T>(cut.rows < m ? cut.rows : m, n, k);
+  next_panel<T> next;
   for (extent i0 = 0; i0 < m; i0 += cut.rows) {
     extent const i1 = i0 + cut.rows < m ? i0 + cut.rows : m;
     for (extent j0 = 0; j0 < n; j0 += cut.columns) {
@@ -140,9 +171,18 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const&
           else if (in_place < depth)
             tiles.copy_rows(right + in_place * ldb, ldb, depth - in_place, columns, padded, panel,
                             padded);
+          if (fetches) {
+            bool const ends_block = j + padded >= j1, ends_sum = ends_block && last;
+            extent const next_j = !ends_block ? j + padded : !ends_sum ? j0 : j1 < n ? j1 : 0,
+                         next_p = !ends_block ? p0 : !ends_sum ? p0 + depth : 0;
+            next = {b + next_p * ldb + next_j, ldb, cut.depth < k - next_p ? cut.depth : k - next_p,
+                    n - next_j < tiles.columns() ? n - next_j : tiles.columns()};
+            next.share(i1 - i0, tiles.rows);
+          }
           int rows = 0;
           for (extent i = i0; i < i1; i += rows) {
             rows = tiles.next_rows(i1 - i);
+            if (fetches) next.fetch_some();
             // The prologue makes rows of A in the first panel and block of p; later panels and
             // blocks read them.
             if (j == 0 && first && with.prologue != nullptr)

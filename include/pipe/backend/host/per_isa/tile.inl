@@ -8,12 +8,19 @@
 /// The distance in rows at which a tile fetches B ahead.
 inline constexpr extent rows_ahead = 8;
 
-/// Whether a tile fetches B ahead: where its rows are far apart, as no processor follows a few such
-/// streams by itself, and too many to stay in the first cache from the tile before.
+/// Whether a tile is so deep that B does not stay in the first cache from the tile before, and that
+/// what the tile fetches arrives before its end.
 template <class T>
-constexpr bool is_fetched_ahead(extent k, int vectors, extent ldb) {
-  constexpr extent near_cache = 24 * 1024, far_apart = 1024;  // bytes
-  return ldb * extent(sizeof(T)) > far_apart && k * vectors * this_isa::vector_bytes > near_cache;
+constexpr bool is_deep(extent k, int vectors) {
+  constexpr extent near_cache = 24 * 1024;  // bytes
+  return k * vectors * this_isa::vector_bytes > near_cache;
+}
+/// Whether a deep tile fetches B ahead: where its rows are far apart, as no processor follows a few
+/// such streams by itself.
+template <class T>
+constexpr bool is_fetched_ahead(extent ldb) {
+  constexpr extent far_apart = 1024;  // bytes
+  return ldb * extent(sizeof(T)) > far_apart;
 }
 
 /// to (+)= from + a b for Rows x Vectors vectors of sums, all in registers.
@@ -46,8 +53,9 @@ template <int Rows, int Vectors, class T>
   // One row of b is in registers while all rows of a are multiplied by it.
   T const *a = of.a.data, *b = of.b;
   extent const row = of.a.row, column = of.a.column, ldb = of.ldb;
-  extent const ahead = is_fetched_ahead<T>(of.k, Vectors, of.ldb) ? rows_ahead * ldb : 0;
-  if (ahead != 0) {
+  bool const deep = is_deep<T>(of.k, Vectors);
+  extent const ahead = deep && is_fetched_ahead<T>(ldb) ? rows_ahead * ldb : 0;
+  if (deep && ends.to_stride != Vectors * Lanes) {  // not to sums that follow each other
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
 #pragma GCC unroll 3
