@@ -108,18 +108,19 @@ constexpr blocking column_blocking(extent m, extent n, extent k, extent tile_col
 /// Whether column_blocking pays: copies of A are read again for several panels of B. (A factor
 /// stored by rows whose rows have a single element is not told from one stored by columns.)
 constexpr bool left_panels_pay(extent n, extent k, extent tile_columns) {
-  constexpr extent least = 8;
+  constexpr extent least = 32;
   return n > 2 * tile_columns && k >= least;
 }
 
 /// The blocking that measured best. tile_columns: columns of the widest tile; bytes: of an element;
 /// by_columns: A is stored by columns.
 ///
-/// For wide tiles, as with AVX-512, on processors with 2 MiB of L2: a B that fits in L2, or nearly,
-/// is read in place, panel by panel, and stays in L2 for all rows of A. For a larger B and few rows
-/// of A, the shared dimension is read in blocks, whose panels of B stay in L1, beside the partial
-/// sums of these rows in L2. The rows of a larger B lie so far apart that they evict each other from L1 and miss
-/// the TLB, so for many rows of A, which share the copies, panels are copied.
+/// For wide tiles, as with AVX-512, on processors with 2 MiB of L2: panels of B are read in place.
+/// The shared dimension is read in blocks, so that a panel stays in L1 for many rows of A, beside
+/// their partial sums in L2. Where that does not pay, a B that fits in L2, or nearly, is read panel
+/// by panel, and stays in L2 for all rows of A; for a larger B and few rows of A, the partial sums
+/// of these rows for all columns stay in L2. Rows of a larger B that share sets of L1 evict each
+/// other and miss the TLB, so for many rows of A, which share the copies, panels are copied.
 constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_columns, extent bytes,
                                  bool by_columns = false) {
   constexpr extent near_cache = 2400000, sharing_rows = 256, few_rows = 16;
@@ -129,10 +130,13 @@ constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_colum
     return narrow_blocking(m, n, k, tile_columns, bytes);
   extent const all = k < 1 ? 1 : k;
   auto const at_most = [](extent limit, extent x) { return x < limit ? x : limit; };
+  if (m >= 2 * few_rows && n >= 8 * tile_columns && k * bytes >= 1024 &&
+      (m <= 2 * sharing_rows || !rows_share_sets(n, bytes)))
+    return blocking{at_most(sharing_rows, m), at_most(16 * tile_columns, n),
+                    even_depth(k, 512 / bytes), false};
   if (n * k * bytes <= near_cache)
     return blocking{at_most(256, m), tile_columns, k <= 1024 ? all : extent{256}, false};
-  if (m <= sharing_rows)
-    return blocking{at_most(256, m), at_most(16 * tile_columns, n), even_depth(k, 128), false};
+  if (m <= sharing_rows) return blocking{at_most(128, m), n, at_most(256, all), false};
   return blocking{at_most(1024, m), tile_columns, k <= 768 ? all : extent{512}, true};
 }
 
