@@ -156,6 +156,44 @@ TEMPLATE_TEST_CASE("contract gives the same bits for every blocking and every se
   }
 }
 
+TEMPLATE_TEST_CASE("contract gives the same bits for a left factor stored by columns", "", float,
+                   double) {
+  struct shape {
+    extent m, n, k;
+  };
+  for (shape s : {shape{1, 160, 40}, shape{13, 160, 40}, shape{70, 203, 33}, shape{31, 1024, 70},
+                  shape{139, 150, 260}, shape{15, 1600, 260}}) {
+    problem<TestType> const given(s.m, s.n, s.k, false);
+    exact<TestType> by_columns(s.k * s.m);
+    for (extent i = 0; i < s.m; ++i)
+      for (extent p = 0; p < s.k; ++p) by_columns[p * s.m + i] = given.a[i * s.k + p];
+    strided<TestType const> const left{by_columns.data(), 1, s.m};
+    product_shape const shape{s.m, s.n, s.k};
+    on_every_isa([&](auto kernels) {
+      CAPTURE(kernels.name, s.m, s.n, s.k);
+      exact<TestType> by_rows(s.m * s.n), c(s.m * s.n);
+      workspace rows_space(contraction_workspace<TestType>(s.m, s.n, s.k, false)),
+          space(contraction_workspace<TestType>(s.m, s.n, s.k, true));
+      kernels.template contract<TestType>(shape, given.left(), given.b.data(), s.n,
+                                          store<TestType>{by_rows.data(), s.n}, rows_space.at);
+      kernels.template contract<TestType>(shape, left, given.b.data(), s.n,
+                                          store<TestType>{c.data(), s.n}, space.at);
+      CHECK(c == by_rows);
+      for (blocking cut :
+           {blocking{s.m, s.n, s.k, false, true}, blocking{s.m, s.n, s.k, true, true},
+            blocking{20, 96, 37, false, true}, blocking{9, 96, 1, true, true}}) {
+        CAPTURE(cut.rows, cut.columns, cut.depth, cut.pack);
+        workspace cut_space(contraction_workspace<TestType>(s.n, s.k, cut));
+        exact<TestType> again(s.m * s.n);
+        kernels.template contract<TestType>(shape, left, given.b.data(), s.n,
+                                            store<TestType>{again.data(), s.n}, no_prologue{},
+                                            cut_space.at, cut);
+        CHECK(again == by_rows);
+      }
+    });
+  }
+}
+
 TEMPLATE_TEST_CASE(
     "contract runs prologues before rows are read and gives each element to the sink once", "",
     float, double) {
@@ -198,8 +236,9 @@ TEMPLATE_TEST_CASE("contract through each blocking that large shapes choose", ""
   struct shape {
     extent m, n, k;
   };
-  for (shape s : {shape{3, 700, 900}, shape{130, 1200, 1300}, shape{70, 40, 1100},
-                  shape{261, 700, 900}, shape{261, 1000, 650}}) {
+  for (shape s :
+       {shape{3, 700, 900}, shape{130, 1200, 1300}, shape{70, 40, 1100}, shape{261, 700, 900},
+        shape{261, 1000, 650}, shape{600, 512, 257}, shape{1100, 1024, 300}}) {
     problem<TestType> const given(s.m, s.n, s.k, false);
     on_every_isa([&](auto kernels) {
       workspace space(contraction_workspace<TestType>(s.m, s.n, s.k));

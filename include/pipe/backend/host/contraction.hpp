@@ -61,6 +61,13 @@ struct blocking {
   extent depth;    ///< part of the shared dimension for each tile
   bool pack;       ///< copy each depth x tile panel of B to contiguous memory first
   bool pack_left = false;  ///< copy each rows x depth block of A to panels of a tile's rows first
+
+  /// Elements of the copied block of A: panels of the highest tile, whole lines.
+  constexpr extent left_elements() const {
+    constexpr extent tile_rows = 8, line = 16;
+    extent const panels = (rows + tile_rows - 1) / tile_rows;
+    return pack_left ? (panels * tile_rows * depth + line - 1) / line * line : 0;
+  }
 };
 
 /// Whether copying a panel of B, depth x a tile's columns, pays for m rows of A. In place, the rows
@@ -99,8 +106,13 @@ constexpr blocking column_blocking(extent m, extent n, extent k, extent tile_col
   bool const is_narrow = tile_columns * bytes <= narrow_tile_bytes,
              copies = is_narrow || rows_share_sets(n, bytes);
   extent const rows = (copies ? 1024 : 512) / bytes,
-               depth = even_depth(k, (is_narrow ? 1024 : copies ? 2048 : 512) / bytes),
-               panels = is_narrow ? 10 : copies ? 16 : 32,
+               depth = even_depth(k, (is_narrow ? 1024
+                                      : copies  ? 2048
+                                                : 512) /
+                                         bytes),
+               panels = is_narrow ? 10
+                        : copies  ? 16
+                                  : 32,
                columns = depth < k && panels * tile_columns < n ? panels * tile_columns : n;
   return {m < rows ? m : rows, columns, depth,
           copies && copied_panels_pay(m, n, depth, tile_columns), true};
@@ -147,10 +159,8 @@ constexpr std::size_t contraction_workspace(extent n, extent k, blocking const& 
   extent const columns = cut.columns < n ? cut.columns : n;
   extent const copied = cut.pack || cut.depth < lanes ? cut.depth : lanes;
   extent const partial = cut.depth < k ? cut.rows * ((columns + lanes - 1) / lanes * lanes) : 0;
-  extent const left =
-      cut.pack_left ? (cut.rows + tile_rows - 1) / tile_rows * tile_rows * cut.depth : 0;
-  return static_cast<std::size_t>(tile_rows * tile_columns + left + copied * tile_columns +
-                                  partial) *
+  return static_cast<std::size_t>(tile_rows * tile_columns + cut.left_elements() +
+                                  copied * tile_columns + partial) *
          sizeof(T);
 }
 

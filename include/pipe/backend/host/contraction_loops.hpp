@@ -69,21 +69,24 @@ void deliver(tile_set<T> const& tiles, contraction_ends<T> const& to, extent i, 
 /// the present one, a few rows before each tile: no processor follows such short rows far apart.
 template <class T>
 struct next_panel {
-  T const* at = nullptr;
-  extent ldb = 0, rows = 0, columns = 0;
-  extent rows_of_each = 0;  ///< rows that are fetched before each tile
+  T const* b = nullptr;
+  extent ldb = 0, k = 0, n = 0;
+  int tile_rows = 0, tile_columns = 0;
+  extent row = 0, end = 0, column = 0;  ///< the rows that are not fetched yet, the first column
+  extent rows_of_each = 0;              ///< rows that are fetched before each tile
 
-  /// Divides the panel among the tiles of `count` rows of A.
-  void share(extent count, int tile_rows) {
-    extent const tiles = (count + tile_rows - 1) / tile_rows;
-    rows_of_each = (rows + tiles - 1) / tiles;
+  /// Begins with rows [begin, until) of the panel at column j, which tiles of `count` rows fetch.
+  void start(extent begin, extent until, extent j, extent count) {
+    row = begin, end = until < k ? until : k, column = j;
+    extent const calls = (count + tile_rows - 1) / tile_rows;
+    rows_of_each = (end - row + calls - 1) / calls;
   }
   void fetch_some() {
     constexpr extent line = 64 / extent(sizeof(T));
-    extent const end = rows < rows_of_each ? rows : rows_of_each;
-    for (extent r = 0; r < end; ++r, at += ldb)
-      for (extent c = 0; c < columns; c += line) __builtin_prefetch(at + c, 0, 2);
-    rows -= end;
+    extent const stop = row + rows_of_each < end ? row + rows_of_each : end,
+                 edge = column + tile_columns < n ? column + tile_columns : n;
+    for (; row < stop; ++row)
+      for (extent c = column; c < edge; c += line) __builtin_prefetch(b + row * ldb + c, 0, 2);
   }
 };
 /// Whether panels of B (k, n) are fetched for blocks of m rows of A: where B is large, and enough
@@ -97,7 +100,7 @@ constexpr bool is_fetched(extent m, extent n, extent k) {
 /// Copies a block of A, stored by columns, to panels of `High` rows, in each of which the rows'
 /// elements of a column are neighbours: to[i / High][p][i % High] = a[i, p].
 ///
-/// shape: a (rows, depth) -> to (rows rounded up to High, depth); rows beyond `rows` are not written
+/// shape: a (rows, depth) -> to (rows rounded up to High, depth), of which `rows` rows are written
 /// cost:  a copy of whole cache lines of A, several panels at a time
 template <int High, class T>
 void copy_left(strided<T const> a, extent rows, extent depth, T* to) {
@@ -113,7 +116,8 @@ void copy_left(strided<T const> a, extent rows, extent depth, T* to) {
   copy(std::integral_constant<extent, panels>{});
   copy(std::integral_constant<extent, 1>{});
   for (extent p = 0; p < depth; ++p)
-    for (extent r = 0; r < rows - i; ++r) to[i * depth + p * High + r] = a.data[i + r + p * a.column];
+    for (extent r = 0; r < rows - i; ++r)
+      to[i * depth + p * High + r] = a.data[i + r + p * a.column];
 }
 template <class T>
 PIPE_ONE_COPY void copy_left(int high, strided<T const> a, extent rows, extent depth, T* to) {
@@ -138,12 +142,12 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const&
   int const lanes = tiles.lanes;
   T* const finished = static_cast<T*>(workspace);            // one tile's sums for the sink
   T* const block = finished + tiles.rows * tiles.columns();  // rows x depth of A, in panels
-  extent const block_rows = cut.pack_left ? (cut.rows + tiles.rows - 1) / tiles.rows * tiles.rows : 0;
-  T* const panel = block + block_rows * cut.depth;  // depth x tile_columns of B
+  T* const panel = block + cut.left_elements();              // depth x tile_columns of B
   T* const partial = panel + (cut.pack || cut.depth < lanes ? cut.depth : lanes) *
                                  tiles.columns();  // sums between blocks
-  bool const fetches = with.make_right == nullptr && is_fetched<T>(cut.rows < m ? cut.rows : m, n, k);
-  next_panel<T> next;
+  bool const fetches =
+      with.make_right == nullptr && is_fetched<T>(cut.rows < m ? cut.rows : m, n, k);
+  next_panel<T> next{b, ldb, k, n, tiles.rows, tiles.columns()};
   for (extent i0 = 0; i0 < m; i0 += cut.rows) {
     extent const i1 = i0 + cut.rows < m ? i0 + cut.rows : m;
     for (extent j0 = 0; j0 < n; j0 += cut.columns) {
@@ -172,12 +176,16 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const&
             tiles.copy_rows(right + in_place * ldb, ldb, depth - in_place, columns, padded, panel,
                             padded);
           if (fetches) {
-            bool const ends_block = j + padded >= j1, ends_sum = ends_block && last;
-            extent const next_j = !ends_block ? j + padded : !ends_sum ? j0 : j1 < n ? j1 : 0,
-                         next_p = !ends_block ? p0 : !ends_sum ? p0 + depth : 0;
-            next = {b + next_p * ldb + next_j, ldb, cut.depth < k - next_p ? cut.depth : k - next_p,
-                    n - next_j < tiles.columns() ? n - next_j : tiles.columns()};
-            next.share(i1 - i0, tiles.rows);
+            if (j + padded < j1)
+              next.start(p0, p0 + depth, j + padded, i1 - i0);
+            else if (!last)
+              next.start(p0 + depth, p0 + depth + cut.depth, j0, i1 - i0);
+            else if (j1 < n)
+              next.start(0, cut.depth, j1, i1 - i0);
+            else if (i1 < m)
+              next.start(0, cut.depth, 0, i1 - i0);
+            else
+              next.end = 0;
           }
           int rows = 0;
           for (extent i = i0; i < i1; i += rows) {
@@ -187,9 +195,11 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const&
             // blocks read them.
             if (j == 0 && first && with.prologue != nullptr)
               with.make_rows(with.prologue, i, extent(rows));
+            extent const row = i - i0, in_panel = row & (tiles.rows - 1);
             strided<T const> const left =
-                cut.pack_left ? strided<T const>{block + (i - i0) * depth, 1, tiles.rows}
-                : with.make_left != nullptr ? a.from(i - i0, 0)
+                cut.pack_left
+                    ? strided<T const>{block + (row - in_panel) * depth + in_panel, 1, tiles.rows}
+                : with.make_left != nullptr ? a.from(row, 0)
                                             : a.from(i, p0);
             tile_ends<T> ends{first ? nullptr : sums, padded, sums, padded, false};
             if (last) {
@@ -224,9 +234,9 @@ template <class T>
 PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const& shape,
                                   strided<T const> a, T const* b, extent ldb,
                                   contraction_ends<T> const& with, void* workspace) {
-  contract_tiles<T>(
-      tiles, shape, a, b, ldb, with, workspace,
-      best_blocking(shape.rows, shape.columns, shape.inner, tiles.columns(), sizeof(T), a.row == 1));
+  contract_tiles<T>(tiles, shape, a, b, ldb, with, workspace,
+                    best_blocking(shape.rows, shape.columns, shape.inner, tiles.columns(),
+                                  sizeof(T), a.row == 1));
 }
 
 /// The factors of a product of values, whose blocks are widened for tiles of T.

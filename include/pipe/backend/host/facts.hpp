@@ -171,10 +171,10 @@ struct contraction_facts {
     long most = 0;
     for (int part = 0; part < parts; ++part) {
       part_range const mine = part_of(rows, row_alignment, part, parts);
-      long const needed = mine.size() == 0 ? 0
-                          : in_place<T, V>
-                              ? long(contraction_workspace<T>(mine.size(), columns, inner, by_columns))
-                              : long(value_product_workspace<T>(mine.size(), columns, inner));
+      long const needed =
+          mine.size() == 0 ? 0
+          : in_place<T, V> ? long(contraction_workspace<T>(mine.size(), columns, inner, by_columns))
+                           : long(value_product_workspace<T>(mine.size(), columns, inner));
       if (needed > most) most = needed;
     }
     return most;
