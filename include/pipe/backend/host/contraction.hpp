@@ -98,30 +98,25 @@ constexpr blocking narrow_blocking(extent m, extent n, extent k, extent tile_col
 constexpr bool rows_share_sets(extent n, extent bytes) { return n * bytes % 4096 == 0; }
 
 /// The blocking of a product whose left factor is stored by columns, as that of a weight's gradient
-/// is: a tile would read a part of a cache line of each column, far apart, again for every panel of
-/// B. So blocks of A are copied to panels of a tile's rows, once for as many columns of C as have
-/// partial sums in L2. For wide tiles, panels of B are read in place from L1.
+/// is, for wide tiles: a tile would read a part of a cache line of each column, far apart, again
+/// for every panel of B. So blocks of A are copied to panels of a tile's rows, once for as many
+/// columns of C as have partial sums in L2. Panels of B are read in place from L1, or copied if
+/// they do not stay there.
 constexpr blocking column_blocking(extent m, extent n, extent k, extent tile_columns,
                                    extent bytes) {
-  bool const is_narrow = tile_columns * bytes <= narrow_tile_bytes,
-             copies = is_narrow || rows_share_sets(n, bytes);
+  bool const copies = rows_share_sets(n, bytes);
   extent const rows = (copies ? 1024 : 512) / bytes,
-               depth = even_depth(k, (is_narrow ? 1024
-                                      : copies  ? 2048
-                                                : 512) /
-                                         bytes),
-               panels = is_narrow ? 10
-                        : copies  ? 16
-                                  : 32,
-               columns = depth < k && panels * tile_columns < n ? panels * tile_columns : n;
-  return {m < rows ? m : rows, columns, depth,
+               depth = even_depth(k, (copies ? 2048 : 512) / bytes),
+               columns = (copies ? 16 : 32) * tile_columns;
+  return {m < rows ? m : rows, depth < k && columns < n ? columns : n, depth,
           copies && copied_panels_pay(m, n, depth, tile_columns), true};
 }
-/// Whether column_blocking pays: copies of A are read again for several panels of B. (A factor
-/// stored by rows whose rows have a single element is not told from one stored by columns.)
-constexpr bool left_panels_pay(extent n, extent k, extent tile_columns) {
+/// Whether column_blocking pays: for wide tiles, if copies of A are read again for several panels
+/// of B. (A factor stored by rows whose rows have a single element is not told from one stored by
+/// columns.)
+constexpr bool left_panels_pay(extent n, extent k, extent tile_columns, extent bytes) {
   constexpr extent least = 32;
-  return n > 2 * tile_columns && k >= least;
+  return tile_columns * bytes > narrow_tile_bytes && n > 2 * tile_columns && k >= least;
 }
 
 /// The blocking that measured best. tile_columns: columns of the widest tile; bytes: of an element;
@@ -136,7 +131,7 @@ constexpr bool left_panels_pay(extent n, extent k, extent tile_columns) {
 constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_columns, extent bytes,
                                  bool by_columns = false) {
   constexpr extent near_cache = 2400000, sharing_rows = 256, few_rows = 16;
-  if (by_columns && left_panels_pay(n, k, tile_columns))
+  if (by_columns && left_panels_pay(n, k, tile_columns, bytes))
     return column_blocking(m, n, k, tile_columns, bytes);
   if (tile_columns * bytes <= narrow_tile_bytes && m >= few_rows)
     return narrow_blocking(m, n, k, tile_columns, bytes);

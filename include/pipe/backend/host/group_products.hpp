@@ -115,7 +115,7 @@ PIPE_ONE_COPY void multiply_transposed(value_products<T, V> const& set, argument
   strided<V const> const x{a.template values<V>(g.in[0]) + own.begin, 1, inner};
   if constexpr (in_place<T, V>)
     if (rows * inner * long(sizeof(T)) > near_cache &&
-        !left_panels_pay(g.columns, rows, set.tiles.columns()))
+        !left_panels_pay(g.columns, rows, set.tiles.columns(), sizeof(T)))
       warm(x.data, rows, own.size(), inner);
   contraction_ends<T> dw;
   dw.c = a.at(g.out[0]) + own.begin * g.columns;
