@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstring>
-#include <type_traits>
 
 #include <pipe/backend/host/contraction.hpp>
 #include <pipe/backend/host/isa.hpp>
@@ -97,32 +96,29 @@ constexpr bool is_fetched(extent m, extent n, extent k) {
   return m >= sharing_rows && n * k * extent(sizeof(T)) > near_cache;
 }
 
-/// Copies a block of A, stored by columns, to panels of `High` rows, in each of which the rows'
-/// elements of a column are neighbours: to[i / High][p][i % High] = a[i, p].
+/// Copies a block of A, stored by columns, to panels of `high` rows, 4 or 8, in each of which the
+/// rows' elements of a column are neighbours: to[i / high][p][i % high] = a[i, p].
 ///
-/// shape: a (rows, depth) -> to (rows rounded up to High, depth), of which `rows` rows are written
+/// shape: a (rows, depth) -> to (rows rounded up to high, depth), of which `rows` rows are written
 /// cost:  a copy of whole cache lines of A, several panels at a time
-template <int High, class T>
-void copy_left(strided<T const> a, extent rows, extent depth, T* to) {
-  constexpr extent line = 64 / extent(sizeof(T)), panels = 4 * line / High;
-  extent i = 0;
-  auto const copy = [&](auto count) {
-    for (; i + count * High <= rows; i += count * High)
-      for (extent p = 0; p < depth; ++p)
-        for (extent q = 0; q < count; ++q)
-          std::memcpy(to + (i + q * High) * depth + p * High, a.data + i + q * High + p * a.column,
-                      High * sizeof(T));
-  };
-  copy(std::integral_constant<extent, panels>{});
-  copy(std::integral_constant<extent, 1>{});
-  for (extent p = 0; p < depth; ++p)
-    for (extent r = 0; r < rows - i; ++r)
-      to[i * depth + p * High + r] = a.data[i + r + p * a.column];
-}
 template <class T>
 PIPE_ONE_COPY void copy_left(int high, strided<T const> a, extent rows, extent depth, T* to) {
-  if (high == 8) return copy_left<8>(a, rows, depth, to);
-  copy_left<4>(a, rows, depth, to);
+  constexpr extent piece = 4, together = 64;
+  for (extent first = 0; first < rows; first += together) {
+    extent const end = first + together < rows ? first + together : rows;
+    for (extent p = 0; p < depth; ++p) {
+      T const* const from = a.data + p * a.column;
+      T* const column = to + p * high;
+      for (extent i = first; i < end; i += piece) {
+        extent const in_panel = i & (high - 1);
+        T* const at = column + (i - in_panel) * depth + in_panel;
+        if (end - i >= piece)
+          std::memcpy(at, from + i, piece * sizeof(T));
+        else
+          for (extent r = 0; r < end - i; ++r) at[r] = from[i + r];
+      }
+    }
+  }
 }
 
 /// C[m, n] = A[m, k] * B[k, n], with blocking `cut`.
