@@ -14,6 +14,7 @@ enum class dtype : unsigned char {
   bf16,
   f16,
   tf32,  ///< multiplication only: fp32 operands rounded by tensor cores; stored as f32
+  bf16x3,  ///< multiplication only: fp32 operands as sums of three bfloat16 numbers; stored as f32
 };
 
 /// Bytes per number in memory; tf32 is stored in 4.

@@ -37,20 +37,20 @@ template <class Program, class T, host::isa Set>
 void choose_rows(host::row_kernels<T>& k, host::row_function<T>* functions) {
   constexpr auto all = std::make_index_sequence<std::size_t(Program::distinct.count)>{};
 #ifdef __x86_64__
-  if constexpr (Set == host::isa::avx512)
+  if constexpr (host::vectors_of(Set) == host::isa::avx512)
     host::avx512::fill_rows<Program>(k, functions, all);
   else if constexpr (Set == host::isa::avx2)
     host::avx2::fill_rows<Program>(k, functions, all);
   else
 #endif
     host::portable::fill_rows<Program>(k, functions, all);
-  k.runs_on = Set;
+  k.runs_on = host::vectors_of(Set);
 }
 /// Selects the kernels of the best set that this CPU has.
 template <class Program, class T, host::isa... Sets>
 void choose_rows(HostKernels<Sets...> host, host::row_kernels<T>& k,
                  host::row_function<T>* functions) {
-  host.for_each_set(host::best_isa(),
+  host.for_each_set(host::best_isa_for_vectors(),
                     [&]<host::isa Set>() { choose_rows<Program, T, Set>(k, functions); });
 }
 template <class Program, class T, class Backend>

@@ -73,7 +73,8 @@ class network {
   // The name of the diagnosis is a heading in docs/reference/errors.md.
   static_assert(decltype(detail::diagnosed(typename made::diagnosis{}))::ok);
   static_assert(!Backend::has_own_memory, "a network runs on the host");
-  static_assert(std::is_same_v<typename Precision::element, typename Precision::value>,
+  static_assert(std::is_same_v<typename Precision::element, typename Precision::value> &&
+                    host::slices_of<Precision> == 0,
                 "a network computes in FP32 or FP64: see docs/reference/not_yet.md");
   static constexpr bool reports = detail::model_type<Given> && made::model::valid;
 
@@ -151,7 +152,7 @@ class network {
   /// throws: std::bad_alloc
   [[gnu::cold]] explicit network(std::uint64_t seed = 0) : memory_(at.weights) {
     programs::template launches<detail::program::forward>();
-    Backend::for_each_set(host::best_isa(),
+    Backend::for_each_set(host::best_isa_for_vectors(),
                           [this]<host::isa Set>() { this->template choose<Set>(); });
     for (detail::parameter_place const& p : stage::places.items) {
       auto const how = detail::model_tables<model>::parameters[p.index].initial;
@@ -231,14 +232,14 @@ class network {
     [this]<int... G>(std::integer_sequence<int, G...>) {
       (this->template choose_group<Set, G>(), ...);
     }(std::make_integer_sequence<int, groups>{});
-    runs_on_ = Set;
+    runs_on_ = host::vectors_of(Set);
   }
   template <host::isa Set, int G>
   void choose_group() {
     if constexpr (detail::runs_in_inference<programs>(G)) {
       using source = host::source_of<compiled>;
 #ifdef __x86_64__
-      if constexpr (Set == host::isa::avx512)
+      if constexpr (host::vectors_of(Set) == host::isa::avx512)
         kernels_[G] = &host::avx512::run<source, G>;
       else if constexpr (Set == host::isa::avx2)
         kernels_[G] = &host::avx2::run<source, G>;

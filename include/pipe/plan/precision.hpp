@@ -34,9 +34,21 @@ struct FP32 : detail::number_types<float, float, dtype::f32> {
 struct FP64 : detail::number_types<double, double, dtype::f64> {
   static constexpr char const* name = "fp64";
 };
-/// fp32 in memory; operands of matrix products are rounded to 10 bits of mantissa. On a GPU.
+/// fp32 in memory; operands of matrix products are rounded to 10 bits of mantissa on a GPU, to 16
+/// bits on the host, where they are sums of two bfloat16 numbers.
 struct TF32 : detail::number_types<float, float, dtype::tf32> {
   static constexpr char const* name = "tf32";
+};
+/// fp32 in memory; operands of matrix products are sums of three bfloat16 numbers, which hold all 24
+/// bits, and are multiplied as six products of bfloat16 numbers, for processors with AMX; others
+/// emulate AMX, which is slower than FP32. On the host.
+///
+/// law: the error of a product of random numbers is not above that of a chain of fp32 multiply-adds.
+///      Infinities and NaN are those of fp32. Numbers below 2^-126 count as zero in every sum: a
+///      product of a and b of length k may be off by a further 2^-125 times the sum of |a| + |b|,
+///      plus k 2^-123.
+struct SplitFP32 : detail::number_types<float, float, dtype::bf16x3> {
+  static constexpr char const* name = "fp32 in three bf16 slices";
 };
 /// Activations in bfloat16: 16 bits with fp32's range of exponents. Parameters, gradients and
 /// optimizer state stay in fp32.

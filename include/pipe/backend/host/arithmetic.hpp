@@ -17,12 +17,14 @@ constexpr isa bits_of(isa set) {
   using portable = isa_traits<isa::portable>;
   using avx2 = isa_traits<isa::avx2>;
   constexpr bool as_avx2 = portable::fuses == avx2::fuses && portable::sum_bytes == avx2::sum_bytes;
+  if (set == isa::emulated_amx) return isa::amx;
   return set == isa::portable && as_avx2 ? isa::avx2 : set;
 }
 
 /// The name of a set: "AVX-512".
 constexpr char const* name_of(isa set) {
-  constexpr char const* names[]{"portable", "AVX2", "AVX-512"};
+  constexpr char const* names[]{"portable", "AVX2", "AVX-512", "AVX-512 and emulated AMX",
+                                 "AVX-512 and AMX"};
   return names[int(set)];
 }
 /// The arithmetic of the kernels of a set: the name of the set whose bits these kernels have.

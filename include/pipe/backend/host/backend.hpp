@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <pipe/backend/backend.hpp>
+#include <pipe/backend/host/amx.hpp>
 #include <pipe/backend/host/kernel_facts.hpp>
 #include <pipe/backend/host/kernels.hpp>
 #include <pipe/base/dtype.hpp>
@@ -26,6 +27,7 @@ struct kernels {
   using T = typename P::element;
   using O = typename P::optimizer;
   isa runs_on = isa::portable;
+  product_unit unit = product_unit::vectors;  ///< of products of 16-bit numbers
   detail::list<kernel<T>, P::groups> groups;
   void (*update)(O const&, typename P::context const&, typename P::tensor const&, bool whole,
                  part_range own) = nullptr;
@@ -40,6 +42,27 @@ struct kernels {
   void (*widen)(void const*, extent, T*) = nullptr;  ///< null likewise
 };
 
+/// The best set for pipeline P on this machine.
+template <class P>
+isa best_isa_for() {
+  isa const best = best_isa_for_vectors();
+  if constexpr (slices_of<typename P::precision> > 0)
+    if (best == isa::amx && !has_amx()) return isa::emulated_amx;
+  return best;
+}
+/// The unit of pipeline P's products. Those of several slices are always AMX's or its emulation;
+/// those of one slice, of BF16, are AMX's in the sets that say so.
+template <class P, isa Set>
+product_unit unit_of() {
+  constexpr int slices = slices_of<typename P::precision>;
+  if constexpr (slices == 0 || (slices == 1 && vectors_of(Set) == Set))
+    return product_unit::vectors;
+  else if constexpr (Set == isa::emulated_amx)
+    return product_unit::emulated_amx;
+  else
+    return has_amx() ? product_unit::amx : product_unit::emulated_amx;
+}
+
 /// The table of pipeline P compiled for instruction set `Set`.
 ///
 /// needs: a processor that has the set, when a function of the table is called
@@ -47,9 +70,10 @@ template <class P, isa Set>
 kernels<P> kernels_for() {
   constexpr auto all = std::make_index_sequence<std::size_t(P::groups)>{};
   kernels<P> k;
-  k.runs_on = Set;
+  k.runs_on = slices_of<typename P::precision> == 1 ? Set : vectors_of(Set);
+  k.unit = unit_of<P, Set>();
 #ifdef __x86_64__
-  if constexpr (Set == isa::avx512)
+  if constexpr (vectors_of(Set) == isa::avx512)
     avx512::fill(k, all);
   else if constexpr (Set == isa::avx2)
     avx2::fill(k, all);
@@ -84,12 +108,12 @@ struct HostKernels : detail::host_backend {
     return host::parts_of(g, samples, threads);
   }
   /// Bytes of workspace for each thread: enough for every group of a pipeline.
-  template <class T, class V = T>
+  template <class T, class V = T, int Slices = 0>
   static constexpr long workspace_of(detail::view<detail::group> groups, int samples, int threads) {
     long most = 0;
     for (detail::group const& g : groups) {
       int const parts = threads == 1 ? 1 : parts_for(g, samples, threads);
-      long const needed = host::workspace_bytes<T, V>(g, samples, parts);
+      long const needed = host::workspace_bytes<T, V, Slices>(g, samples, parts);
       if (needed > most) most = needed;
     }
     return detail::align_up(most);
@@ -100,10 +124,11 @@ struct HostKernels : detail::host_backend {
     return detail::padded<T>(long(host::contraction_workspace<T>(m, n, k)) / long(sizeof(T)));
   }
   /// Whether products have the format of values, which have the type of parameters or, beside
-  /// parameters in fp32, are bfloat16.
+  /// parameters in fp32, are bfloat16; or fp32 factors are several slices.
   template <class Precision>
   static constexpr bool computes_in =
-      Precision::product == detail::dtype_of<typename Precision::value>::value &&
+      ((host::slices_of<Precision> > 1 && std::is_same_v<typename Precision::value, float>) ||
+       Precision::product == detail::dtype_of<typename Precision::value>::value) &&
       (std::is_same_v<typename Precision::element, typename Precision::value> ||
        (std::is_same_v<typename Precision::element, float> &&
         std::is_same_v<typename Precision::value, bf16>));
@@ -138,7 +163,7 @@ struct HostKernels : detail::host_backend {
   }
   /// The kernels of the last set that for_each_set calls.
   template <class P>
-  static host::kernels<P> kernels(host::isa best = host::best_isa()) {
+  static host::kernels<P> kernels(host::isa best = host::best_isa_for<P>()) {
     host::kernels<P> chosen;
     for_each_set(best, [&]<host::isa Set>() { chosen = host::kernels_for<P, Set>(); });
     return chosen;
@@ -152,15 +177,15 @@ constexpr auto host_of_usual_sets() {
 #ifdef PIPE_INSTRUCTION_SETS
   return HostKernels<PIPE_INSTRUCTION_SETS>{};
 #else
-  return HostKernels<avx2, avx512>{};
+  return HostKernels<avx2, avx512, amx>{};
 #endif
 }
 
 }  // namespace detail
 
-/// The CPU backend with kernels for AVX-512, AVX2 and portable vectors, chosen at run time. A
-/// program for known processors compiles faster with their set alone:
-/// `-DPIPE_INSTRUCTION_SETS=avx512`.
+/// The CPU backend with kernels for AVX-512, AVX2 and portable vectors, and AMX for the products of
+/// BF16, chosen at run time. A program for known processors compiles faster with their set alone:
+/// `-DPIPE_INSTRUCTION_SETS=avx512`, or avx512,amx.
 using Host = decltype(detail::host_of_usual_sets());
 /// The CPU backend with portable vectors alone, for tests and for machines without AVX: it compiles
 /// in a third of the time.

@@ -9,7 +9,9 @@
 #include <cstddef>
 
 #include <pipe/backend/host/isa.hpp>
+#include <pipe/backend/host/sliced_products.hpp>
 #include <pipe/backend/host/tiles.hpp>
+#include <pipe/backend/host/values.hpp>
 #include <pipe/backend/product_shape.hpp>
 #include <pipe/base/bytes.hpp>
 
@@ -166,6 +168,11 @@ constexpr blocking value_blocking(extent m, extent n, extent k) {
   return {m < rows ? m : rows, n < columns ? n : columns, even_depth(k, deepest), true};
 }
 
+/// The blocking in which a block of sums of slices is computed again, in fp32.
+constexpr blocking again_blocking(extent k) {
+  return {block_side, panel_columns, even_depth(k, tile_depth * 8), true};
+}
+
 /// Bytes of a row of the widest tile of each instruction set.
 inline constexpr int tile_bytes[] = {
     isa_traits<isa::portable>::vector_bytes * isa_traits<isa::portable>::tile_vectors,
@@ -199,6 +206,37 @@ constexpr std::size_t value_product_workspace(extent m, extent n, extent k) {
   blocking const cut = value_blocking(m, n, k);
   return std::size_t(detail::align_up(cut.rows * cut.depth * long(sizeof(T)))) +
          contraction_workspace<T>(n, k, cut);
+}
+
+/// Bytes of workspace for C[m, n] = A[m, k] * B[k, n] of this number of slices; of more than one,
+/// some sums may be computed again in fp32.
+template <class T>
+constexpr std::size_t sliced_product_workspace(extent m, extent n, extent k, int slices,
+                                               extent made_depth = 0) {
+  sliced_blocking const cut = blocking_of_slices(m, n, k, slices, made_depth);
+  return std::size_t(sliced_workspace(k, cut, slices).all) +
+         (slices > 1 ? contraction_workspace<T>(panel_columns, k, again_blocking(k)) : 0);
+}
+
+/// Bytes of workspace for C[m, n] = A[m, k] * B[k, n] of values, by any unit. Slices: of precision;
+/// see slices_of.
+template <class T, class V>
+constexpr long product_workspace(extent m, extent n, extent k, int slices, bool by_columns) {
+  long most = 0;
+  if (slices < 2)
+    most = in_place<T, V> ? long(contraction_workspace<T>(m, n, k, by_columns))
+                          : long(value_product_workspace<T>(m, n, k));
+  if (slices > 0)
+    if (long const needed = long(sliced_product_workspace<T>(m, n, k, slices)); needed > most)
+      most = needed;
+  return most;
+}
+/// The same for an A stored either way.
+template <class T, class V>
+constexpr long product_workspace(extent m, extent n, extent k, int slices) {
+  long const by_rows = product_workspace<T, V>(m, n, k, slices, false),
+             by_columns = product_workspace<T, V>(m, n, k, slices, true);
+  return by_rows > by_columns ? by_rows : by_columns;
 }
 
 }  // namespace pp::host

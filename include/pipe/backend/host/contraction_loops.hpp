@@ -261,17 +261,20 @@ struct widened_factors {
   }
 };
 
-/// C[m, n] = A[m, k] * B[k, n], factors in memory as values. A product of 16-bit factors is here.
+/// C[m, n] = A[m, k] * B[k, n], factors in memory as values.
 ///
-/// law:       the bits of contract_tiles for the factors as numbers
+/// law:       the bits of contract_tiles for the factors as numbers, or those of contract_sliced
+/// unit:      of products of 16-bit numbers
 /// made:      A as numbers, made by a prologue; its data is null without one
-/// workspace: contraction_workspace<T>(m, n, k) bytes where values are numbers, else
-///            value_product_workspace<T>(m, n, k)
+/// workspace: product_workspace<T, V>(m, n, k, slices) bytes
 template <class T, class V = T>
 PIPE_ONE_COPY void contract_values(value_products<T, V> const& set, product_shape const& shape,
                                    strided<V const> a, V const* b, extent ldb,
                                    contraction_ends<T> const& with, void* workspace,
-                                   strided<T const> made = {nullptr, 0, 0}) {
+                                   strided<T const> made = {nullptr, 0, 0},
+                                   product_unit unit = product_unit::vectors) {
+  if (unit != product_unit::vectors && set.sliced != nullptr)
+    return set.sliced->contract(set, unit, {shape, a, b, ldb, made}, with, workspace);
   if constexpr (in_place<T, V>) {
     contract_tiles<T>(set.tiles, shape, made.data != nullptr ? made : a, b, ldb, with, workspace);
   } else {

@@ -68,24 +68,28 @@ constexpr long patch_block_bytes(extent depth) {
   return detail::align_up(patch_rows * depth * long(sizeof(T))) +
          (in_place<T, V> ? 0 : detail::align_up(patch_rows * depth * long(sizeof(V))));
 }
-/// Bytes of the block of patches and of the workspace of a product with such patches.
+/// Bytes of the block of patches and of the workspace of a product with such patches, for factors of
+/// this number of slices, too.
 template <class T, class V>
-constexpr long patch_bytes(extent n, extent k) {
-  extent const depth = k < patch_depth ? k : patch_depth;
-  return patch_block_bytes<T, V>(depth) + detail::align_up(long(contraction_workspace<T>(
-                                              n, k, blocking{patch_rows, n, depth, true})));
+constexpr long patch_bytes(extent n, extent k, int slices) {
+  extent const depth = k < patch_depth && slices == 0 ? k : patch_depth;
+  std::size_t const vectors = contraction_workspace<T>(n, k, blocking{patch_rows, n, depth, true});
+  std::size_t const sliced =
+      slices == 0 ? 0 : sliced_product_workspace<T>(patch_rows, n, k, slices, patch_depth);
+  return patch_block_bytes<T, V>(depth) +
+         detail::align_up(long(vectors < sliced ? sliced : vectors));
 }
 
 /// Facts of y = conv(x, w), whose parts own rows of y.
 struct convolution_facts {
-  template <class T, class V = T>
+  template <class T, class V = T, int Slices = 0>
   static constexpr long workspace_bytes(detail::group const& g, int, int) {
     detail::convolution_attributes const of = g.attributes.convolution();
     long const results = detail::align_up(patch_rows * g.columns * long(sizeof(T)));
     if (of.is_depthwise()) return results;
     extent const read = of.channels + of.filters - g.columns;  // channels of the source
     return results +
-           patch_bytes<T, V>(g.columns / of.groups, extent(of.taps()) * (read / of.groups));
+           patch_bytes<T, V>(g.columns / of.groups, extent(of.taps()) * (read / of.groups), Slices);
   }
   static constexpr int parts(detail::group const& g, int samples, int threads) {
     return parts_for(g, samples, threads, 1 + g.attributes.convolution().inner() * product_work);
@@ -101,11 +105,11 @@ struct convolution_input_gradient_facts : convolution_facts {
 };
 /// Facts of dw, whose parts own rows of dw or, in a depthwise convolution, columns.
 struct convolution_weight_gradient_facts : convolution_facts {
-  template <class T, class V = T>
+  template <class T, class V = T, int Slices = 0>
   static constexpr long workspace_bytes(detail::group const& g, int samples, int) {
     detail::convolution_attributes const of = g.attributes.convolution();
     if (of.is_depthwise()) return detail::align_up(long(g.columns) * of.taps() * long(sizeof(T)));
-    return patch_bytes<T, V>(g.columns / of.groups, extent(g.rows) * samples);
+    return patch_bytes<T, V>(g.columns / of.groups, extent(g.rows) * samples, Slices);
   }
   static constexpr int tile_rows(detail::group const& g, int) {
     return g.attributes.convolution().inner();

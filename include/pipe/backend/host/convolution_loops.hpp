@@ -219,6 +219,16 @@ gathered_patches<T, V> gather_to(char*& space, value_rows<T, V> const& rows, pat
   return left;
 }
 
+/// A product of gathered patches as slices.
+template <class T, class V>
+void contract_patches(value_products<T, V> const& set, product_unit unit,
+                      product_shape const& shape, strided<T const> patches, T const* b, extent ldb,
+                      contraction_ends<T> const& with, void* workspace) {
+  V const* right = nullptr;  // made, where values are not numbers
+  if constexpr (in_place<T, V>) right = b;
+  set.sliced->contract(set, unit, {shape, {}, right, ldb, patches, patch_depth}, with, workspace);
+}
+
 /// y = epilogue(conv(x, w)), or dx = epilogue(the input gradient of dy): the rows that part
 /// `a.part` owns.
 ///
@@ -241,6 +251,7 @@ PIPE_ONE_COPY void convolve(value_products<T, V> const& set, arguments<T> const&
   bool const is_in_place = calls.finish == nullptr && phases_down * phases_across == 1;
   V const *const source = a.template values<V>(g.in[0]), *const weight =
                                                              a.template values<V>(g.in[1]);
+  bool const is_sliced = set.sliced != nullptr && a.unit != product_unit::vectors;
   char* memory = static_cast<char*>(a.workspace);
   T* const results = reinterpret_cast<T*>(memory);
   memory += detail::align_up(patch_rows * columns * long(sizeof(T)));
@@ -266,8 +277,9 @@ PIPE_ONE_COPY void convolve(value_products<T, V> const& set, arguments<T> const&
         for (int group = 0; group < of.groups; ++group) {
           read.image = source + group * read.channels;
           char* space = memory;
+          extent const depth = is_sliced ? patch_depth : cut.depth;
           gathered_patches<T, V> left =
-              gather_to<T, V>(space, set.rows, read, row, 0, cut.depth, cut.depth);
+              gather_to<T, V>(space, set.rows, read, row, 0, depth, depth);
           transposed_weight<T, V> right{
               set, read,         weight + group * read.channels * of.taps() * n,
               n,   kernel_width, n * of.taps()};
@@ -283,8 +295,12 @@ PIPE_ONE_COPY void convolve(value_products<T, V> const& set, arguments<T> const&
           else
             ends.right = &widened, ends.make_right = &widened_weight<T, V>::panel;
           if (is_transposed) ends.right = &right, ends.make_right = &transposed_weight<T, V>::panel;
-          contract_tiles<T>(set.tiles, {m, n, k}, {left.block, left.stride, 1}, in_memory, columns,
-                            ends, space, cut);
+          if (is_sliced)
+            contract_patches(set, a.unit, {m, n, k}, {left.block, left.stride, 1}, in_memory,
+                             columns, ends, space);
+          else
+            contract_tiles<T>(set.tiles, {m, n, k}, {left.block, left.stride, 1}, in_memory,
+                              columns, ends, space, cut);
         }
       }
       if (is_in_place) continue;
@@ -346,13 +362,15 @@ PIPE_ONE_COPY void convolve_weights(value_products<T, V> const& set, arguments<T
   }
   part_range const own = part_of(of.inner(), row_alignment, a.part, a.parts);
   if (own.size() == 0) return;
+  bool const is_sliced = set.sliced != nullptr && a.unit != product_unit::vectors;
   blocking const cut =
       patch_blocking<T>(own.size(), n, pixels, set.tiles.columns(), !in_place<T, V>);
   for (int group = 0; group < of.groups; ++group) {
     read.image = x + group * read.channels;
     char* space = memory;
     gathered_patches<T, V> left =
-        gather_to<T, V>(space, set.rows, read, 0, own.begin, cut.depth, patch_rows);
+        gather_to<T, V>(space, set.rows, read, 0, own.begin, is_sliced ? patch_depth : cut.depth,
+                        patch_rows);
     [[maybe_unused]] widened_weight<T, V> right{set.rows, dy + group * n, columns};
     contraction_ends<T> ends;
     ends.c = dw + own.begin * columns + group * n;
@@ -365,8 +383,12 @@ PIPE_ONE_COPY void convolve_weights(value_products<T, V> const& set, arguments<T
       in_memory = dy + group * n;
     else
       ends.right = &right, ends.make_right = &widened_weight<T, V>::panel;
-    contract_tiles<T>(set.tiles, {own.size(), n, pixels}, {left.block, 1, patch_rows}, in_memory,
-                      columns, ends, space, cut);
+    if (is_sliced)
+      contract_patches(set, a.unit, {own.size(), n, pixels}, {left.block, 1, patch_rows}, in_memory,
+                       columns, ends, space);
+    else
+      contract_tiles<T>(set.tiles, {own.size(), n, pixels}, {left.block, 1, patch_rows}, in_memory,
+                        columns, ends, space, cut);
   }
 }
 

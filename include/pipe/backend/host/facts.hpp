@@ -5,6 +5,7 @@
 // has its own, as static constexpr functions:
 //
 //   long workspace_bytes<T, V>(group const&, int samples, int parts)
+//   long workspace_bytes<T, V, Slices>(group const&, int samples, int parts)    of products
 //   int parts(group const&, int samples, int threads)
 //   int tile_rows(group const&, int samples)
 //
@@ -147,12 +148,12 @@ struct batch_facts : row_facts {
 
 /// Facts of c = a b, a (rows, inner), b (inner, columns), whose parts own rows of c.
 struct contraction_facts {
-  template <class T, class V = T>
+  template <class T, class V = T, int Slices = 0>
   static constexpr long workspace_bytes(detail::group const& g, int samples, int parts) {
     extent const rows = extent(g.rows) * samples;
     extent const inner = g.attributes.contraction().inner;
     bool const makes_rows = !g.prologue.empty() && (!in_place<T, V> || g.prologue.back().store < 0);
-    return shared_workspace<T, V>(rows, g.columns, inner, parts, false) +
+    return shared_workspace<T, V>(rows, g.columns, inner, parts, Slices, false) +
            (makes_rows ? detail::align_up(largest_part(rows, row_alignment, parts) * inner *
                                           long(sizeof(T)))
                        : 0);
@@ -167,14 +168,14 @@ struct contraction_facts {
   /// left factor is stored by columns.
   template <class T, class V>
   static constexpr long shared_workspace(extent rows, extent columns, extent inner, int parts,
-                                         bool by_columns) {
+                                         int slices, bool by_columns) {
     long most = 0;
     for (int part = 0; part < parts; ++part) {
       part_range const mine = part_of(rows, row_alignment, part, parts);
       long const needed =
-          mine.size() == 0 ? 0
-          : in_place<T, V> ? long(contraction_workspace<T>(mine.size(), columns, inner, by_columns))
-                           : long(value_product_workspace<T>(mine.size(), columns, inner));
+          mine.size() == 0
+              ? 0
+              : product_workspace<T, V>(mine.size(), columns, inner, slices, by_columns);
       if (needed > most) most = needed;
     }
     return most;
@@ -183,10 +184,10 @@ struct contraction_facts {
 
 /// Facts of dw = x^T dy, x (rows, inner), dy (rows, columns), whose parts own rows of dw.
 struct weight_gradient_facts : contraction_facts {
-  template <class T, class V = T>
+  template <class T, class V = T, int Slices = 0>
   static constexpr long workspace_bytes(detail::group const& g, int samples, int parts) {
     return shared_workspace<T, V>(g.attributes.contraction().inner, g.columns,
-                                  extent(g.rows) * samples, parts, true);
+                                  extent(g.rows) * samples, parts, Slices, true);
   }
   static constexpr int tile_rows(detail::group const& g, int) {
     return g.attributes.contraction().inner;

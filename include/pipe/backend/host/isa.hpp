@@ -14,8 +14,13 @@ using extent = std::ptrdiff_t;
 
 /// The instruction sets for which kernels are compiled, worst first. The kernels of a set are in a
 /// namespace of the same name: pp::host::portable, avx2, avx512. Kernels for avx2 and avx512 exist
-/// where __x86_64__ is defined.
-enum class isa { portable, avx2, avx512 };
+/// where __x86_64__ is defined. amx: the kernels of avx512, with products of BF16 by AMX's
+/// instruction (sliced_products.hpp), which has bits of its own; emulated_amx: the same bits on a
+/// processor that has AVX-512 alone, slower than avx512.
+enum class isa { portable, avx2, avx512, emulated_amx, amx };
+
+/// The set whose vectors the kernels of `set` have.
+constexpr isa vectors_of(isa set) { return set > isa::avx512 ? isa::avx512 : set; }
 
 /// Sizes of vectors, and of the largest register tile: as many sums as the registers hold beside
 /// one row of B and one element of A. Two constants decide the bits of a set:
@@ -82,6 +87,12 @@ inline isa best_isa() {
   }
 #endif
   return isa::portable;
+}
+/// The best set for kernels without products of 16-bit numbers: with AVX-512, those of every set
+/// have its vectors.
+inline isa best_isa_for_vectors() {
+  isa const best = best_isa();
+  return best == isa::avx512 ? isa::amx : best;
 }
 
 }  // namespace pp::host

@@ -22,25 +22,32 @@ struct kernel_facts {
   int (*parts)(detail::group const&, int samples, int threads) = nullptr;
   int (*tile_rows)(detail::group const&, int samples) = nullptr;
 };
-template <class T, class V, int... Number>
+template <class Kernel, class T, class V, int Slices>
+constexpr auto workspace_function() {
+  if constexpr (requires { &Kernel::template workspace_bytes<T, V, Slices>; })
+    return &Kernel::template workspace_bytes<T, V, Slices>;
+  else
+    return &Kernel::template workspace_bytes<T, V>;
+}
+template <class T, class V, int Slices, int... Number>
 constexpr auto facts_of_kinds(std::integer_sequence<int, Number...>) {
   using detail::anchors;
   detail::list<kernel_facts, detail::op_kinds> all;
   ((all[int(anchors.kinds[Number])] =
-        {true, &portable::kernel_of<anchors.kinds[Number]>::template workspace_bytes<T, V>,
+        {true, workspace_function<portable::kernel_of<anchors.kinds[Number]>, T, V, Slices>(),
          &portable::kernel_of<anchors.kinds[Number]>::parts,
          &portable::kernel_of<anchors.kinds[Number]>::tile_rows}),
    ...);
   return all;
 }
-/// The facts of all kernels for elements T and values V, by kind.
-template <class T, class V = T>
-inline constexpr auto facts_of = facts_of_kinds<T, V>(detail::anchor_numbers{});
+/// The facts of all kernels for elements T, values V and products of Slices, by kind.
+template <class T, class V = T, int Slices = 0>
+inline constexpr auto facts_of = facts_of_kinds<T, V, Slices>(detail::anchor_numbers{});
 
 /// Bytes of workspace for each of `parts` threads, for micro-batches of `samples`.
-template <class T, class V = T>
+template <class T, class V = T, int Slices = 0>
 constexpr long workspace_bytes(detail::group const& g, int samples, int parts = 1) {
-  kernel_facts const& of = facts_of<T, V>[int(g.anchor)];
+  kernel_facts const& of = facts_of<T, V, Slices>[int(g.anchor)];
   return of.are_there ? of.workspace_bytes(g, samples, parts) : 0;
 }
 /// The number of parts in which a group runs on a rank with this number of threads.

@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include <pipe/backend/host/sliced_products.hpp>
 #include <pipe/base/half.hpp>
 #include <pipe/passes/group.hpp>
 
@@ -13,10 +14,11 @@ namespace pp::host {
 /// The template argument of host kernels, with only what kernels read of a pipeline, so that
 /// pipelines of one model that differ in schedule or optimizer share the kernels of every
 /// instruction set.
-template <class Fused, class T, class V = T>
+template <class Fused, class T, class V = T, int Slices = 0>
 struct kernel_source {
   using element = T;  ///< of gradients of parameters, statistics and labels; kernels compute in it
   using value = V;    ///< of values, their gradients, and what kernels read of parameters
+  static constexpr int slices = Slices;  ///< of factors of products: see slices_of
   using leaves = typename Fused::model::leaves;
   static constexpr int samples = Fused::samples, groups = Fused::groups;
   static constexpr detail::group group_at(int g) { return Fused::group_at(g); }
@@ -34,6 +36,7 @@ using value_of =
 
 /// The kernel_source of compiled pipeline P.
 template <class P>
-using source_of = kernel_source<typename P::passes::fused, typename P::element, value_of<P>>;
+using source_of = kernel_source<typename P::passes::fused, typename P::element, value_of<P>,
+                                slices_of<typename P::precision>>;
 
 }  // namespace pp::host

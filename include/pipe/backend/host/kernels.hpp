@@ -33,6 +33,8 @@
 #include <pipe/backend/host/narrow_matrix.hpp>
 #include <pipe/backend/host/parts.hpp>
 #include <pipe/backend/host/row_kernels.hpp>
+#include <pipe/backend/host/sliced_loops.hpp>
+#include <pipe/backend/host/sliced_products.hpp>
 #include <pipe/backend/host/tiles.hpp>
 #include <pipe/backend/host/transpose.hpp>
 #include <pipe/backend/host/values.hpp>

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include <pipe/backend/host/isa.hpp>
+#include <pipe/backend/host/sliced_products.hpp>
 #include <pipe/backend/host/tiles.hpp>
 
 namespace pp::host {
@@ -36,12 +37,51 @@ struct value_rows {
                  extent to_stride) = nullptr;
 };
 
-/// What products of values call: the place for products of 16-bit numbers by instructions that a
-/// processor may have for them. Now both factors are widened, block by block, for tiles of T.
+template <class T>
+struct contraction_ends;
+template <class T, class V>
+struct value_products;
+
+/// A product of values, as contract_values takes it.
+template <class T, class V>
+struct value_factors {
+  detail::product_shape const& shape;
+  strided<V const> a;
+  V const* b;
+  extent ldb;
+  strided<T const> made{nullptr, 0, 0};  ///< A as numbers, made by a prologue or block by block
+  extent made_depth = 0;                 ///< see blocking_of_slices
+};
+
+/// The functions of one instruction set for products of slices.
+template <class T, class V>
+struct sliced_kernels {
+  int slices = 0;
+  /// Tiles of A, of B; rows and columns beyond the matrix are zeros.
+  ///
+  /// shape: from (rows, depth), or (depth, columns) with dense rows -> tiles, as sliced_block says
+  void (*left_values)(strided<V const> from, extent rows, extent depth,
+                      std::uint16_t* to) = nullptr;
+  void (*left_numbers)(strided<T const> from, extent rows, extent depth,
+                       std::uint16_t* to) = nullptr;
+  void (*right_values)(V const* from, extent stride, extent depth, extent columns,
+                       std::uint16_t* to) = nullptr;
+  void (*right_numbers)(T const* from, extent stride, extent depth, extent columns,
+                        std::uint16_t* to) = nullptr;
+  /// The emulation of amx::multiply_block. law: its bits, but for those of a NaN
+  void (*multiply)(sliced_block const&) = nullptr;
+  /// contract_sliced. A pointer, so that programs without products of slices do not compile it.
+  void (*contract)(value_products<T, V> const& set, product_unit unit, value_factors<T, V> const& of,
+                   contraction_ends<T> const& with, void* workspace) = nullptr;
+};
+
+/// What products of values call. Factors are widened, block by block, for tiles of T, or are
+/// multiplied as slices.
 template <class T, class V>
 struct value_products {
   tile_set<T> tiles;
-  value_rows<T, V> rows{};  ///< empty where values are numbers
+  value_rows<T, V> rows{};              ///< empty where values are numbers
+  sliced_kernels<T, V> const* sliced = nullptr;  ///< null where products are not of 16-bit numbers
 };
 
 }  // namespace pp::host

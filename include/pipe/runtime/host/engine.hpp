@@ -131,7 +131,13 @@ class host_engine {
   std::chrono::steady_clock::time_point began() const { return executor_.began(); }
 
   /// For reports: the kernels' instruction set. arithmetic: what decides the bits of results.
-  std::string runs_on() const { return host::name_of_kernels(kernels_.runs_on); }
+  [[gnu::cold]] std::string runs_on() const {
+    std::string const text = host::name_of_kernels(kernels_.runs_on);
+    if constexpr (host::slices_of<typename P::precision> > 1)
+      return text + (kernels_.unit == host::product_unit::amx ? ", products by AMX"
+                                                              : ", products by emulated AMX");
+    return text;
+  }
   host::isa instruction_set() const { return kernels_.runs_on; }
   std::string arithmetic() const { return host::arithmetic_of(kernels_.runs_on); }
 
@@ -185,7 +191,7 @@ class host_engine {
       kernel_sets own;
       own.add(best.runs_on);
       constexpr bool has_sets = requires { backend::template kernels<P>(host::isa::portable); };
-      for (host::isa set : {host::isa::portable, host::isa::avx2})
+      for (host::isa set : {host::isa::portable, host::isa::avx2, host::isa::avx512})
         if constexpr (has_sets)
           if (set < best.runs_on) own.add(backend::template kernels<P>(set).runs_on);
       host::isa const common =
@@ -215,7 +221,8 @@ class host_engine {
             kernels_.approach,
             kernels_.narrow,
             kernels_.widen,
-            int(sizeof(typename P::value))};
+            int(sizeof(typename P::value)),
+            kernels_.unit};
   }
   static constexpr int states_of_element() {
     if constexpr (custom::element_optimizer<optimizer>)
@@ -256,7 +263,8 @@ struct runtime_of<Backend> {
   using engine = host_engine<P>;
   template <class P>
   static constexpr long workspace_bytes() {
-    return Backend::template workspace_of<typename P::element, host::value_of<P>>(
+    return Backend::template workspace_of<typename P::element, host::value_of<P>,
+                                          host::slices_of<typename P::precision>>(
         P::passes::shapes, P::samples, P::threads);
   }
 };

@@ -37,9 +37,18 @@ constexpr value_rows<T, V> row_conversions() {
 template <class T, class V>
 inline constexpr value_rows<T, V> conversions = row_conversions<T, V>();
 
-/// What products of values call; Least: see least_tile_rows.
-template <class T, class V, int Least = 1>
-inline constexpr value_products<T, V> products_of{tiles<T, Least>, row_conversions<T, V>()};
+template <class T, class V, int Slices>
+constexpr sliced_kernels<T, V> const* sliced_or_null() {
+  if constexpr (Slices > 0)
+    return &kernels_of_slices<T, V, Slices>;
+  else
+    return nullptr;
+}
+
+/// What products of values call; Least: see least_tile_rows; Slices: see slices_of.
+template <class T, class V, int Least = 1, int Slices = 0>
+inline constexpr value_products<T, V> products_of{tiles<T, Least>, row_conversions<T, V>(),
+                                                  sliced_or_null<T, V, Slices>()};
 
 /// n numbers as kernels compute with them: in place, or widened to `room`.
 template <class T, class V>

@@ -229,6 +229,7 @@ class action_runner {
     int const c = of.chunk, mb = of.micro_batch;
     program_view const& view = set.programs[int(p)];
     auto a = host::arguments_of<T>(d_, j, mb, me.memory.data() + d_.rank[r].workspace);
+    a.unit = calls_.unit;
     if (d_.rank[r].row_losses >= 0) a.loss = planned<double>(r, d_.rank[r].row_losses);
     auto const order = link(r, j).order_of(of, set, p, place.shift);
     // The loss is the last launch; inference leaves it out.

@@ -57,6 +57,7 @@ struct backend_calls {
   void (*narrow)(T const* from, std::ptrdiff_t, void* to) = nullptr;
   void (*widen)(void const* from, std::ptrdiff_t, T* to) = nullptr;
   int value_bytes = int(sizeof(T));
+  host::product_unit unit = host::product_unit::vectors;  ///< of products of 16-bit numbers
 
   /// The rows of a matrix that one thread copies and transposes: whole cache lines of the
   /// transposed copy.

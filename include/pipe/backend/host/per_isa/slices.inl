@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Tiles of slices, and the emulation of the instruction that multiplies them: see
+// backend/host/sliced_products.hpp.
+
+/// to[s * pitch + i] = slice s of from[i], i < n: the number rounded to bfloat16, what remains of
+/// it rounded, and so on. Differences are exact.
+template <int Slices, class X>
+[[gnu::always_inline]] inline void slice_numbers(X const* from, extent n, std::uint16_t* to,
+                                                 extent pitch) {
+  if constexpr (std::is_same_v<X, bf16>) {
+    static_assert(Slices == 1);
+    std::memcpy(to, from, std::size_t(n) * sizeof(bf16));
+  } else {
+    extent i = 0;
+    for (; i + lanes<X> <= n; i += lanes<X>) {
+      vec<X> rest = load(from + i);
+#pragma GCC unroll 3
+      for (int s = 0; s < Slices; ++s) {
+        auto* const slice = reinterpret_cast<bf16*>(to + s * pitch + i);
+        save(slice, rest);
+        rest -= load(slice);
+      }
+    }
+    for (; i < n; ++i) {
+      X rest = from[i];
+      for (int s = 0; s < Slices; ++s) {
+        bf16 const slice(rest);
+        to[s * pitch + i] = slice.bits;
+        rest -= X(slice);
+      }
+    }
+  }
+}
+
+/// One tile of each slice of a matrix with dense columns: row q has pairs of its rows 2q and 2q +
+/// 1. Rows from `depth` on, and columns from `columns` on, are zeros.
+///
+/// shape: from (depth <= 32, columns <= 16), row stride `stride` -> to (Slices, 16, 16 pairs)
+template <int Slices, class X>
+void pair_rows(X const* from, extent stride, extent depth, extent columns, std::uint16_t* to) {
+  for (extent q = 0; q < tile_side; ++q) {
+    std::uint16_t rows[2][Slices * tile_side] = {};
+    for (extent r = 0; r < 2; ++r)
+      if (2 * q + r < depth) {
+        if (columns == tile_side)
+          slice_numbers<Slices>(from + (2 * q + r) * stride, tile_side, rows[r], tile_side);
+        else
+          slice_numbers<Slices>(from + (2 * q + r) * stride, columns, rows[r], tile_side);
+      }
+    for (int s = 0; s < Slices; ++s) {
+      std::uint16_t* const pairs = to + s * tile_elements + q * tile_depth;
+      PIPE_INDEPENDENT
+      for (extent c = 0; c < tile_side; ++c) {
+        pairs[2 * c] = rows[0][s * tile_side + c];
+        pairs[2 * c + 1] = rows[1][s * tile_side + c];
+      }
+    }
+  }
+}
+
+/// The functions of sliced_kernels: right, tiles of B; left, tiles of A.
+template <int Slices, class X>
+PIPE_ONE_COPY void slice_right(X const* from, extent stride, extent depth, extent columns,
+                               std::uint16_t* to) {
+  for (extent j = 0; j < columns; j += tile_side)
+    for (extent p = 0; p < depth; p += tile_depth, to += Slices * tile_elements)
+      pair_rows<Slices>(from + p * stride + j, stride, depth - p,
+                        columns - j < tile_side ? columns - j : tile_side, to);
+}
+template <int Slices, class X>
+PIPE_ONE_COPY void slice_left(strided<X const> from, extent rows, extent depth,
+                              std::uint16_t* to) {
+  for (extent i = 0; i < rows; i += tile_side) {
+    extent const high = rows - i < tile_side ? rows - i : tile_side;
+    for (extent p = 0; p < depth; p += tile_depth, to += Slices * tile_elements) {
+      extent const wide = depth - p < tile_depth ? depth - p : tile_depth;
+      if (from.column != 1) {
+        // Pairs of rows of the transpose are columns of pairs.
+        alignas(64) std::uint16_t pairs[Slices * tile_elements];
+        pair_rows<Slices>(from.from(i, p).data, from.column, wide, high, pairs);
+        for (int s = 0; s < Slices; ++s)
+          transpose<float>(reinterpret_cast<float const*>(pairs + s * tile_elements), tile_side,
+                           tile_side, tile_side, reinterpret_cast<float*>(to + s * tile_elements),
+                           tile_side);
+        continue;
+      }
+      if (high < tile_side || wide < tile_depth)
+        std::memset(to, 0, Slices * tile_elements * sizeof(std::uint16_t));
+      for (extent r = 0; r < high; ++r)
+        if (wide == tile_depth)
+          slice_numbers<Slices>(from.from(i + r, p).data, tile_depth, to + r * tile_depth,
+                                tile_elements);
+        else
+          slice_numbers<Slices>(from.from(i + r, p).data, wide, to + r * tile_depth,
+                                tile_elements);
+    }
+  }
+}
+
+/// The sums of some rows of a tile of C: see emulate_amx.
+#if defined(__x86_64__)
+template <int Rows>
+[[gnu::always_inline]] inline void emulate_rows(sliced_block const& of, std::uint16_t const* a,
+                                                std::uint16_t const* b, float* sums) {
+  constexpr int Lanes = lanes<float>, Vectors = int(tile_side) / Lanes;
+  using words = typename vector_of<bf16>::words;
+  typedef words memory __attribute__((aligned(2), may_alias));
+  vec<float> sum[Rows][Vectors];
+  for (int r = 0; r < Rows; ++r)
+    for (int c = 0; c < Vectors; ++c)
+      sum[r][c] = of.begins ? vec<float>{} : load(sums + r * of.stride + c * Lanes);
+  for (extent p = 0; p < of.steps; ++p)
+    for (int pair = 0; pair < slice_pairs(of.slices); ++pair) {
+      slice_pair const at = slice_pair_at(of.slices, pair);
+      std::uint16_t const *left = a + (p * of.slices + at.left) * tile_elements,
+                          *right = b + (p * of.slices + at.right) * tile_elements;
+      vec<float> even[Rows][Vectors] = {}, odd[Rows][Vectors] = {};
+      for (extent q = 0; q < tile_side; ++q, left += 2, right += tile_depth) {
+#pragma GCC unroll 4
+        for (int c = 0; c < Vectors; ++c) {
+          words const both_terms = *reinterpret_cast<memory const*>(right + c * 2 * Lanes);
+          vec<float> const first = (vec<float>)(both_terms << 16),
+                           second = (vec<float>)(both_terms & 0xFFFF0000u);
+#pragma GCC unroll 4
+          for (int r = 0; r < Rows; ++r) {
+            std::uint32_t both;
+            std::memcpy(&both, left + r * tile_depth, sizeof both);
+            words const of_row = both - words{};
+            even[r][c] = fused((vec<float>)(of_row << 16), first, even[r][c]);
+            odd[r][c] = fused((vec<float>)(of_row & 0xFFFF0000u), second, odd[r][c]);
+          }
+        }
+      }
+      for (int r = 0; r < Rows; ++r)
+        for (int c = 0; c < Vectors; ++c) sum[r][c] = sum[r][c] + (even[r][c] + odd[r][c]);
+    }
+  for (int r = 0; r < Rows; ++r)
+    for (int c = 0; c < Vectors; ++c) save(sums + r * of.stride + c * Lanes, sum[r][c]);
+}
+#endif
+
+/// The same one element after the other, without a fused multiply-add of the processor.
+template <int Rows>
+void emulate_elements(sliced_block const& of, std::uint16_t const* a, std::uint16_t const* b,
+                      float* sums) {
+  for (int r = 0; r < Rows; ++r)
+    for (extent c = 0; c < tile_side; ++c) {
+      float& sum = sums[r * of.stride + c];
+      if (of.begins) sum = 0;
+      for (extent p = 0; p < of.steps; ++p)
+        for (int pair = 0; pair < slice_pairs(of.slices); ++pair) {
+          slice_pair const at = slice_pair_at(of.slices, pair);
+          std::uint16_t const *left = a + (p * of.slices + at.left) * tile_elements + r * tile_depth,
+                              *right = b + (p * of.slices + at.right) * tile_elements + 2 * c;
+          float chain[2] = {};
+          for (extent q = 0; q < tile_side; ++q)
+            for (int odd = 0; odd < 2; ++odd)
+              chain[odd] = amx_multiply_add(
+                  detail::float_from_bf16(left[2 * q + odd]),
+                  detail::float_from_bf16(right[q * tile_depth + odd]), chain[odd]);
+          sum = amx_add(sum, amx_add(chain[0], chain[1]));
+        }
+    }
+}
+
+/// The emulation of amx::multiply_block, as the manual of TDPBF16PS specifies it: for each pair of
+/// tiles, an element's products of even terms are one chain of fused multiply-adds, those of odd
+/// terms another; their sum is added to the element. All round to nearest, ties to even; subnormal
+/// operands and results are zeros.
+///
+/// law: the bits of the instruction, but for those of a NaN
+template <class T>
+[[gnu::noinline]] void emulate_tiles(sliced_block const& of) {
+  constexpr int Rows = this_isa::vector_bytes == 64 ? 4 : 2;
+  for (int high = 0; high < of.high; ++high)
+    for (int wide = 0; wide < of.wide; ++wide)
+      for (extent r = 0; r < tile_side; r += Rows) {
+        std::uint16_t const *const a = of.a + high * of.pitch + r * tile_depth,
+                            *const b = of.b + wide * of.pitch;
+        T* const sums = of.sums + (high * tile_side + r) * of.stride + wide * tile_side;
+#if defined(__x86_64__)
+        if constexpr (this_isa::fuses)
+          emulate_rows<Rows>(of, a, b, sums);
+        else
+#endif
+          emulate_elements<Rows>(of, a, b, sums);
+      }
+}
+template <class T>
+void emulate_amx(sliced_block const& of) {
+#if defined(__x86_64__)
+  if constexpr (this_isa::fuses) {
+    // All exceptions masked, subnormal operands and results are zeros: DAZ and FTZ.
+    unsigned const flushing = 0x9FC0;
+    unsigned before;
+    asm volatile("vstmxcsr %0" : "=m"(before) : : "memory");
+    asm volatile("vldmxcsr %0" : : "m"(flushing) : "memory");
+    emulate_tiles<T>(of);
+    asm volatile("vldmxcsr %0" : : "m"(before) : "memory");
+    return;
+  }
+#endif
+  emulate_tiles<T>(of);
+}
+
+template <class T, class V, int Slices>
+inline constexpr sliced_kernels<T, V> kernels_of_slices{
+    Slices,
+    &slice_left<Slices, V>,
+    &slice_left<Slices, T>,
+    &slice_right<Slices, V>,
+    &slice_right<Slices, T>,
+    &emulate_amx<T>,
+    &contract_sliced<T, V>};
