@@ -48,7 +48,7 @@ struct kernel {
   }
   template <class Isa>
   void run(Isa) {
-    Isa::template run<C, number>(with);
+    Isa::template run<pp::host::source_of<C>, number>(with);
   }
 };
 
