@@ -19,16 +19,20 @@ using namespace pp;
 
 namespace {
 
-struct Net : Model<Input<6>, Linear<9>, Tanh, Linear<4>, CrossEntropy> {};
-using Alone = Pipeline<Net, AdamW, MicroBatches<2>, MicroBatchSize<3>>;
-using Trainer =
-    Pipeline<Net, AdamW, MicroBatches<2>, MicroBatchSize<3>, GradientAccumulation<2>, Between>;
+struct Net : Model<Input<6>, Linear<70>, Tanh, Linear<4>, CrossEntropy> {};
+template <class Precision>
+using Alone = Pipeline<Net, Precision, AdamW, MicroBatches<2>, MicroBatchSize<20>>;
+template <class Precision>
+using Replica = Pipeline<Net, Precision, AdamW, MicroBatches<2>, MicroBatchSize<20>,
+                         GradientAccumulation<2>, Between>;
 
 void say(char const* what) {
   std::printf("process %d: %s\n", Between::process(), what);
   std::fflush(stdout);
 }
+template <class Precision>
 void train() {
+  using Trainer = Replica<Precision>;
   Trainer trainer({.seed = 3, .compare_replicas = 1});
   say(trainer.runs_on().c_str());
   laws::sample_batch<Trainer> const data(1);
@@ -40,9 +44,10 @@ void train() {
                 static_cast<unsigned long long>(parameter_hash(trainer)));
   say(line);
 }
+template <class Precision>
 void delay() {
-  Alone trainer({.seed = 3});
-  delayed_replica<Alone, Between> const replica(trainer);
+  Alone<Precision> trainer({.seed = 3});
+  delayed_replica<Alone<Precision>, Between> const replica(trainer);
   say("has begun");
 }
 
@@ -51,7 +56,14 @@ void delay() {
 int main(int count, char** arguments) {
   std::string_view const name = count > 1 ? arguments[1] : "train";
   try {
-    name == "delay" ? delay() : train();
+    if (name == "delay")
+      delay<FP32>();
+    else if (name == "delay_bf16")
+      delay<BF16>();
+    else if (name == "bf16")
+      train<BF16>();
+    else
+      train<FP32>();
   } catch (error const& e) {
     say(e.what());
     return 1;
