@@ -4,7 +4,9 @@
 // C[m, n] = A[m, k] B[k, n] in fp32, row-major; the gradient of a weight reads A from its
 // transpose, as the kernel of a trainer does. All compute the same product from the same memory;
 // results are compared before anything is timed. No side keeps a packed copy of B from call to
-// call, nor of A.
+// call, nor of A. A second table has products of 16-bit numbers: fp32 in three slices (SplitFP32)
+// against MKL's fp32, and bf16 against oneDNN's. It says whether AMX multiplied, or the processor
+// has none: then fp32 in slices is emulated, which is no way to train, and bf16 is widened.
 //
 // Argument: rounds (default 21).
 #include <cblas.h>
@@ -74,30 +76,44 @@ struct operands {
 };
 extent pitch(shape const& s) { return s.a == rows ? s.k : s.m; }
 
-pp::host::value_products<float, float> const& products() {
+template <class V, int Slices>
+pp::host::value_products<float, V> const& products() {
 #ifdef __x86_64__
   if (pp::host::best_isa() == pp::host::isa::avx512)
-    return pp::host::avx512::products_of<float, float>;
-  if (pp::host::best_isa() == pp::host::isa::avx2) return pp::host::avx2::products_of<float, float>;
+    return pp::host::avx512::products_of<float, V, 1, Slices>;
+  if (pp::host::best_isa() == pp::host::isa::avx2)
+    return pp::host::avx2::products_of<float, V, 1, Slices>;
 #endif
-  return pp::host::portable::products_of<float, float>;
+  return pp::host::portable::products_of<float, V, 1, Slices>;
+}
+/// What multiplies in a trainer of BF16 or SplitFP32, and its name.
+pp::host::product_unit unit_of(int slices) {
+  using enum pp::host::product_unit;
+  return slices == 0 ? vectors : pp::host::has_amx() ? amx : slices == 1 ? vectors : emulated_amx;
+}
+char const* name_of(pp::host::product_unit unit) {
+  constexpr char const* names[]{"vectors of fp32", "emulated AMX", "AMX"};
+  return names[int(unit)];
 }
 
-/// As a group with this product alone.
-std::function<void()> ours(shape const& s, operands const& o, matrix const& c) {
+/// As a group with this product alone, of values V.
+template <class V, int Slices>
+std::function<void()> ours(shape const& s, V* a, V* b, matrix const& c) {
   pp::detail::group g;
   g.attributes = pp::detail::contraction_attributes{int(s.a == rows ? s.k : s.m)};
   g.columns = int(s.n);
   g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
   auto const workspace = std::make_shared<matrix>(
-      1, extent(pp::host::contraction_workspace<float>(s.m, s.n, s.k)) / 4, 1u);
+      1, extent(pp::host::product_workspace<float, V>(s.m, s.n, s.k, Slices)) / 4, 1u);
   pp::host::arguments<float> with;
-  with.operand[0] = o.a.data(), with.operand[1] = o.b.data(), with.operand[2] = c.data();
+  with.operand[0] = a, with.operand[1] = b, with.operand[2] = c.data();
   with.workspace = workspace->data();
+  with.unit = unit_of(Slices);
   return [=] {
     (void)workspace;
-    if (s.a == rows) return pp::host::multiply<float, float>(products(), with, g, s.m, {});
-    pp::host::multiply_transposed<float, float>(products(), with, g, s.k, nullptr);
+    auto const& set = products<V, Slices>();
+    if (s.a == rows) return pp::host::multiply<float, V>(set, with, g, s.m, {});
+    pp::host::multiply_transposed<float, V>(set, with, g, s.k, nullptr);
   };
 }
 
@@ -111,20 +127,19 @@ std::function<void()> mkl(shape const& s, operands const& o, matrix const& c) {
   };
 }
 
-/// oneDNN's matmul primitive, made once for its shape.
-std::function<void()> onednn(shape const& s, operands const& o, matrix const& c) {
+/// oneDNN's matmul primitive, made once for its shape. A and B are of type `of_factors`.
+std::function<void()> onednn(shape const& s, void* from_a, void* from_b, matrix const& c,
+                             dnnl::memory::data_type of_factors = dnnl::memory::data_type::f32) {
   using namespace dnnl;
   using format = memory::format_tag;
   static engine const cpu(engine::kind::cpu, 0);
   static stream const queue(cpu);
-  auto const described = [](extent height, extent width, format of) {
-    return memory::desc({height, width}, memory::data_type::f32, of);
-  };
-  memory::desc const a = described(s.m, s.k, s.a == rows ? format::ab : format::ba),
-                     b = described(s.k, s.n, format::ab), to = described(s.m, s.n, format::ab);
+  memory::desc const a({s.m, s.k}, of_factors, s.a == rows ? format::ab : format::ba),
+      b({s.k, s.n}, of_factors, format::ab),
+      to({s.m, s.n}, memory::data_type::f32, format::ab);
   matmul const product(matmul::primitive_desc(cpu, a, b, to));
-  std::unordered_map<int, memory> const arguments{{DNNL_ARG_SRC, memory(a, cpu, o.a.data())},
-                                                  {DNNL_ARG_WEIGHTS, memory(b, cpu, o.b.data())},
+  std::unordered_map<int, memory> const arguments{{DNNL_ARG_SRC, memory(a, cpu, from_a)},
+                                                  {DNNL_ARG_WEIGHTS, memory(b, cpu, from_b)},
                                                   {DNNL_ARG_DST, memory(to, cpu, c.data())}};
   return [=] {
     product.execute(queue, arguments);
@@ -139,19 +154,23 @@ std::function<void()> openblas(shape const& s, operands const& o, matrix const& 
   };
 }
 
-/// Prints a row of the table; returns seconds of the fastest peer over ours.
+void check_alike(shape const& s, matrix const& a, matrix const& b) {
+  if (difference(a, b) < largest_difference) return;
+  std::fprintf(stderr, "results differ at %td x %td x %td: no timing\n", s.m, s.n, s.k);
+  std::exit(1);
+}
+
+/// Prints a row of the first table; returns seconds of the fastest peer over ours.
 double compare(shape const& s, int rounds) {
   operands const o(s);
   std::vector<matrix> c;
   for (int side = 0; side < 4; ++side) c.emplace_back(s.m, s.n);
-  std::vector<std::function<void()>> const sides{ours(s, o, c[0]), mkl(s, o, c[1]),
-                                                 onednn(s, o, c[2]), openblas(s, o, c[3])};
+  std::vector<std::function<void()>> const sides{ours<float, 0>(s, o.a.data(), o.b.data(), c[0]),
+                                                 mkl(s, o, c[1]),
+                                                 onednn(s, o.a.data(), o.b.data(), c[2]),
+                                                 openblas(s, o, c[3])};
   for (auto const& side : sides) side();
-  for (matrix const& of_peer : c)
-    if (!(difference(of_peer, c[0]) < largest_difference)) {
-      std::fprintf(stderr, "results differ at %td x %td x %td: no timing\n", s.m, s.n, s.k);
-      std::exit(1);
-    }
+  for (matrix const& of_peer : c) check_alike(s, of_peer, c[0]);
   bench::turns const seconds(sides, rounds, bench::thread_seconds);
   std::size_t best = 1;
   for (std::size_t side = 2; side < sides.size(); ++side)
@@ -163,6 +182,36 @@ double compare(shape const& s, int rounds) {
               speed(0), speed(1), speed(2), speed(3), middle, low, high, s.what);
   std::fflush(stdout);
   return middle;
+}
+
+/// Prints a row of the second table: fp32 in slices and MKL, bf16 and oneDNN. Adds the speeds of
+/// ours over the peers'.
+void compare_sliced(shape const& s, int rounds, std::vector<double>& split,
+                    std::vector<double>& narrow) {
+  operands const o(s);
+  std::vector<matrix> c;
+  for (int side = 0; side < 4; ++side) c.emplace_back(s.m, s.n);
+  auto const rounded = [](matrix const& from) {
+    std::vector<pp::bf16> to;
+    for (extent i = 0; i < from.elements; ++i) to.push_back(pp::bf16(from.data()[i]));
+    return to;
+  };
+  std::vector<pp::bf16> a = rounded(o.a), b = rounded(o.b);
+  std::vector<std::function<void()>> const sides{
+      ours<float, 3>(s, o.a.data(), o.b.data(), c[0]), mkl(s, o, c[1]),
+      ours<pp::bf16, 1>(s, a.data(), b.data(), c[2]),
+      onednn(s, a.data(), b.data(), c[3], dnnl::memory::data_type::bf16)};
+  for (auto const& side : sides) side();
+  check_alike(s, c[0], c[1]);
+  check_alike(s, c[2], c[3]);
+  bench::turns const seconds(sides, rounds, bench::thread_seconds);
+  double const gflop = 2e-9 * double(s.m) * double(s.n) * double(s.k);
+  auto const speed = [&](std::size_t side) { return gflop / seconds.median(side); };
+  split.push_back(seconds.ratio(1, 0));
+  narrow.push_back(seconds.ratio(3, 2));
+  std::printf("%5td %5td %5td %8.1f %8.1f %7.3f %8.1f %8.1f %7.3f  %s\n", s.m, s.n, s.k, speed(0),
+              speed(1), split.back(), speed(2), speed(3), narrow.back(), s.what);
+  std::fflush(stdout);
 }
 
 }  // namespace
@@ -183,4 +232,16 @@ int main(int count, char** arguments) {
   for (shape const& s : of_models) ratios.push_back(compare(s, rounds));
   std::printf("figure gemm_fp32_over_best %.3f\n", bench::geometric_mean(ratios));
   std::printf("figure gemm_fp32_over_best_ten %.3f\n", of_ten);
+  std::printf(
+      "\nfp32 in three slices by %s and MKL's fp32; bf16 by %s and oneDNN's bf16; GF/s of the "
+      "product\n%5s %5s %5s %8s %8s %7s %8s %8s %7s  %s\n",
+      name_of(unit_of(3)), name_of(unit_of(1)), "m", "n", "k", "split", "MKL", "ratio", "bf16",
+      "oneDNN", "ratio", "what");
+  std::vector<double> split, narrow;
+  for (shape const& s : ten) compare_sliced(s, rounds, split, narrow);
+  for (shape const& s : of_models) compare_sliced(s, rounds, split, narrow);
+  std::printf("figure gemm_split_over_mkl%s %.3f\n", pp::host::has_amx() ? "" : "_emulated",
+              bench::geometric_mean(split));
+  std::printf("figure gemm_bf16_over_onednn%s %.3f\n", pp::host::has_amx() ? "" : "_without_amx",
+              bench::geometric_mean(narrow));
 }
