@@ -3,8 +3,29 @@
 // Tiles of slices, and the emulation of the instruction that multiplies them: see
 // backend/host/sliced_products.hpp.
 
-/// to[s * pitch + i] = slice s of from[i], i < n: the number rounded to bfloat16, what remains of
-/// it rounded, and so on. Differences are exact.
+/// Slice `Index` of numbers, of which earlier slices have been subtracted, in the upper half of each
+/// word: rounded to bfloat16. The third one is exact. Only the first one is sure to keep a NaN.
+template <int Index>
+[[gnu::always_inline]] inline typename vector_of<bf16>::words upper_halves(vec<float> rest) {
+  using words = typename vector_of<bf16>::words;
+  words const bits = (words)rest, rounded = bits + (0x7FFFu + (bits >> 16 & 1u));
+  if constexpr (Index == 0)
+    return ((bits & 0x7FFFFFFFu) > 0x7F800000u ? bits | 0x400000u : rounded) & 0xFFFF0000u;
+  else
+    return (Index == 1 ? rounded : bits) & 0xFFFF0000u;
+}
+
+/// to[s * pitch + i] = slice s of from[i], i < n, from slice Index on: the number rounded to
+/// bfloat16, what remains of it rounded, and so on. Differences are exact.
+template <int Slices, int Index = 0>
+[[gnu::always_inline]] inline void slice_vector(vec<float> rest, std::uint16_t* to, extent pitch) {
+  using halves = typename vector_of<bf16>::halves;
+  auto const upper = upper_halves<Index>(rest);
+  *reinterpret_cast<typename vector_of<bf16>::unaligned*>(to) =
+      __builtin_convertvector(upper >> 16, halves);
+  if constexpr (Index + 1 < Slices)
+    slice_vector<Slices, Index + 1>(rest - (vec<float>)upper, to + pitch, pitch);
+}
 template <int Slices, class X>
 [[gnu::always_inline]] inline void slice_numbers(X const* from, extent n, std::uint16_t* to,
                                                  extent pitch) {
@@ -13,24 +34,29 @@ template <int Slices, class X>
     std::memcpy(to, from, std::size_t(n) * sizeof(bf16));
   } else {
     extent i = 0;
-    for (; i + lanes<X> <= n; i += lanes<X>) {
-      vec<X> rest = load(from + i);
-#pragma GCC unroll 3
-      for (int s = 0; s < Slices; ++s) {
-        auto* const slice = reinterpret_cast<bf16*>(to + s * pitch + i);
-        save(slice, rest);
-        rest -= load(slice);
-      }
-    }
-    for (; i < n; ++i) {
-      X rest = from[i];
-      for (int s = 0; s < Slices; ++s) {
-        bf16 const slice(rest);
-        to[s * pitch + i] = slice.bits;
-        rest -= X(slice);
-      }
-    }
+    for (; i + lanes<X> <= n; i += lanes<X>)
+      slice_vector<Slices>(load(from + i), to + i, pitch);
+    if (i == n) return;
+    X last[lanes<X>] = {};
+    std::uint16_t slices_of_last[Slices][lanes<X>];
+    std::memcpy(last, from + i, std::size_t(n - i) * sizeof(X));
+    slice_vector<Slices>(load(last), slices_of_last[0], lanes<X>);
+    for (int s = 0; s < Slices; ++s)
+      std::memcpy(to + s * pitch + i, slices_of_last[s], std::size_t(n - i) * 2);
   }
+}
+
+/// The pairs of two vectors, one slice after the other.
+template <int Slices, int Index = 0>
+[[gnu::always_inline]] inline void pair_vectors(vec<float> even, vec<float> odd,
+                                                std::uint16_t* to) {
+  using words = typename vector_of<bf16>::words;
+  typedef words memory __attribute__((aligned(2), may_alias));
+  words const first = upper_halves<Index>(even), second = upper_halves<Index>(odd);
+  *reinterpret_cast<memory*>(to) = first >> 16 | second;
+  if constexpr (Index + 1 < Slices)
+    pair_vectors<Slices, Index + 1>(even - (vec<float>)first, odd - (vec<float>)second,
+                                    to + tile_elements);
 }
 
 /// One tile of each slice of a matrix with dense columns: row q has pairs of its rows 2q and 2q +
@@ -39,15 +65,19 @@ template <int Slices, class X>
 /// shape: from (depth <= 32, columns <= 16), row stride `stride` -> to (Slices, 16, 16 pairs)
 template <int Slices, class X>
 void pair_rows(X const* from, extent stride, extent depth, extent columns, std::uint16_t* to) {
+  if constexpr (std::is_same_v<X, float>)
+    if (columns == tile_side && depth >= tile_depth) {
+      for (extent q = 0; q < tile_side; ++q, from += 2 * stride, to += tile_depth)
+        for (extent c = 0; c < tile_side; c += lanes<float>)
+          pair_vectors<Slices>(load(from + c), load(from + stride + c), to + 2 * c);
+      return;
+    }
   for (extent q = 0; q < tile_side; ++q) {
     std::uint16_t rows[2][Slices * tile_side] = {};
     for (extent r = 0; r < 2; ++r)
-      if (2 * q + r < depth) {
-        if (columns == tile_side)
-          slice_numbers<Slices>(from + (2 * q + r) * stride, tile_side, rows[r], tile_side);
-        else
-          slice_numbers<Slices>(from + (2 * q + r) * stride, columns, rows[r], tile_side);
-      }
+      if (2 * q + r < depth)
+        slice_numbers<Slices>(from + (2 * q + r) * stride,
+                              columns == tile_side ? tile_side : columns, rows[r], tile_side);
     for (int s = 0; s < Slices; ++s) {
       std::uint16_t* const pairs = to + s * tile_elements + q * tile_depth;
       PIPE_INDEPENDENT
@@ -98,8 +128,8 @@ PIPE_ONE_COPY void slice_left(strided<X const> from, extent rows, extent depth,
   }
 }
 
-/// The sums of some rows of a tile of C: see emulate_amx.
 #if defined(__x86_64__)
+/// The sums of some rows of a tile of C: see emulate_tiles.
 template <int Rows>
 [[gnu::always_inline]] inline void emulate_rows(sliced_block const& of, std::uint16_t const* a,
                                                 std::uint16_t const* b, float* sums) {
