@@ -135,8 +135,7 @@ std::function<void()> onednn(shape const& s, void* from_a, void* from_b, matrix 
   static engine const cpu(engine::kind::cpu, 0);
   static stream const queue(cpu);
   memory::desc const a({s.m, s.k}, of_factors, s.a == rows ? format::ab : format::ba),
-      b({s.k, s.n}, of_factors, format::ab),
-      to({s.m, s.n}, memory::data_type::f32, format::ab);
+      b({s.k, s.n}, of_factors, format::ab), to({s.m, s.n}, memory::data_type::f32, format::ab);
   matmul const product(matmul::primitive_desc(cpu, a, b, to));
   std::unordered_map<int, memory> const arguments{{DNNL_ARG_SRC, memory(a, cpu, from_a)},
                                                   {DNNL_ARG_WEIGHTS, memory(b, cpu, from_b)},
@@ -165,10 +164,9 @@ double compare(shape const& s, int rounds) {
   operands const o(s);
   std::vector<matrix> c;
   for (int side = 0; side < 4; ++side) c.emplace_back(s.m, s.n);
-  std::vector<std::function<void()>> const sides{ours<float, 0>(s, o.a.data(), o.b.data(), c[0]),
-                                                 mkl(s, o, c[1]),
-                                                 onednn(s, o.a.data(), o.b.data(), c[2]),
-                                                 openblas(s, o, c[3])};
+  std::vector<std::function<void()>> const sides{
+      ours<float, 0>(s, o.a.data(), o.b.data(), c[0]), mkl(s, o, c[1]),
+      onednn(s, o.a.data(), o.b.data(), c[2]), openblas(s, o, c[3])};
   for (auto const& side : sides) side();
   for (matrix const& of_peer : c) check_alike(s, of_peer, c[0]);
   bench::turns const seconds(sides, rounds, bench::thread_seconds);

@@ -20,7 +20,9 @@
 
 namespace amx_model {
 
-inline float zeroed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
+inline float zeroed(float x) {
+  return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x;
+}
 
 /// c + a b: one rounding to nearest; DAZ and FTZ.
 inline float multiply_add(float a, float b, float c) {
@@ -70,8 +72,7 @@ inline float product(int slices, std::vector<float> const& a, std::vector<float>
       for (int x = small; x >= 0; --x) {
         float chain[2] = {};
         for (std::size_t q = p; q < p + 32 && q < a.size(); ++q)
-          chain[q % 2] =
-              multiply_add(slice(a[q], x), slice(b[q], small - x), chain[q % 2]);
+          chain[q % 2] = multiply_add(slice(a[q], x), slice(b[q], small - x), chain[q % 2]);
         sum = add(sum, add(chain[0], chain[1]));
       }
   return sum;
@@ -170,11 +171,11 @@ inline void execute(int, siginfo_t*, void* given) {
 
 /// While it lives, AMX's instructions run in this process: on the processor's, or here.
 struct instructions {
-  struct sigaction before {};
+  struct sigaction before{};
   bool const are_there = pp::host::has_amx();
   instructions() {
     if (are_there) return;
-    struct sigaction now {};
+    struct sigaction now{};
     now.sa_sigaction = &execute;
     now.sa_flags = SA_SIGINFO | SA_NODEFER;
     sigemptyset(&now.sa_mask);

@@ -24,9 +24,9 @@ namespace {
 /// number, or near the end of what is normal.
 std::vector<float> numbers(extent n, unsigned seed, bool specials, int exponents = 60) {
   constexpr float inf = std::numeric_limits<float>::infinity();
-  float const special[]{0.0f,       -0.0f,   0x1p-127f,   -0x1.8p-130f, 0x1p-126f, -0x1.02p-126f,
-                        0x1p-63f,   0x1p-64f, 0x1.fep127f, 0x1.fffffep127f, inf,  -inf,
-                        std::nanf("")};
+  float const special[]{0.0f,          -0.0f,    0x1p-127f,    -0x1.8p-130f, 0x1p-126f,
+                        -0x1.02p-126f, 0x1p-63f, 0x1p-64f,     0x1.fep127f,  0x1.fffffep127f,
+                        inf,           -inf,     std::nanf("")};
   std::mt19937 random(seed);
   std::vector<float> x(static_cast<std::size_t>(n));
   for (float& v : x) {
@@ -78,9 +78,9 @@ std::vector<float> product(host::value_products<float, V> const& set, product_un
   ends.adds = s.adds;
   workspace space{
       std::size_t(host::product_workspace<float, V>(s.m, s.n, s.k, set.sliced->slices))};
-  host::contract_values<float, V>(
-      set, {s.m, s.n, s.k}, {a.data(), s.transposed ? 1 : s.k, s.transposed ? s.m : 1}, b.data(),
-      s.n, ends, space.at, {nullptr, 0, 0}, unit);
+  host::strided<V const> const left{a.data(), s.transposed ? 1 : s.k, s.transposed ? s.m : 1};
+  host::contract_values<float, V>(set, unit, {{s.m, s.n, s.k}, left, b.data(), s.n}, ends,
+                                  space.at);
   return c;
 }
 
@@ -109,15 +109,14 @@ std::vector<float> expected(int slices, bool fuses, shape_and_form const& s,
 }
 
 bool same(std::vector<float> const& a, std::vector<float> const& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](float x, float y) {
-    return amx_model::bits(x) == amx_model::bits(y);
-  });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](float x, float y) { return amx_model::bits(x) == amx_model::bits(y); });
 }
 
 // One element; tails of all kinds; several blocks of rows, of columns, of the sum.
 constexpr shape_and_form shapes[]{
-    {1, 1, 1, false, false},   {3, 5, 2, false, true},     {17, 33, 31, true, false},
-    {16, 16, 32, false, false}, {33, 97, 65, true, true},  {40, 48, 530, false, false},
+    {1, 1, 1, false, false},    {3, 5, 2, false, true},     {17, 33, 31, true, false},
+    {16, 16, 32, false, false}, {33, 97, 65, true, true},   {40, 48, 530, false, false},
     {9, 130, 1030, true, true}, {259, 20, 40, false, true}, {5, 790, 34, false, false}};
 
 template <class V, int Slices>
@@ -189,7 +188,8 @@ TEST_CASE("fp32 in three slices errs no more than a chain of multiply-adds", "[b
   with_every_set<float, 3>([&](char const* name, auto const& set) {
     if (std::string(name) == "portable") return;
     for (shape_and_form const& s : {shape_and_form{32, 48, 96, false, false},
-                                    {64, 64, 384, false, false}, {20, 100, 1024, false, false}}) {
+                                    {64, 64, 384, false, false},
+                                    {20, 100, 1024, false, false}}) {
       INFO(name << ": " << s.m << " x " << s.n << " x " << s.k);
       auto const a = numbers(s.m * s.k, 7, false, 1), b = numbers(s.k * s.n, 8, false, 1);
       auto const in_slices = product(set, product_unit::emulated_amx, s, a, b),

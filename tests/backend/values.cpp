@@ -86,8 +86,9 @@ TEST_CASE("products of bfloat16 have the bits of their factors as numbers", "[ba
         workspace narrow{host::value_product_workspace<float>(m, n, k)},
             wide{host::contraction_workspace<float>(m, n, k)};
         ends.c = found.data();
-        host::contract_values<float, bf16>(set, shape, {a.narrow.data(), row, column},
-                                           b.narrow.data(), n, ends, narrow.at);
+        host::contract_values<float, bf16>(
+            set, host::product_unit::vectors,
+            {shape, {a.narrow.data(), row, column}, b.narrow.data(), n}, ends, narrow.at);
         ends.c = expected.data();
         host::contract_tiles<float>(tiles, shape, {a.wide.data(), row, column}, b.wide.data(), n,
                                     ends, wide.at);

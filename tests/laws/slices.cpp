@@ -63,8 +63,7 @@ double furthest_from_double(unsigned seed) {
 /// The losses of a run on random mini-batches.
 template <class Precision, class Backend = Host>
 std::vector<double> curve(int steps) {
-  using trainer =
-      Pipeline<Wide, Precision, Backend, AdamW, MicroBatches<2>, MicroBatchSize<16>>;
+  using trainer = Pipeline<Wide, Precision, Backend, AdamW, MicroBatches<2>, MicroBatchSize<16>>;
   using exact = Pipeline<Wide, FP64, PortableHost, AdamW, MicroBatches<2>, MicroBatchSize<16>>;
   trainer t({.seed = 3, .optimizer = {.learning_rate = 2e-3}});
   exact first({.seed = 3});

@@ -13,7 +13,7 @@ enum class dtype : unsigned char {
   f64,
   bf16,
   f16,
-  tf32,  ///< multiplication only: fp32 operands rounded by tensor cores; stored as f32
+  tf32,    ///< multiplication only: fp32 operands rounded by tensor cores; stored as f32
   bf16x3,  ///< multiplication only: fp32 operands as sums of three bfloat16 numbers; stored as f32
 };
 

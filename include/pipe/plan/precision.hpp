@@ -39,11 +39,12 @@ struct FP64 : detail::number_types<double, double, dtype::f64> {
 struct TF32 : detail::number_types<float, float, dtype::tf32> {
   static constexpr char const* name = "tf32";
 };
-/// fp32 in memory; operands of matrix products are sums of three bfloat16 numbers, which hold all 24
-/// bits, and are multiplied as six products of bfloat16 numbers, for processors with AMX; others
+/// fp32 in memory; operands of matrix products are sums of three bfloat16 numbers, which hold all
+/// 24 bits, and are multiplied as six products of bfloat16 numbers, for processors with AMX; others
 /// emulate AMX, which is slower than FP32. On the host.
 ///
-/// law: the error of a product of random numbers is not above that of a chain of fp32 multiply-adds.
+/// law: the error of a product of random numbers is not above that of a chain of fp32
+/// multiply-adds.
 ///      Infinities and NaN are those of fp32. Numbers below 2^-126 count as zero in every sum: a
 ///      product of a and b of length k may be off by a further 2^-125 times the sum of |a| + |b|,
 ///      plus k 2^-123.

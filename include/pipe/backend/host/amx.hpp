@@ -19,7 +19,7 @@ namespace amx {
 /// Whether the processor has AMX-TILE and AMX-BF16, and the system saves tiles on a switch of
 /// threads (XCR0, bits 17 and 18).
 inline bool is_there() {
-  auto const ask = [](unsigned leaf, unsigned (&r)[4]) {
+  auto const ask = [](unsigned leaf, unsigned(&r)[4]) {
     asm volatile("cpuid" : "=a"(r[0]), "=b"(r[1]), "=c"(r[2]), "=d"(r[3]) : "a"(leaf), "c"(0));
   };
   unsigned r[4];
@@ -108,7 +108,7 @@ template <int Sums, int A, int B>
     for (int pair = 0; pair < slice_pairs(of.slices); ++pair) {
       slice_pair const at = slice_pair_at(of.slices, pair);
       std::uint16_t const *const a = of.a + (p * of.slices + at.left) * tile_elements,
-                          *const b = of.b + (p * of.slices + at.right) * tile_elements;
+                                 *const b = of.b + (p * of.slices + at.right) * tile_elements;
       load<4>(a, 64);
       load<6>(b, 64);
       multiply<0, 4, 6>();

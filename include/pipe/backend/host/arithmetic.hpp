@@ -8,6 +8,7 @@
 #include <string>
 
 #include <pipe/backend/host/isa.hpp>
+#include <pipe/backend/host/sliced_products.hpp>
 
 namespace pp::host {
 
@@ -24,7 +25,7 @@ constexpr isa bits_of(isa set) {
 /// The name of a set: "AVX-512".
 constexpr char const* name_of(isa set) {
   constexpr char const* names[]{"portable", "AVX2", "AVX-512", "AVX-512 and emulated AMX",
-                                 "AVX-512 and AMX"};
+                                "AVX-512 and AMX"};
   return names[int(set)];
 }
 /// The arithmetic of the kernels of a set: the name of the set whose bits these kernels have.
@@ -32,10 +33,15 @@ constexpr char const* name_of(isa set) {
 /// law: kernels with equal names have equal bits, in any build
 constexpr char const* arithmetic_of(isa set) { return name_of(bits_of(set)); }
 
-/// The kernels of a set, and their arithmetic: "AVX-512", "portable, with the bits of AVX2".
-[[gnu::cold]] inline std::string name_of_kernels(isa set) {
+/// The kernels of a set, and their arithmetic: "AVX-512", "portable, with the bits of AVX2". unit:
+/// of products that no set decides, those of several slices.
+[[gnu::cold]] inline std::string name_of_kernels(isa set,
+                                                 product_unit unit = product_unit::vectors) {
   std::string text = name_of(set);
-  return bits_of(set) == set ? text : text + ", with the bits of " + arithmetic_of(set);
+  if (bits_of(set) != set) text += std::string(", with the bits of ") + arithmetic_of(set);
+  if (set == vectors_of(set) && unit != product_unit::vectors)
+    text += unit == product_unit::amx ? ", products by AMX" : ", products by emulated AMX";
+  return text;
 }
 
 }  // namespace pp::host

@@ -107,13 +107,15 @@ struct HostKernels : detail::host_backend {
   static constexpr int parts_for(detail::group const& g, int samples, int threads) {
     return host::parts_of(g, samples, threads);
   }
-  /// Bytes of workspace for each thread: enough for every group of a pipeline.
-  template <class T, class V = T, int Slices = 0>
-  static constexpr long workspace_of(detail::view<detail::group> groups, int samples, int threads) {
+  /// Bytes of workspace for each thread: enough for every group of pipeline P.
+  template <class P>
+  static constexpr long workspace_of() {
     long most = 0;
-    for (detail::group const& g : groups) {
-      int const parts = threads == 1 ? 1 : parts_for(g, samples, threads);
-      long const needed = host::workspace_bytes<T, V, Slices>(g, samples, parts);
+    for (detail::group const& g : detail::view<detail::group>(P::passes::shapes)) {
+      int const parts = P::threads == 1 ? 1 : parts_for(g, P::samples, P::threads);
+      long const needed =
+          host::workspace_bytes<typename P::element, host::value_of<P>,
+                                host::slices_of<typename P::precision>>(g, P::samples, parts);
       if (needed > most) most = needed;
     }
     return detail::align_up(most);

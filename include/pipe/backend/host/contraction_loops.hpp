@@ -263,34 +263,32 @@ struct widened_factors {
 
 /// C[m, n] = A[m, k] * B[k, n], factors in memory as values.
 ///
-/// law:       the bits of contract_tiles for the factors as numbers, or those of contract_sliced
 /// unit:      of products of 16-bit numbers
-/// made:      A as numbers, made by a prologue; its data is null without one
+/// law:       the bits of contract_tiles for the factors as numbers, or those of contract_sliced
 /// workspace: product_workspace<T, V>(m, n, k, slices) bytes
 template <class T, class V = T>
-PIPE_ONE_COPY void contract_values(value_products<T, V> const& set, product_shape const& shape,
-                                   strided<V const> a, V const* b, extent ldb,
-                                   contraction_ends<T> const& with, void* workspace,
-                                   strided<T const> made = {nullptr, 0, 0},
-                                   product_unit unit = product_unit::vectors) {
+PIPE_ONE_COPY void contract_values(value_products<T, V> const& set, product_unit unit,
+                                   value_factors<T, V> const& of, contraction_ends<T> const& with,
+                                   void* workspace) {
   if (unit != product_unit::vectors && set.sliced != nullptr)
-    return set.sliced->contract(set, unit, {shape, a, b, ldb, made}, with, workspace);
+    return set.sliced->contract(set, unit, of, with, workspace);
   if constexpr (in_place<T, V>) {
-    contract_tiles<T>(set.tiles, shape, made.data != nullptr ? made : a, b, ldb, with, workspace);
+    contract_tiles<T>(set.tiles, of.shape, of.made.data != nullptr ? of.made : of.a, of.b, of.ldb,
+                      with, workspace);
   } else {
-    blocking const cut = value_blocking(shape.rows, shape.columns, shape.inner);
+    blocking const cut = value_blocking(of.shape.rows, of.shape.columns, of.shape.inner);
     T* const block = static_cast<T*>(workspace);
-    widened_factors<T, V> factors{set.rows, a, b, ldb, {block, cut.depth, 1}};
-    if (a.column != 1) factors.block = {block, 1, cut.rows};
+    widened_factors<T, V> factors{set.rows, of.a, of.b, of.ldb, {block, cut.depth, 1}};
+    if (of.a.column != 1) factors.block = {block, 1, cut.rows};
     contraction_ends<T> ends = with;
     ends.right = &factors, ends.make_right = &widened_factors<T, V>::right;
-    strided<T const> left = made;
-    if (made.data == nullptr) {
+    strided<T const> left = of.made;
+    if (of.made.data == nullptr) {
       ends.left = &factors, ends.make_left = &widened_factors<T, V>::left;
       left = {block, factors.block.row, factors.block.column};
     }
     contract_tiles<T>(
-        set.tiles, shape, left, nullptr, ldb, ends,
+        set.tiles, of.shape, left, nullptr, of.ldb, ends,
         static_cast<char*>(workspace) + detail::align_up(cut.rows * cut.depth * long(sizeof(T))),
         cut);
   }

@@ -68,8 +68,8 @@ constexpr long patch_block_bytes(extent depth) {
   return detail::align_up(patch_rows * depth * long(sizeof(T))) +
          (in_place<T, V> ? 0 : detail::align_up(patch_rows * depth * long(sizeof(V))));
 }
-/// Bytes of the block of patches and of the workspace of a product with such patches, for factors of
-/// this number of slices, too.
+/// Bytes of the block of patches and of the workspace of a product with such patches, for factors
+/// of this number of slices, too.
 template <class T, class V>
 constexpr long patch_bytes(extent n, extent k, int slices) {
   extent const depth = k < patch_depth && slices == 0 ? k : patch_depth;

@@ -368,9 +368,8 @@ PIPE_ONE_COPY void convolve_weights(value_products<T, V> const& set, arguments<T
   for (int group = 0; group < of.groups; ++group) {
     read.image = x + group * read.channels;
     char* space = memory;
-    gathered_patches<T, V> left =
-        gather_to<T, V>(space, set.rows, read, 0, own.begin, is_sliced ? patch_depth : cut.depth,
-                        patch_rows);
+    gathered_patches<T, V> left = gather_to<T, V>(space, set.rows, read, 0, own.begin,
+                                                  is_sliced ? patch_depth : cut.depth, patch_rows);
     [[maybe_unused]] widened_weight<T, V> right{set.rows, dy + group * n, columns};
     contraction_ends<T> ends;
     ends.c = dw + own.begin * columns + group * n;

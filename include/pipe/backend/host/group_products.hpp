@@ -71,8 +71,10 @@ PIPE_ONE_COPY void multiply(value_products<T, V> const& set, arguments<T> const&
     made.data = part.left_rows;
     ends.prologue = &part;
   }
-  contract_values<T, V>(set, {own.size(), g.columns, inner}, left, a.template values<V>(g.in[1]),
-                        g.columns, ends, workspace, made, a.unit);
+  contract_values<T, V>(
+      set, a.unit,
+      {{own.size(), g.columns, inner}, left, a.template values<V>(g.in[1]), g.columns, made}, ends,
+      workspace);
 }
 
 /// A function out[c] (+)= sum over r of in[r * stride + c], c < columns, compiled for an
@@ -121,8 +123,8 @@ PIPE_ONE_COPY void multiply_transposed(value_products<T, V> const& set, argument
   dw.c = a.at(g.out[0]) + own.begin * g.columns;
   dw.ldc = g.columns;
   dw.adds = a.accumulate;
-  contract_values<T, V>(set, {own.size(), g.columns, rows}, x, dy, g.columns, dw, a.workspace,
-                        {nullptr, 0, 0}, a.unit);
+  contract_values<T, V>(set, a.unit, {{own.size(), g.columns, rows}, x, dy, g.columns}, dw,
+                        a.workspace);
 }
 
 }  // namespace pp::host

@@ -27,18 +27,32 @@ struct shifted_factors {
   }
 };
 
-/// Computes the sums of a finished block that are not finite again, as contract_tiles does: parts
-/// of an infinity, and of products near the largest number, give NaN or infinity where fp32 has a
-/// number.
+/// Finished sums of C from row `row` and column `column` on, with row stride panel_columns.
+template <class T>
+struct finished_block {
+  extent row, column, rows, columns;
+  T* sums;
+  bool is_finite() const {
+    T all(0);  // a sum of products with zero is zero, or NaN
+    for (extent r = 0; r < rows; ++r)
+      for (extent c = 0; c < columns; ++c) all += sums[r * panel_columns + c] * T(0);
+    return all == T(0);
+  }
+};
+
+/// Computes the sums of a finished block that are not finite again, as contract_tiles does: slices
+/// of an infinity, and of factors of a product near the largest number, give NaN or infinity where
+/// fp32 has a number.
 ///
 /// needs: more than one slice, of numbers; cut.depth not above the depth of blocks that are made
 template <class T>
 [[gnu::cold]] PIPE_ONE_COPY void compute_again(tile_set<T> const& tiles,
                                                value_factors<T, T> const& of,
-                                               contraction_ends<T> const& with, extent i, extent j,
-                                               extent rows, extent columns, T* sums, T* again,
+                                               contraction_ends<T> const& with,
+                                               finished_block<T> const& block, T* again,
                                                void* workspace) {
-  shifted_factors<T> shifted{with, i, j};
+  extent const rows = block.rows, columns = block.columns;
+  shifted_factors<T> shifted{with, block.row, block.column};
   contraction_ends<T> ends;
   ends.c = again;
   ends.ldc = panel_columns;
@@ -46,25 +60,16 @@ template <class T>
   if (with.make_left != nullptr)
     ends.left = &shifted, ends.make_left = &shifted_factors<T>::left;
   else
-    a = a.from(i, 0);
+    a = a.from(block.row, 0);
   if (with.make_right != nullptr)
     ends.right = &shifted, ends.make_right = &shifted_factors<T>::right;
   contract_tiles<T>(tiles, {rows, columns, of.shape.inner}, a,
-                    with.make_right != nullptr ? nullptr : of.b + j, of.ldb, ends, workspace,
-                    again_blocking(of.shape.inner));
+                    with.make_right != nullptr ? nullptr : of.b + block.column, of.ldb, ends,
+                    workspace, again_blocking(of.shape.inner));
   for (extent r = 0; r < rows; ++r)
     for (extent c = 0; c < columns; ++c)
-      if (T& sum = sums[r * panel_columns + c]; !libm::isfinite(sum))
+      if (T& sum = block.sums[r * panel_columns + c]; !libm::isfinite(sum))
         sum = again[r * panel_columns + c];
-}
-
-template <class T>
-bool all_finite(T const* sums, extent rows, extent columns) {
-  // A sum of products with zero is zero, or NaN.
-  T all(0);
-  for (extent r = 0; r < rows; ++r)
-    for (extent c = 0; c < columns; ++c) all += sums[r * panel_columns + c] * T(0);
-  return all == T(0);
 }
 
 /// C[m, n] = A[m, k] * B[k, n], of slices.
@@ -141,14 +146,14 @@ PIPE_ONE_COPY void contract_sliced(value_products<T, V> const& set, product_unit
             }
             if (last) {
               if constexpr (in_place<T, V>)
-                if (slices > 1 && !all_finite(sums, rows, columns))
-                  compute_again<T>(tiles, of, with, i, j, rows, columns, sums,
-                                   reinterpret_cast<T*>(space(at.again)), space(at.all));
+                if (finished_block<T> const done{i, j, rows, columns, sums};
+                    slices > 1 && !done.is_finite())
+                  compute_again<T>(tiles, of, with, done, reinterpret_cast<T*>(space(at.again)),
+                                   space(at.all));
               extent const width = tiles.columns();
               for (extent c = 0; c < columns; c += width)
                 deliver<T>(tiles, with, i, j + c, int(rows),
-                           int(columns - c < width ? columns - c : width), sums + c,
-                           panel_columns);
+                           int(columns - c < width ? columns - c : width), sums + c, panel_columns);
             }
             if (!(first && last)) sums += block_side * panel_columns;
           }

@@ -44,7 +44,7 @@ inline constexpr extent block_side = 2 * tile_side;
 /// pitch + (p * slices + s) * tile_elements; so has B.
 struct sliced_block {
   int slices = 1;
-  extent steps = 0;  ///< tiles of a factor along the shared dimension
+  extent steps = 0;        ///< tiles of a factor along the shared dimension
   int high = 1, wide = 1;  ///< tiles of sums: 1 or 2
   std::uint16_t const* a = nullptr;
   std::uint16_t const* b = nullptr;
@@ -61,9 +61,8 @@ struct slice_pair {
 };
 constexpr int slice_pairs(int slices) { return slices * (slices + 1) / 2; }
 constexpr slice_pair slice_pair_at(int slices, int index) {
-  constexpr slice_pair all[3][6]{{{0, 0}},
-                                 {{1, 0}, {0, 1}, {0, 0}},
-                                 {{2, 0}, {1, 1}, {0, 2}, {1, 0}, {0, 1}, {0, 0}}};
+  constexpr slice_pair all[3][6]{
+      {{0, 0}}, {{1, 0}, {0, 1}, {0, 0}}, {{2, 0}, {1, 1}, {0, 2}, {1, 0}, {0, 1}, {0, 0}}};
   return all[slices - 1][index];
 }
 
@@ -103,7 +102,9 @@ constexpr extent whole_tiles(extent n, extent side) { return (n + side - 1) / si
 constexpr sliced_blocking blocking_of_slices(extent m, extent n, extent k, int slices,
                                              extent made_depth = 0) {
   extent const rows = 256, columns = 8 * panel_columns,
-               deepest = made_depth > 0 ? made_depth : slices == 1 ? 512 : 256;
+               deepest = made_depth > 0 ? made_depth
+                         : slices == 1  ? 512
+                                        : 256;
   extent const blocks = k < 1 ? 1 : (k + deepest - 1) / deepest;
   return {m < rows ? m : rows, n < columns ? n : columns,
           whole_tiles((k + blocks - 1) / blocks, tile_depth)};

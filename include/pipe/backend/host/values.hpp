@@ -42,10 +42,10 @@ struct contraction_ends;
 template <class T, class V>
 struct value_products;
 
-/// A product of values, as contract_values takes it.
+/// A product C[m, n] = A[m, k] * B[k, n] of values. B is row-major with row stride ldb.
 template <class T, class V>
 struct value_factors {
-  detail::product_shape const& shape;
+  detail::product_shape shape;
   strided<V const> a;
   V const* b;
   extent ldb;
@@ -71,8 +71,9 @@ struct sliced_kernels {
   /// The emulation of amx::multiply_block. law: its bits, but for those of a NaN
   void (*multiply)(sliced_block const&) = nullptr;
   /// contract_sliced. A pointer, so that programs without products of slices do not compile it.
-  void (*contract)(value_products<T, V> const& set, product_unit unit, value_factors<T, V> const& of,
-                   contraction_ends<T> const& with, void* workspace) = nullptr;
+  void (*contract)(value_products<T, V> const& set, product_unit unit,
+                   value_factors<T, V> const& of, contraction_ends<T> const& with,
+                   void* workspace) = nullptr;
 };
 
 /// What products of values call. Factors are widened, block by block, for tiles of T, or are
@@ -80,7 +81,7 @@ struct sliced_kernels {
 template <class T, class V>
 struct value_products {
   tile_set<T> tiles;
-  value_rows<T, V> rows{};              ///< empty where values are numbers
+  value_rows<T, V> rows{};                       ///< empty where values are numbers
   sliced_kernels<T, V> const* sliced = nullptr;  ///< null where products are not of 16-bit numbers
 };
 

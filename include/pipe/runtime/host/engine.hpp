@@ -131,13 +131,7 @@ class host_engine {
   std::chrono::steady_clock::time_point began() const { return executor_.began(); }
 
   /// For reports: the kernels' instruction set. arithmetic: what decides the bits of results.
-  [[gnu::cold]] std::string runs_on() const {
-    std::string const text = host::name_of_kernels(kernels_.runs_on);
-    if constexpr (host::slices_of<typename P::precision> > 1)
-      return text + (kernels_.unit == host::product_unit::amx ? ", products by AMX"
-                                                              : ", products by emulated AMX");
-    return text;
-  }
+  std::string runs_on() const { return host::name_of_kernels(kernels_.runs_on, kernels_.unit); }
   host::isa instruction_set() const { return kernels_.runs_on; }
   std::string arithmetic() const { return host::arithmetic_of(kernels_.runs_on); }
 
@@ -263,9 +257,7 @@ struct runtime_of<Backend> {
   using engine = host_engine<P>;
   template <class P>
   static constexpr long workspace_bytes() {
-    return Backend::template workspace_of<typename P::element, host::value_of<P>,
-                                          host::slices_of<typename P::precision>>(
-        P::passes::shapes, P::samples, P::threads);
+    return Backend::template workspace_of<P>();
   }
 };
 

@@ -37,8 +37,8 @@ struct kernel_of<op_kind::convolution> : convolution_facts {
   static void run(arguments<typename P::element> const& a) {
     using T = typename P::element;
     using V = typename P::value;
-    convolve<T, V>(products_of<T, V, least_tile_rows<P>(), P::slices>, a, group_in<P, G>, P::samples,
-                   calls_of_convolution<P, G>());
+    convolve<T, V>(products_of<T, V, least_tile_rows<P>(), P::slices>, a, group_in<P, G>,
+                   P::samples, calls_of_convolution<P, G>());
   }
 };
 
@@ -72,7 +72,7 @@ struct kernel_of<op_kind::convolution_weight_gradient> : convolution_weight_grad
     using V = typename k::V;
     column_adder<T, V> add = nullptr;
     if constexpr (k::g.prologue.size() > 0) add = &column_sums<T, k::whole, V>;
-    convolve_weights<T, V>(products_of<T, V, least_tile_rows<P>(), P::slices>, a, group_in<P, G>, P::samples,
-                           calls_of_convolution<P, G>(), add);
+    convolve_weights<T, V>(products_of<T, V, least_tile_rows<P>(), P::slices>, a, group_in<P, G>,
+                           P::samples, calls_of_convolution<P, G>(), add);
   }
 };

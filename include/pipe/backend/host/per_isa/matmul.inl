@@ -17,8 +17,8 @@ struct kernel_of<op_kind::matmul> : contraction_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     using V = typename k::V;
-    host::multiply<T, V>(products_of<T, V, least_tile_rows<P>(), P::slices>, a, group_in<P, G>, k::rows,
-                         ends_around<P, G>);
+    host::multiply<T, V>(products_of<T, V, least_tile_rows<P>(), P::slices>, a, group_in<P, G>,
+                         k::rows, ends_around<P, G>);
   }
 };
 
@@ -44,7 +44,7 @@ struct kernel_of<op_kind::matmul_weight_gradient> : weight_gradient_facts {
     using V = typename k::V;
     column_adder<T, V> add = nullptr;
     if constexpr (k::g.prologue.size() > 0) add = &column_sums<T, k::whole, V>;
-    multiply_transposed<T, V>(products_of<T, V, least_tile_rows<P>(), P::slices>, a, group_in<P, G>, k::rows,
-                              add);
+    multiply_transposed<T, V>(products_of<T, V, least_tile_rows<P>(), P::slices>, a, group_in<P, G>,
+                              k::rows, add);
   }
 };

@@ -3,8 +3,9 @@
 // Tiles of slices, and the emulation of the instruction that multiplies them: see
 // backend/host/sliced_products.hpp.
 
-/// Slice `Index` of numbers, of which earlier slices have been subtracted, in the upper half of each
-/// word: rounded to bfloat16. The third one is exact. Only the first one is sure to keep a NaN.
+/// Slice `Index` of numbers, of which earlier slices have been subtracted, in the upper half of
+/// each word: rounded to bfloat16. The third one is exact. Only the first one is sure to keep a
+/// NaN.
 template <int Index>
 [[gnu::always_inline]] inline typename vector_of<bf16>::words upper_halves(vec<float> rest) {
   using words = typename vector_of<bf16>::words;
@@ -34,8 +35,7 @@ template <int Slices, class X>
     std::memcpy(to, from, std::size_t(n) * sizeof(bf16));
   } else {
     extent i = 0;
-    for (; i + lanes<X> <= n; i += lanes<X>)
-      slice_vector<Slices>(load(from + i), to + i, pitch);
+    for (; i + lanes<X> <= n; i += lanes<X>) slice_vector<Slices>(load(from + i), to + i, pitch);
     if (i == n) return;
     X last[lanes<X>] = {};
     std::uint16_t slices_of_last[Slices][lanes<X>];
@@ -99,8 +99,7 @@ PIPE_ONE_COPY void slice_right(X const* from, extent stride, extent depth, exten
                         columns - j < tile_side ? columns - j : tile_side, to);
 }
 template <int Slices, class X>
-PIPE_ONE_COPY void slice_left(strided<X const> from, extent rows, extent depth,
-                              std::uint16_t* to) {
+PIPE_ONE_COPY void slice_left(strided<X const> from, extent rows, extent depth, std::uint16_t* to) {
   for (extent i = 0; i < rows; i += tile_side) {
     extent const high = rows - i < tile_side ? rows - i : tile_side;
     for (extent p = 0; p < depth; p += tile_depth, to += Slices * tile_elements) {
@@ -122,8 +121,7 @@ PIPE_ONE_COPY void slice_left(strided<X const> from, extent rows, extent depth,
           slice_numbers<Slices>(from.from(i + r, p).data, tile_depth, to + r * tile_depth,
                                 tile_elements);
         else
-          slice_numbers<Slices>(from.from(i + r, p).data, wide, to + r * tile_depth,
-                                tile_elements);
+          slice_numbers<Slices>(from.from(i + r, p).data, wide, to + r * tile_depth, tile_elements);
     }
   }
 }
@@ -181,14 +179,15 @@ void emulate_elements(sliced_block const& of, std::uint16_t const* a, std::uint1
       for (extent p = 0; p < of.steps; ++p)
         for (int pair = 0; pair < slice_pairs(of.slices); ++pair) {
           slice_pair const at = slice_pair_at(of.slices, pair);
-          std::uint16_t const *left = a + (p * of.slices + at.left) * tile_elements + r * tile_depth,
+          std::uint16_t const *left =
+                                  a + (p * of.slices + at.left) * tile_elements + r * tile_depth,
                               *right = b + (p * of.slices + at.right) * tile_elements + 2 * c;
           float chain[2] = {};
           for (extent q = 0; q < tile_side; ++q)
             for (int odd = 0; odd < 2; ++odd)
-              chain[odd] = amx_multiply_add(
-                  detail::float_from_bf16(left[2 * q + odd]),
-                  detail::float_from_bf16(right[q * tile_depth + odd]), chain[odd]);
+              chain[odd] = amx_multiply_add(detail::float_from_bf16(left[2 * q + odd]),
+                                            detail::float_from_bf16(right[q * tile_depth + odd]),
+                                            chain[odd]);
           sum = amx_add(sum, amx_add(chain[0], chain[1]));
         }
     }
@@ -206,8 +205,9 @@ template <class T>
   for (int high = 0; high < of.high; ++high)
     for (int wide = 0; wide < of.wide; ++wide)
       for (extent r = 0; r < tile_side; r += Rows) {
-        std::uint16_t const *const a = of.a + high * of.pitch + r * tile_depth,
-                            *const b = of.b + wide * of.pitch;
+        std::uint16_t const *const a = of.a + high * of.pitch + r * tile_depth, *const b =
+                                                                                    of.b +
+                                                                                    wide * of.pitch;
         T* const sums = of.sums + (high * tile_side + r) * of.stride + wide * tile_side;
 #if defined(__x86_64__)
         if constexpr (this_isa::fuses)
@@ -235,11 +235,10 @@ void emulate_amx(sliced_block const& of) {
 }
 
 template <class T, class V, int Slices>
-inline constexpr sliced_kernels<T, V> kernels_of_slices{
-    Slices,
-    &slice_left<Slices, V>,
-    &slice_left<Slices, T>,
-    &slice_right<Slices, V>,
-    &slice_right<Slices, T>,
-    &emulate_amx<T>,
-    &contract_sliced<T, V>};
+inline constexpr sliced_kernels<T, V> kernels_of_slices{Slices,
+                                                        &slice_left<Slices, V>,
+                                                        &slice_left<Slices, T>,
+                                                        &slice_right<Slices, V>,
+                                                        &slice_right<Slices, T>,
+                                                        &emulate_amx<T>,
+                                                        &contract_sliced<T, V>};
