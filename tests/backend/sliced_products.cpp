@@ -114,10 +114,11 @@ bool same(std::vector<float> const& a, std::vector<float> const& b) {
 }
 
 // One element; tails of all kinds; several blocks of rows, of columns, of the sum.
-constexpr shape_and_form shapes[]{
-    {1, 1, 1, false, false},    {3, 5, 2, false, true},     {17, 33, 31, true, false},
-    {16, 16, 32, false, false}, {33, 97, 65, true, true},   {40, 48, 530, false, false},
-    {9, 130, 1030, true, true}, {259, 20, 40, false, true}, {5, 790, 34, false, false}};
+constexpr shape_and_form shapes[]{{1, 1, 1, false, false},    {3, 5, 2, false, true},
+                                  {17, 33, 31, true, false},  {16, 16, 32, false, false},
+                                  {33, 97, 65, true, true},   {40, 48, 530, false, false},
+                                  {9, 130, 1030, true, true}, {259, 20, 40, false, true},
+                                  {8, 24, 200, false, false}, {5, 790, 34, false, false}};
 
 template <class V, int Slices>
 void has_the_bits_of_the_manual(product_unit unit, long most_products) {
@@ -131,9 +132,15 @@ void has_the_bits_of_the_manual(product_unit unit, long most_products) {
                    b = stored<V>(numbers(s.k * s.n, 2, specials));
         CHECK(same(product(set, unit, s, a, b), expected(Slices, fuses, s, a, b)));
       }
-      auto const a = stored<V>(small_numbers(s.m * s.k, 3)),
-                 b = stored<V>(small_numbers(s.k * s.n, 4));
-      CHECK(same(product(set, unit, s, a, b), expected(Slices, fuses, s, a, b)));
+      // Products of about one size, which show the order of all sums, and products around the
+      // smallest normal number.
+      for (bool const small : {false, true}) {
+        auto const of = [&](extent n, unsigned seed) {
+          return stored<V>(small ? small_numbers(n, seed) : numbers(n, seed, false, 1));
+        };
+        auto const a = of(s.m * s.k, 3), b = of(s.k * s.n, 4);
+        CHECK(same(product(set, unit, s, a, b), expected(Slices, fuses, s, a, b)));
+      }
     }
   });
 }

@@ -9,7 +9,7 @@ using namespace pp;
 struct Net : Model<Input<3>, Linear<4>, Tanh, Linear<2>, MSE> {};
 
 #ifdef PIPE_EXPECT_OK
-using Trainer = Pipeline<Net, AdamW, BF16>;
+using Trainer = Pipeline<Net, AdamW, TF32>;
 #else
 using Trainer = Pipeline<Net, AdamW, FP16>;
 #endif

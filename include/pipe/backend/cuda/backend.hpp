@@ -10,6 +10,7 @@
 #include <pipe/backend/cuda/matmul/matmul_option.hpp>
 #include <pipe/backend/cuda/chain_rules.hpp>
 #include <pipe/base/custom.hpp>
+#include <pipe/base/dtype.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/graph/layers.hpp>
 #include <pipe/optim/optimizer.hpp>
@@ -74,7 +75,8 @@ struct Cuda {
   static constexpr bool has_own_memory = true, has_transposes = false;
 
   template <class Precision>
-  static constexpr bool computes_in = std::is_same_v<typename Precision::element, float>;
+  static constexpr bool computes_in = std::is_same_v<typename Precision::element, float> &&
+                                      Precision::product != dtype::bf16x3;
 
   template <class Chosen>
   static constexpr auto diagnose() {

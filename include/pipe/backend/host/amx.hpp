@@ -29,9 +29,9 @@ inline bool is_there() {
   if ((r[2] >> 27 & 1) == 0) return false;  // no xgetbv
   ask(7, r);
   if ((r[3] >> 22 & 1) == 0 || (r[3] >> 24 & 1) == 0) return false;
-  unsigned low, high;
-  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return (low >> 17 & 3) == 3;
+  unsigned saved;
+  asm volatile("xgetbv" : "=a"(saved) : "c"(0) : "edx");
+  return (saved >> 17 & 3) == 3;
 }
 /// Asks Linux for the permission to use tiles (arch_prctl, ARCH_REQ_XCOMP_PERM, feature 18), which
 /// holds for all threads of the process.
