@@ -75,8 +75,8 @@ struct Cuda {
   static constexpr bool has_own_memory = true, has_transposes = false;
 
   template <class Precision>
-  static constexpr bool computes_in = std::is_same_v<typename Precision::element, float> &&
-                                      Precision::product != dtype::bf16x3;
+  static constexpr bool computes_in =
+      std::is_same_v<typename Precision::element, float> && Precision::product != dtype::bf16x3;
 
   template <class Chosen>
   static constexpr auto diagnose() {
