@@ -172,10 +172,9 @@ struct contraction_facts {
     long most = 0;
     for (int part = 0; part < parts; ++part) {
       part_range const mine = part_of(rows, row_alignment, part, parts);
-      long const needed =
-          mine.size() == 0
-              ? 0
-              : product_workspace<T, V>(mine.size(), columns, inner, slices, by_columns);
+      long const needed = mine.size() == 0 ? 0
+                                           : product_workspace<T, V>(mine.size(), columns, inner,
+                                                                     slices, by_columns);
       if (needed > most) most = needed;
     }
     return most;
