@@ -96,6 +96,8 @@ TEST_CASE("a plan made by the program is that of the compiler", "[train]") {
                      FP64>();
   plans_are_the_same<Gpt, PortableHost, Stages<4>, MicroBatches<8>, MicroBatchSize<3>, AdamW,
                      HostThreads<2>, Averaging<9, 10>>();
+  plans_are_the_same<Gpt, PortableHost, Stages<2>, MicroBatches<2>, MicroBatchSize<3>, BF16>();
+  plans_are_the_same<Mlp, PortableHost, MicroBatchSize<2>, SplitFP32, HostThreads<2>>();
   plans_are_the_same<Gpt, PortableHost, Stages<4>, MicroBatches<4>, Interleaved<2>, AdamW,
                      RecomputeAllButLast, ByCount>();
   plans_are_the_same<Mlp, PortableHost, Stages<3>, MicroBatches<4>, Steady<ZeroBubbleH2>>();

@@ -109,9 +109,9 @@ struct HostKernels : detail::host_backend {
   }
   /// Bytes of workspace for each thread: enough for every group of pipeline P.
   template <class P>
-  static constexpr long workspace_of() {
+  static constexpr long workspace_of(detail::view<detail::group> groups) {
     long most = 0;
-    for (detail::group const& g : detail::view<detail::group>(P::passes::shapes)) {
+    for (detail::group const& g : groups) {
       int const parts = P::threads == 1 ? 1 : parts_for(g, P::samples, P::threads);
       long const needed =
           host::workspace_bytes<typename P::element, host::value_of<P>,

@@ -257,7 +257,7 @@ struct runtime_of<Backend> {
   using engine = host_engine<P>;
   template <class P>
   static constexpr long workspace_bytes() {
-    return Backend::template workspace_of<P>();
+    return Backend::template workspace_of<P>(P::passes::shapes);
   }
 };
 
