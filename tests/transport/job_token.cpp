@@ -30,12 +30,12 @@ using namespace pp::detail;
 namespace {
 
 char const* token_of_test = nullptr;
-char const* value(char const* name) {
+char const* variable(char const* name) {
   return std::string(name) == "PIPE_JOB_TOKEN" ? token_of_test : nullptr;
 }
 job_token token(char const* text) {
   token_of_test = text;
-  return job_token::from(value);
+  return job_token::from(variable);
 }
 
 /// An empty folder, removed at the end.
@@ -79,7 +79,7 @@ TEST_CASE("a token is 16 bytes, and no message shows it") {
   CHECK_FALSE(one == token("000102030405060708090a0b0c0d0e0e"));
   CHECK(one.digits() == "000102030405060708090a0b0c0d0e0f");
   token_of_test = nullptr;
-  CHECK_FALSE(job_token::is_given(value));
+  CHECK_FALSE(job_token::is_given(variable));
   CHECK_FALSE(job_token::random() == job_token::random());
   for (char const* text :
        {"", "0", "000102030405060708090a0b0c0d0e0", "000102030405060708090a0b0c0d0e0g",

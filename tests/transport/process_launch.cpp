@@ -18,17 +18,17 @@ namespace {
 using variables = std::map<std::string, std::string>;
 variables environment_of_test;
 
-char const* value(char const* name) {
+char const* variable(char const* name) {
   auto const found = environment_of_test.find(name);
   return found == environment_of_test.end() ? nullptr : found->second.c_str();
 }
 process_launch launched(variables v) {
   environment_of_test = std::move(v);
-  return process_launch::from(value);
+  return process_launch::from(variable);
 }
 std::string refusal(variables v) {
   environment_of_test = std::move(v);
-  return message_of<error>([] { process_launch::from(value); });
+  return message_of<error>([] { process_launch::from(variable); });
 }
 variables operator+(variables a, variables const& b) {
   a.insert(b.begin(), b.end());
@@ -155,7 +155,7 @@ TEST_CASE("numbers out of range are named") {
 TEST_CASE("process 0 listens on loopback unless MASTER_ADDR says otherwise") {
   auto const place = [](variables v) {
     environment_of_test = std::move(v);
-    return meeting_place::from(value);
+    return meeting_place::from(variable);
   };
   CHECK(std::string(place({{"MASTER_PORT", "29500"}}).address) == "127.0.0.1");
   CHECK(std::string(place({{"MASTER_PORT", "29500"}, {"MASTER_ADDR", ""}}).address) == "127.0.0.1");
