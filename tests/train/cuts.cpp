@@ -54,7 +54,7 @@ constexpr auto const& limited = deep<MemoryLimit<needed - 1>>::plan;
 TEST_CASE("cuts that the slowest stage leaves free take memory from the fullest rank") {
   auto const &by_time = planned<Cut<12, 22, 27>>::plan(), &by_memory = planned<>::plan();
   CHECK(fullest_rank(by_time) > mib(1360));
-  CHECK(fullest_rank(by_memory) < mib(770));
+  CHECK(fullest_rank(by_memory) < mib(771));
   CHECK(by_memory.bubble == by_time.bubble);
   CHECK(planned<>::compiled::timeline().makespan ==
         planned<Cut<12, 22, 27>>::compiled::timeline().makespan);

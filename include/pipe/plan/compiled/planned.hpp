@@ -238,8 +238,7 @@ struct planned_pipeline : proved_schedule<Options, planned_pipeline<M, Options, 
       if (n > of_updates) of_updates = n;
     }
     of_updates = align_up(of_updates * long(sizeof(element)));
-    long const of_groups =
-        backend::template workspace_of<planned_pipeline>(compilation().groups());
+    long const of_groups = backend::template workspace_of<planned_pipeline>(compilation().groups());
     graph_view const& g = compilation().graph();
     int const tie_count = count_ties(g), streams = count_streams(g.ops);
     heap_array<tie> ties(tie_count);
