@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Networks: outputs with the bits of a trainer's forward, for every layer, any number of samples
-// and any number of threads that read one network at once; weights from a trainer, a file and
-// memory.
+// Networks: outputs with the bits of a trainer's forward, the outputs of all chains, any number of
+// threads that read one network at once, weights from a file and memory. network_bits.cpp has every
+// layer.
 #include "catch.hpp"
 
 #include <atomic>
@@ -16,50 +16,16 @@
 #include <pipe/pipe.hpp>
 #include <pipe/weights/copy_weights.hpp>
 
+#include "infer/network_law.hpp"
 #include "laws/data.hpp"
-#include "laws/every_layer.hpp"
-#include "laws/everything.hpp"
-#include "laws/images.hpp"
 #include "message_of.hpp"
 #include "train/folder.hpp"
 
 using namespace pp;
+using networks::has_the_bits_of_forward;
+using networks::Trained;
 
 namespace {
-
-template <class M, class... Options>
-using Trained = Pipeline<M, PortableHost, MicroBatches<3>, MicroBatchSize<2>, AdamW, Options...>;
-
-/// The outputs of n samples.
-template <class Net, class Data>
-std::vector<typename Net::element> outputs_of(Net const& net, Data const& data, long n) {
-  typename Net::workspace room;
-  std::vector<typename Net::element> all(std::size_t(n * Net::outputs_per_sample));
-  net.forward(data.template view<Net>(n), all, room);
-  return all;
-}
-
-/// A trainer and networks of several sizes give the same bits, before and after training.
-template <class M, class Precision = FP32>
-void has_the_bits_of_forward() {
-  using trainer = Trained<M, Precision>;
-  using number = typename trainer::element;
-  trainer t({.seed = 5, .optimizer = {.learning_rate = 0.01}});
-  laws::sample_batch<trainer> const data(1);
-  network<M, 1, Precision, PortableHost> one(5);
-  network<M, 4, Precision, PortableHost> four(5);
-  for (int round = 0; round < 2; ++round) {
-    for (long n : {6, 5, 1}) {
-      std::vector<number> expected(std::size_t(n * trainer::outputs_per_sample));
-      t.forward(data.view(n), expected);
-      CHECK(laws::same_numbers(outputs_of(one, data, n), expected));
-      CHECK(laws::same_numbers(outputs_of(four, data, n), expected));
-    }
-    for (int step = 0; step < 2; ++step) t.step(data.view());
-    copy_weights(t, one);
-    copy_weights(one, four);
-  }
-}
 
 struct Words : Model<Tokens<17, 6>, Named<"table", Embedding<8>>, Positions,
                      Repeat<2, Residual<LayerNorm, Attention<2, RoPE<>>>,
@@ -80,16 +46,9 @@ using Trainer = Pipeline<Digits, MicroBatches<3>, MicroBatchSize<2>, AdamW>;
 }  // namespace
 
 TEST_CASE("a network has the bits of a trainer's forward", "[infer]") {
-  has_the_bits_of_forward<laws::EveryLayer>();
-  has_the_bits_of_forward<laws::Everything>();
   has_the_bits_of_forward<Words>();
   has_the_bits_of_forward<Two>();
   has_the_bits_of_forward<Two, FP64>();
-}
-TEST_CASE("a network of pictures has the bits of a trainer's forward", "[infer]") {
-  has_the_bits_of_forward<laws::Images>();
-  has_the_bits_of_forward<laws::Vision>();
-  has_the_bits_of_forward<laws::EveryResampling>();
 }
 
 TEST_CASE("a network gives the outputs of all chains", "[infer]") {
