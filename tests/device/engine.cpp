@@ -10,6 +10,7 @@
 #include "device/device.hpp"
 #include "laws/bit_law.hpp"
 #include "laws/everything.hpp"
+#include "laws/scaled_layer.hpp"
 
 using namespace pp;
 
@@ -34,33 +35,9 @@ void gives_the_bits_of_one_stage() {
 struct Regression : Model<Input<5>, Linear<12>, ReLU, Linear<12>, RMSNorm, SiLU, Linear<3>, MSE> {};
 /// A user's layer, whose functions put on a stream what runs on it: y = x * (1 + factor[c])^2, so
 /// that the gradient of the factor reads the factor.
-struct Scaled {
+struct Scaled : laws::Scaled {
   static inline long launches_left = -1;  // before one throws
-  static constexpr sample_shape result(sample_shape in) { return in; }
-  static constexpr int parameters = 1;
-  static constexpr custom::parameter parameter(int, sample_shape in) {
-    return {1, in.columns(), "factor", {distribution::constant, 0.1f}, false};
-  }
-  template <class T>
-  static float squared(T factor) {
-    return (1 + float(factor)) * (1 + float(factor));
-  }
-  template <class T>
-  static void forward(custom::forward<T> const& a) {
-    for (long i = 0; i < a.samples * a.in.elements(); ++i)
-      a.y[i] = T(float(a.x[i]) * squared(a.parameter[0][i % a.in.columns()]));
-  }
-  template <class T>
-  static void input_gradient(custom::input_gradient<T> const& a) {
-    for (long i = 0; i < a.samples * a.in.elements(); ++i)
-      a.dx[i] = T(float(a.dy[i]) * squared(a.parameter[0][i % a.in.columns()]));
-  }
-  template <class T>
-  static void weight_gradient(custom::weight_gradient<T> const& a) {
-    for (long i = 0; i < a.samples * a.in.elements(); ++i)
-      a.gradient[0][i % a.in.columns()] +=
-          float(a.dy[i]) * float(a.x[i]) * 2 * (1 + float(a.parameter[0][i % a.in.columns()]));
-  }
+  using laws::Scaled::forward, laws::Scaled::input_gradient, laws::Scaled::weight_gradient;
   template <class T>
   static void forward(custom::forward<T> const& a, cudaStream_t on) {
     if (launches_left-- == 0) throw 1;

@@ -13,6 +13,13 @@
 
 namespace pp::detail {
 
+/// The first element of `room` at a multiple of `alignment` bytes.
+template <class T>
+T* first_aligned(heap_array<T>& room) {
+  long const over = long(reinterpret_cast<std::uintptr_t>(room.begin()) % alignment);
+  return room.begin() + (align_up(over) - over) / long(sizeof(T));
+}
+
 /// Pages of all texts of a decoder. A page has the keys and values of all attentions of a model for
 /// `positions` consecutive positions; a page that no text reads is used again.
 ///
@@ -69,12 +76,7 @@ class kept_pages {
   }
 
  private:
-  /// A page's numbers begin at a multiple of `alignment` bytes.
-  T* begin_of(int id) {
-    T* const begin = memory_[std::size_t(id)].begin();
-    long const over = long(reinterpret_cast<std::uintptr_t>(begin) % alignment);
-    return begin + (align_up(over) - over) / long(sizeof(T));
-  }
+  T* begin_of(int id) { return first_aligned(memory_[std::size_t(id)]); }
   void allocate() {
     readers_.push_back(0);
     try {

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <span>
 #include <system_error>
@@ -99,9 +98,7 @@ class new_rows {
     work_ = room(threads * workspace_);
     // With room to begin at a multiple of `alignment` bytes.
     memory_ = heap_array<T>(total + alignment / long(sizeof(T)));
-    std::uintptr_t const begin = reinterpret_cast<std::uintptr_t>(memory_.begin());
-    base_ = memory_.begin() +
-            (std::uintptr_t(align_up(long(begin % alignment))) - begin % alignment) / sizeof(T);
+    base_ = first_aligned(memory_);
     if (threads == 1) return;
     // As ranks do: with fewer cores than threads, a spinning thread would keep others from running.
     executor_settings const waits = fit_to_cores({}, threads);

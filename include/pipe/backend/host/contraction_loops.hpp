@@ -270,8 +270,7 @@ template <class T, class V = T>
 PIPE_ONE_COPY void contract_values(value_products<T, V> const& set, product_unit unit,
                                    value_factors<T, V> const& of, contraction_ends<T> const& with,
                                    void* workspace) {
-  if (unit != product_unit::vectors && set.sliced != nullptr)
-    return set.sliced->contract(set, unit, of, with, workspace);
+  if (set.slices(unit)) return set.sliced->contract(set, unit, of, with, workspace);
   if constexpr (in_place<T, V>) {
     contract_tiles<T>(set.tiles, of.shape, of.made.data != nullptr ? of.made : of.a, of.b, of.ldb,
                       with, workspace);

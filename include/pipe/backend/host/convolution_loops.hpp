@@ -251,7 +251,7 @@ PIPE_ONE_COPY void convolve(value_products<T, V> const& set, arguments<T> const&
   bool const is_in_place = calls.finish == nullptr && phases_down * phases_across == 1;
   V const *const source = a.template values<V>(g.in[0]), *const weight =
                                                              a.template values<V>(g.in[1]);
-  bool const is_sliced = set.sliced != nullptr && a.unit != product_unit::vectors;
+  bool const is_sliced = set.slices(a.unit);
   char* memory = static_cast<char*>(a.workspace);
   T* const results = reinterpret_cast<T*>(memory);
   memory += detail::align_up(patch_rows * columns * long(sizeof(T)));
@@ -362,7 +362,7 @@ PIPE_ONE_COPY void convolve_weights(value_products<T, V> const& set, arguments<T
   }
   part_range const own = part_of(of.inner(), row_alignment, a.part, a.parts);
   if (own.size() == 0) return;
-  bool const is_sliced = set.sliced != nullptr && a.unit != product_unit::vectors;
+  bool const is_sliced = set.slices(a.unit);
   blocking const cut =
       patch_blocking<T>(own.size(), n, pixels, set.tiles.columns(), !in_place<T, V>);
   for (int group = 0; group < of.groups; ++group) {

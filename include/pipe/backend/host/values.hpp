@@ -83,6 +83,11 @@ struct value_products {
   tile_set<T> tiles;
   value_rows<T, V> rows{};                       ///< empty where values are numbers
   sliced_kernels<T, V> const* sliced = nullptr;  ///< null where products are not of 16-bit numbers
+
+  /// Whether products by this unit are of slices.
+  constexpr bool slices(product_unit unit) const {
+    return unit != product_unit::vectors && sliced != nullptr;
+  }
 };
 
 }  // namespace pp::host
