@@ -133,7 +133,7 @@ void examine(Trainer& trainer, std::vector<int> const& numbers) {
 
 int main() {
   // [train]
-  constexpr long steps = 600;
+  constexpr long steps = 300;
   std::mt19937 random(1);
   Trainer trainer({.seed = 1,
                    .optimizer = {.learning_rate = 3e-3},
@@ -145,7 +145,7 @@ int main() {
     lesson const now(numbers);
     double const loss =
         trainer.step(Trainer::batch{now.digits, now.next}.set<"words">(now.heard)).loss;
-    if (step == 1 || step % 200 == 0) std::printf("step %4ld: loss %.4f\n", step, loss);
+    if (step == 1 || step % 100 == 0) std::printf("step %4ld: loss %.4f\n", step, loss);
   }
   // [/train]
 

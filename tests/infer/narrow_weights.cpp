@@ -116,10 +116,11 @@ void same_as_rounded(decoder_weights how, int group) {
     CHECK(most > 0.49);
     CHECK(most < 0.5001);
   }
-  auto const tokens = tokens_for<M>(5);
   decoder expected(rounded), in_full(given);
   for (std::vector<std::size_t> const& sizes :
        {std::vector<std::size_t>{1}, {300}, {257, 1, 2, 1, 3, 17, 8, 11}}) {
+    auto tokens = tokens_for<M>(5);
+    if (sizes == std::vector<std::size_t>{1}) tokens.resize(40);
     auto const logits = logits_of(expected, tokens, sizes);
     CHECK_FALSE(laws::same_numbers(logits, logits_of(in_full, tokens, sizes)));
     for (int threads : {1, 2, 3}) {

@@ -42,9 +42,11 @@ TEST_CASE("bf16: replicas give the bits of one process") {
                           Of<Numbers, MicroBatches<1>, sums, Between, Stages<2>, ZeRO<2>>>();
 }
 TEST_CASE("bf16: divided parameters come together, and get their copies there") {
-  processes::trains_alike<OfDeep<MicroBatches<1>>, OfDeep<MicroBatches<1>, Between, ZeRO<3>>>();
   processes::trains_alike<OfDeep<MicroBatches<2>>,
                           OfDeep<MicroBatches<2>, Between, Stages<2>, ZeRO<3>>>();
+}
+TEST_CASE("bf16: so they do of one stage", "[long]") {
+  processes::trains_alike<OfDeep<MicroBatches<1>>, OfDeep<MicroBatches<1>, Between, ZeRO<3>>>();
 }
 TEST_CASE("bf16: holders of a stage have copies of its weights") {
   if (Between::processes() <= 4)

@@ -54,9 +54,6 @@ TEST_CASE("replicas that run accumulations by their speeds give the bits of one 
   trains_alike_at_any_speed<Trained<GradientAccumulation<8>>, Trained<BySpeed, Between>>();
   trains_alike_at_any_speed<Trained<GradientAccumulation<8>>,
                             Trained<BySpeed, Between, HostThreads<2>, ZeRO<1>>>();
-  processes::trains_alike<OfWide<GradientAccumulation<8>>, OfWide<BySpeed, Between>>(speed_of(0));
-  processes::trains_alike<OfWide<GradientAccumulation<8>>, OfWide<BySpeed, Between, ZeRO<2>>>(
-      speed_of(2));
 }
 TEST_CASE("so do replicas with gradients of several buckets at any speed", "[any][long]") {
   trains_alike_at_any_speed<OfWide<GradientAccumulation<8>>, OfWide<BySpeed, Between>>();

@@ -112,7 +112,7 @@ TEST_CASE(
   REQUIRE(counted_bytes().count == 1);
   REQUIRE(counted_bytes().of_size[0] == 10000);
 
-  asks_for_what_is_planned<Large<MicroBatchSize<4000>>>();
+  asks_for_what_is_planned<Large<MicroBatchSize<1500>>>();
   asks_for_what_is_planned<
       Large<MicroBatchSize<16>, Stages<6>, ZeroBubbleV, RecomputeAllButLast, HostThreads<2>>>();
 }
