@@ -72,6 +72,29 @@ template <class T>
         sum = again[r * panel_columns + c];
 }
 
+/// Multiplies up to block_side rows of tiles of A, those of `block`, with the tiles of a panel of B
+/// from `right` on. The sums of the panel's columns begin at block.sums.
+inline void multiply_blocks(void (*multiply)(sliced_block const&), sliced_block block,
+                            std::uint16_t const* right, extent columns) {
+  for (extent c = 0; c < columns; c += block_side) {
+    block.b = right + c / tile_side * block.pitch;
+    block.wide = columns - c > tile_side ? 2 : 1;
+    multiply(block);
+    block.sums += block_side;
+  }
+}
+
+/// Passes a finished block to the sink.
+template <class T>
+void deliver_block(tile_set<T> const& tiles, contraction_ends<T> const& with,
+                   finished_block<T> const& done) {
+  extent const width = tiles.columns();
+  for (extent c = 0; c < done.columns; c += width)
+    deliver<T>(tiles, with, done.row, done.column + c, int(done.rows),
+               int(done.columns - c < width ? done.columns - c : width), done.sums + c,
+               panel_columns);
+}
+
 /// C[m, n] = A[m, k] * B[k, n], of slices.
 ///
 /// law:       for each block of tile_depth terms, ascending, and each pair of slices in the order
@@ -138,22 +161,15 @@ PIPE_ONE_COPY void contract_sliced(value_products<T, V> const& set, product_unit
             block.high = rows > tile_side ? 2 : 1;
             block.stride = panel_columns;
             block.begins = first;
-            for (extent c = 0; c < columns; c += block_side) {
-              block.b = right + c / tile_side * block.pitch;
-              block.wide = columns - c > tile_side ? 2 : 1;
-              block.sums = sums + c;
-              multiply(block);
-            }
+            block.sums = sums;
+            multiply_blocks(multiply, block, right, columns);
             if (last) {
+              finished_block<T> const done{i, j, rows, columns, sums};
               if constexpr (in_place<T, V>)
-                if (finished_block<T> const done{i, j, rows, columns, sums};
-                    slices > 1 && !done.is_finite())
+                if (slices > 1 && !done.is_finite())
                   compute_again<T>(tiles, of, with, done, reinterpret_cast<T*>(space(at.again)),
                                    space(at.all));
-              extent const width = tiles.columns();
-              for (extent c = 0; c < columns; c += width)
-                deliver<T>(tiles, with, i, j + c, int(rows),
-                           int(columns - c < width ? columns - c : width), sums + c, panel_columns);
+              deliver_block(tiles, with, done);
             }
             if (!(first && last)) sums += block_side * panel_columns;
           }
