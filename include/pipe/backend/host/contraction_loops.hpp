@@ -235,7 +235,8 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const&
                                   sizeof(T), a.row == 1));
 }
 
-/// The factors of a product of values, whose blocks are widened for tiles of T.
+/// The factors of a product of values, whose blocks are widened for tiles of T. A convolution
+/// gathers the left one itself.
 ///
 /// needs: rows or columns of A are dense
 template <class T, class V>

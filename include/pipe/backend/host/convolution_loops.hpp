@@ -169,19 +169,6 @@ struct transposed_weight {
   }
 };
 
-/// The right factor of a convolution of values, widened panel by panel.
-template <class T, class V>
-struct widened_weight {
-  value_rows<T, V> const& rows;
-  V const* weight;
-  extent row;
-
-  static void panel(void* self, extent p, extent depth, extent j, int columns, int padded, T* to) {
-    auto const& w = *static_cast<widened_weight const*>(self);
-    w.rows.widen(w.weight + p * w.row + j, w.row, depth, columns, padded, to, padded);
-  }
-};
-
 /// Functions of an instruction set that a convolution calls: the epilogue of a row, and y[c] +=
 /// x[c] w[c], c < n.
 template <class T, class V = T>
@@ -283,7 +270,8 @@ PIPE_ONE_COPY void convolve(value_products<T, V> const& set, arguments<T> const&
           transposed_weight<T, V> right{
               set, read,         weight + group * read.channels * of.taps() * n,
               n,   kernel_width, n * of.taps()};
-          [[maybe_unused]] widened_weight<T, V> widened{set.rows, weight + group * n, columns};
+          [[maybe_unused]] widened_factors<T, V> widened{
+              set.rows, {}, weight + group * n, columns, {}};
           contraction_ends<T> ends;
           ends.c = to + group * n;
           ends.ldc = columns;
@@ -293,7 +281,7 @@ PIPE_ONE_COPY void convolve(value_products<T, V> const& set, arguments<T> const&
           if constexpr (in_place<T, V>)
             in_memory = weight + group * n;
           else
-            ends.right = &widened, ends.make_right = &widened_weight<T, V>::panel;
+            ends.right = &widened, ends.make_right = &widened_factors<T, V>::right;
           if (is_transposed) ends.right = &right, ends.make_right = &transposed_weight<T, V>::panel;
           if (is_sliced)
             contract_patches(set, a.unit, {m, n, k}, {left.block, left.stride, 1}, in_memory,
@@ -370,7 +358,7 @@ PIPE_ONE_COPY void convolve_weights(value_products<T, V> const& set, arguments<T
     char* space = memory;
     gathered_patches<T, V> left = gather_to<T, V>(space, set.rows, read, 0, own.begin,
                                                   is_sliced ? patch_depth : cut.depth, patch_rows);
-    [[maybe_unused]] widened_weight<T, V> right{set.rows, dy + group * n, columns};
+    [[maybe_unused]] widened_factors<T, V> right{set.rows, {}, dy + group * n, columns, {}};
     contraction_ends<T> ends;
     ends.c = dw + own.begin * columns + group * n;
     ends.ldc = columns;
@@ -381,7 +369,7 @@ PIPE_ONE_COPY void convolve_weights(value_products<T, V> const& set, arguments<T
     if constexpr (in_place<T, V>)
       in_memory = dy + group * n;
     else
-      ends.right = &right, ends.make_right = &widened_weight<T, V>::panel;
+      ends.right = &right, ends.make_right = &widened_factors<T, V>::right;
     if (is_sliced)
       contract_patches(set, a.unit, {own.size(), n, pixels}, {left.block, 1, patch_rows}, in_memory,
                        columns, ends, space);
