@@ -294,7 +294,8 @@ class tcp_world {
     watch_.fail(text);
     throw error(text);
   }
-  /// Moves all bytes to or from another process. events: POLLIN or POLLOUT.
+  /// Moves all bytes to or from another process. events: POLLIN or POLLOUT. Bytes that a process
+  /// sent before it failed are read: an operation that all have made ends alike in all.
   ///
   /// throws: rank_error if a process has failed, has ended, or does not come before the deadline of
   ///         the operation: see running_time
@@ -302,10 +303,10 @@ class tcp_world {
     constexpr int look = 20;  // milliseconds
     tcp_socket const& s = connections_.of[tcp_connections::calls][with];
     for (long done = 0; done < bytes;) {
-      if (has_failed()) throw rank_error(watch_.failure());
       moved const m = events == POLLIN ? s.read(data + done, bytes - done, done)
                                        : s.write(data + done, bytes - done, done);
       if (m == moved::some) continue;
+      if (has_failed()) throw rank_error(watch_.failure());
       if (m != moved::none_now) lose(with);
       if (int const p = watch_.ended_before(number_); p >= 0)
         fail({"process ", p, " has ended the program, while ",
