@@ -37,6 +37,12 @@ std::string readable_real(double x, int digits) {
 
 namespace console {
 
+/// 1, "stage" -> "1 stage"; 4, "stage" -> "4 stages"
+template <class = void>
+std::string counted(long n, char const* what) {
+  return readable_count(n) + " " + what + (n == 1 ? "" : "s");
+}
+
 /// 0.248 -> "24.8 %"
 template <class = void>
 std::string readable_percent(double share) {

@@ -13,6 +13,7 @@
 #include <pipe/plan/options/transport.hpp>
 #include <pipe/plan/plan.hpp>
 #include <pipe/report/amounts.hpp>
+#include <pipe/report/explain_cores.hpp>
 #include <pipe/report/layer_list.hpp>
 #include <pipe/report/text_table.hpp>
 #include <pipe/report/timeline.hpp>
@@ -26,16 +27,6 @@ namespace detail {
 inline constexpr int explain_width = 100;
 
 }  // namespace detail
-
-namespace console {
-
-/// 1, "stage" -> "1 stage"; 4, "stage" -> "4 stages"
-template <class = void>
-std::string counted(long n, char const* what) {
-  return readable_count(n) + " " + what + (n == 1 ? "" : "s");
-}
-
-}  // namespace console
 
 namespace detail {
 
@@ -337,7 +328,7 @@ std::string explain_schedule() {
   return "imbalance " + readable_real(plan.imbalance, 3) + " (slowest stage over mean), bubble " +
          readable_percent(plan.bubble) + " of the makespan, " +
          readable_percent(plan.bubble_stage_local) + " stage-local\n" + explain_limit<Trainer>() +
-         explain_period<Trainer>() + explain_gap<Trainer>() +
+         explain_period<Trainer>() + explain_gap<Trainer>() + explain_cores<Trainer>() +
          draw(Trainer::compiled::table(), Trainer::compiled::timeline(), explain_width - 12) +
          drawing_legend(Trainer::compiled::schedule::splits_backward) + "\n";
 }

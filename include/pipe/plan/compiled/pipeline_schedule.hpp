@@ -46,6 +46,9 @@ struct pipeline_schedule : proved_schedule<Options, pipeline_schedule<M, Options
                   flushed::splits_backward, recompute, recomputes_ahead, chosen::input_gradients>;
   static constexpr graph_view graph() { return passes::outline; }
   static constexpr int const* cuts() { return passes::cuts.items; }
+  static constexpr compiled_model const& whole_model() { return passes::whole; }
+  /// The kernel groups, by number.
+  static constexpr view<group> kernel_shapes() { return passes::shapes; }
   /// The backend's rule for launches of a program that run as one kernel.
   using chain_rule = typename backend::template chains<option<option_family::precision>,
                                                        option<option_family::products>>;

@@ -60,6 +60,9 @@ struct planned_pipeline : proved_schedule<Options, planned_pipeline<M, Options, 
   static int const* cuts() { return compilation().model().cuts; }
   /// By top-level layer.
   static view<unit_cost> costs() { return compilation().costs(); }
+  static compiled_model const& whole_model() { return compilation().model(); }
+  /// The kernel groups, by number.
+  static view<group> kernel_shapes() { return compilation().groups(); }
   static int group_count() { return compilation().model().numbers.count; }
   static run_time_problem const& times() { return once<false, make_problem>::get(); }
   /// See fitting_room.hpp.

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The expected time of a step on the cores of one machine: of one thread, of a plan's stages, and
+// of one stage whose threads are as many. An estimate that is added to the simulated schedule, of
+// what the schedule's times leave out: waking threads, reading weights, updating them.
+#pragma once
+
+#include <pipe/backend/host/parts.hpp>
+#include <pipe/base/list.hpp>
+#include <pipe/graph/cost.hpp>
+#include <pipe/passes/group.hpp>
+#include <pipe/passes/op_list.hpp>
+#include <pipe/plan/compiled/stage_times.hpp>
+#include <pipe/plan/plan.hpp>
+#include <pipe/schedule/problem.hpp>
+#include <pipe/schedule/simulate.hpp>
+
+namespace pp::detail {
+
+/// Speeds of a core, as measured on cores with AVX-512 in training steps.
+struct core_speed {
+  double work = 140;          ///< estimated time per nanosecond; 1 where times are measured
+  double bytes = 24;          ///< per nanosecond, through the outer caches
+  double cached = 1 << 20;    ///< bytes of weights that stay in the caches of a core
+  double exchanged = 8;       ///< per nanosecond, of what another core has just written
+  double starting = 20'000;   ///< ns to begin and end a step on threads that sleep in between
+  double sharing = 4'000;     ///< ns to wake threads for a launch, and to await the slowest
+  double handing_on = 1'000;  ///< ns from the end of an action to its reader on another rank
+};
+
+/// Causes for which N cores take more than an N-th of the time of one.
+enum class core_loss : unsigned char {
+  bubble,     ///< ranks wait while the pipeline fills and drains
+  cut,        ///< ranks wait for a slower stage
+  hand_offs,  ///< values travel between ranks
+  undivided,  ///< kernels that threads cannot divide, or not evenly
+  waking,     ///< a launch begins and ends on all threads
+  weights,    ///< read by every thread, or again for each micro-batch
+  exchange    ///< threads read what other threads have written
+};
+inline constexpr int core_losses = 7;
+
+/// The expected time of a step.
+///
+/// units: nanoseconds
+struct expected_step {
+  double time = 0;
+  double lost[core_losses]{};  ///< by core_loss: what the cause costs
+  constexpr double& operator[](core_loss l) { return lost[int(l)]; }
+  constexpr double operator[](core_loss l) const { return lost[int(l)]; }
+  /// The cause that costs most.
+  constexpr core_loss largest() const {
+    int most = 0;
+    for (int l = 1; l < core_losses; ++l)
+      if (lost[l] > lost[most]) most = l;
+    return core_loss(most);
+  }
+};
+
+/// Estimated time of a group for a sample: of its anchor and its pointwise ops.
+constexpr long time_of_group(group const& g) {
+  op o;
+  o.rows = g.rows;
+  o.columns = g.columns;
+  o.attributes = g.attributes;
+  long time = 0;
+  if (g.anchor != op_kind::pointwise) {
+    o.kind = g.anchor;
+    time += estimated_time(cost_of(o));
+  }
+  for (auto const* ops : {&g.prologue, &g.epilogue})
+    for (pointwise_op const& p : *ops) {
+      o.kind = p.kind;
+      time += estimated_time(cost_of(o));
+    }
+  return time;
+}
+
+/// Elements of the matrix that all samples of a group's product share; 0 for other groups.
+constexpr long shared_elements(group const& g) {
+  if (g.attributes.kind() == attribute_kind::convolution)
+    return long(g.attributes.convolution().inner()) * g.attributes.convolution().filters;
+  if (g.attributes.kind() == attribute_kind::contraction && g.anchor != op_kind::row_dot)
+    return long(g.attributes.contraction().inner) * g.columns;
+  return 0;
+}
+
+/// The share of a group that the busiest of n threads computes; 1 for a group that is not divided.
+template <class Backend>
+constexpr double busiest_share(group const& g, int samples, int n) {
+  if (n == 1 || Backend::parts_for(g, samples, n) == 1) return 1;
+  long count = long(g.rows) * samples, at_once = host::row_alignment;
+  if (g.attributes.kind() == attribute_kind::attention)
+    count = long(g.attributes.attention().kv_heads) * samples, at_once = 1;
+  else if (g.anchor == op_kind::matmul_weight_gradient)
+    count = g.attributes.contraction().inner;
+  else if (g.anchor == op_kind::convolution_weight_gradient)
+    count = g.attributes.convolution().inner();
+  else if (shared_elements(g) == 0)
+    return 1. / n;
+  return double(host::largest_part(host::extent(count), host::extent(at_once), n)) / double(count);
+}
+
+/// Bytes that each of n threads reads of what the others have written: the threads of a group's
+/// readers and writers own rows, its own threads own columns or heads.
+constexpr double exchanged_bytes(group const& g, int samples, int n, int value_bytes) {
+  double left = 0, all = 0;  // elements of which a thread reads its columns, and all
+  if (g.attributes.kind() == attribute_kind::attention) {
+    // Queries, keys, values and results; in backward their gradients too.
+    left = (g.anchor == op_kind::attention ? 4. : 8.) * g.rows * g.columns;
+  } else if (g.anchor == op_kind::matmul_weight_gradient) {
+    left = double(g.rows) * g.attributes.contraction().inner;
+    all = double(g.rows) * g.columns;
+  } else if (g.anchor == op_kind::convolution_weight_gradient) {
+    convolution_attributes const of = g.attributes.convolution();
+    left = double(of.in_rows()) * of.channels;
+    all = double(of.out_rows()) * of.filters;
+  }
+  return (left / n + all) * (n - 1) / n * samples * value_bytes;
+}
+
+/// Expected steps of the plan of P, a compiled_pipeline or a planned_pipeline, on as many cores as
+/// all its ranks have threads.
+///
+/// needs: a backend of the host, and a schedule that trains
+/// law:   time = one_thread().time / cores + all that is lost
+template <class P>
+class step_on_cores {
+  static constexpr int stages = P::stages, accumulations = P::sum::accumulations;
+  static constexpr bool is_measured = requires { typename P::partition::profile; };
+  /// One stage needs no micro-batches, so in place of several stages it has one of all samples.
+  static constexpr int joined = P::ranks == 1 ? 1 : P::micro_batches;
+
+ public:
+  static constexpr int cores = P::ranks * P::threads;
+
+  explicit constexpr step_on_cores(core_speed const& core = {}) : core_(core) {
+    if (is_measured) core_.work = 1;
+    compiled_model const& model = P::work::whole_model();
+    for (op_list l : every_op_list) {
+      if (l == op_list::recompute && !P::some_drop) continue;
+      double all = 0;
+      for (segment const& launch : model.fused[l].segments) {
+        group const& g = P::work::kernel_shapes()[model.numbers.number(l, launch.group)];
+        stage_work& s = stage_[model.stage_of_unit[launch.unit]];
+        double const time = double(time_of_group(g));
+        all += time;
+        double const on_rank = busiest_share<typename P::backend>(g, P::samples, P::threads),
+                     on_all = busiest_share<typename P::backend>(g, P::samples * joined, cores);
+        on_rank_[l] += time * on_rank;
+        on_all_[l] += time * on_all;
+        if (on_rank < 1) s.sharing[l] += sharing(g, P::samples, P::threads);
+        if (on_all < 1) {
+          waking_ += core_.sharing;
+          exchange_ += sharing(g, P::samples * joined, cores) - core_.sharing;
+        }
+        s.weights[l] += double(shared_elements(g) * long(sizeof(typename P::value)));
+      }
+      if (all > 0) on_rank_[l] /= all, on_all_[l] /= all;
+    }
+    for (int u = 0; u < P::work::costs().count; ++u) add_time(u, model);
+    if (is_measured) leave_out_weights();
+    for (int s = 0; s < stages; ++s) {
+      stage_plan const& p = P::plan().stages[s];
+      // Weights and state are read and written, gradients read; copies are written from weights.
+      stage_[s].update = double(2 * p.parameter_bytes + p.gradient_bytes + 2 * p.optimizer_bytes +
+                                2 * p.transposed_bytes) /
+                         core_.bytes;
+    }
+  }
+
+  /// One stage on one thread.
+  constexpr expected_step one_thread() const { return one_stage(1); }
+  /// One stage on a thread for each core.
+  constexpr expected_step threads() const { return one_stage(cores); }
+  /// The plan's stages, by its schedule.
+  constexpr expected_step of_plan() const {
+    problem_of_stages p{P::ranks, stages, P::micro_batches};
+    per_op_list<double> mean;
+    double busy = 0, updates = 0, slowest = 0;
+    list<double, P::ranks> update;
+    for (int s = 0; s < stages; ++s) {
+      per_op_list<double> const t = time_on_rank(stage_[s]);
+      p.costs[s] = cost(t);
+      for (op_list l : every_op_list) {
+        mean[l] += t[l] / stages;
+        busy += t[l] * P::micro_batches / P::ranks;
+      }
+      double& of_rank = update[P::plan().stages[s].rank];
+      of_rank += stage_[s].update / P::threads;
+      if (of_rank > slowest) slowest = of_rank;
+      updates += stage_[s].update / cores;
+    }
+    problem_of_stages equal = p;
+    for (int s = 0; s < stages; ++s) equal.costs[s] = cost(mean);
+    double const even = makespan(equal), uneven = makespan(p);
+    for (int s = 0; s < stages; ++s) p.costs[s].hop = hop(s);
+    double const all = makespan(p), starting = cores > 1 ? core_.starting : 0;
+    expected_step e;
+    e.time = all * accumulations + slowest + starting;
+    e[core_loss::bubble] = (even - busy) * accumulations;
+    e[core_loss::cut] = (uneven - even) * accumulations + slowest - updates;
+    e[core_loss::hand_offs] = (all - uneven) * accumulations + starting;
+    // The rest of the difference to one stage, which reads its weights once.
+    e[core_loss::weights] = busy * accumulations + updates - one_thread().time / cores;
+    return e;
+  }
+
+ private:
+  using problem_of_stages = problem<list<chunk_cost, stages>>;
+  /// A stage's work for a micro-batch, by list of ops.
+  struct stage_work {
+    per_op_list<double> time{};     ///< ns of one thread, without reading weights
+    per_op_list<double> weights{};  ///< bytes of products' weights, or of their gradients
+    per_op_list<double> sharing{};  ///< ns that the threads of a rank take beside their parts
+    double update = 0;              ///< ns of one thread at the end of a step
+  };
+
+  /// ns to divide a launch between n threads.
+  constexpr double sharing(group const& g, int samples, int n) const {
+    return core_.sharing +
+           exchanged_bytes(g, samples, n, sizeof(typename P::value)) / core_.exchanged;
+  }
+  /// Adds the time of a layer. R is apart, since its launches are a list of their own.
+  constexpr void add_time(int layer, compiled_model const& model) {
+    chunk_cost const c =
+        time_of_layer(P::work::costs()[layer], layer, P::samples,
+                      P::some_drop ? recompute_place::ahead : recompute_place::nowhere,
+                      time_by<typename P::partition>{});
+    per_op_list<double>& t = stage_[model.stage_of_unit[layer]].time;
+    t[op_list::forward] += double(c.forward) / core_.work;
+    t[op_list::input_gradients] += double(c.backward_input) / core_.work;
+    t[op_list::weight_gradients] += double(c.backward_weight) / core_.work;
+    t[op_list::recompute] += double(c.recompute) / core_.work;
+  }
+  /// Measured times have what one stage reads of weights.
+  constexpr void leave_out_weights() {
+    double const each = reading(all_weights());
+    for (stage_work& s : stage_)
+      for (op_list l : every_op_list) {
+        double const without = s.time[l] - s.weights[l] * each * additions(l, P::micro_batches);
+        s.time[l] = without > 0 ? without : 0;
+      }
+  }
+  constexpr double all_weights() const {
+    double bytes = 0;
+    for (stage_work const& s : stage_) bytes += s.weights[op_list::forward];
+    return bytes;
+  }
+  /// ns for each byte of a product's weights: those that fit stay in the cache of the core.
+  constexpr double reading(double weights) const {
+    return weights <= core_.cached ? 0 : (1 - core_.cached / weights) / core_.bytes;
+  }
+  constexpr expected_step one_stage(int n) const {
+    expected_step e;
+    double const each = reading(all_weights());
+    for (stage_work const& s : stage_) {
+      for (op_list l : every_op_list) {
+        double const whole = s.time[l] * joined, part = n == 1 ? whole : whole * on_all_[l],
+                     read = s.weights[l] * each * additions(l, runs),
+                     own = l == op_list::weight_gradients ? read / n : read;
+        e.time += runs * (part + own);
+        e[core_loss::undivided] += runs * (part - whole / n);
+        e[core_loss::weights] += runs * (own - read / n);
+      }
+      e.time += s.update / n;
+    }
+    if (n == 1) return e;
+    e[core_loss::waking] = runs * waking_ + core_.starting;
+    e[core_loss::exchange] = runs * exchange_;
+    e.time += e[core_loss::waking] + e[core_loss::exchange];
+    return e;
+  }
+  static constexpr int runs = P::micro_batches * accumulations / joined;
+  /// Passes over a product's result in memory: several runs read gradients and write them.
+  static constexpr int additions(op_list l, int times) {
+    return l == op_list::weight_gradients && times > 1 ? 2 : 1;
+  }
+  constexpr per_op_list<double> time_on_rank(stage_work const& s) const {
+    double const each = reading(s.weights[op_list::forward]);
+    per_op_list<double> t;
+    for (op_list l : every_op_list) {
+      t[l] = s.time[l] + s.weights[l] * each * additions(l, P::micro_batches * accumulations);
+      if (P::threads > 1) t[l] += s.time[l] * (on_rank_[l] - 1) + s.sharing[l];
+    }
+    return t;
+  }
+  static constexpr chunk_cost cost(per_op_list<double> const& t) {
+    bool const apart = P::recomputes_ahead;
+    chunk_cost c{long(t[op_list::forward]),
+                 long(t[op_list::input_gradients] + (apart ? 0 : t[op_list::recompute])),
+                 long(t[op_list::weight_gradients])};
+    c.recompute = apart ? long(t[op_list::recompute]) : 0;
+    return c;
+  }
+  /// From a stage to the next: the values of a micro-batch.
+  constexpr long hop(int stage) const {
+    long bytes = 0;
+    for (link_plan const& link : P::plan().links)
+      if (link.from == P::plan().stages[stage].rank && link.values > bytes) bytes = link.values;
+    return long(core_.handing_on + double(bytes) / core_.exchanged);
+  }
+  /// Of an accumulation; where steps overlap, of its part in the period.
+  static constexpr double makespan(problem_of_stages const& p) {
+    double const time = double(simulate(p, P::table()).makespan);
+    if constexpr (P::overlap == step_overlap::none)
+      return time;
+    else
+      return time * P::plan().period.value() / double(P::timeline().makespan);
+  }
+
+  core_speed core_;
+  stage_work stage_[stages]{};
+  /// The share of each list's time that the busiest thread has: of a rank's, of all cores'.
+  per_op_list<double> on_rank_{}, on_all_{};
+  double waking_ = 0, exchange_ = 0;  ///< ns of a run on all cores, for all launches
+};
+
+}  // namespace pp::detail
