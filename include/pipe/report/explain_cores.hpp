@@ -40,6 +40,7 @@ std::string explain_loss(expected_step const& step) {
       case core_loss::undivided: return "in kernels that do not divide evenly";
       case core_loss::waking: return "to begin and end kernels together";
       case core_loss::weights: return "to read weights again";
+      case core_loss::values: return "as values leave the cache";
       case core_loss::exchange: return "to read what the others write";
     }
     return "";
@@ -77,8 +78,9 @@ std::string explain_cores() {
   if constexpr (trains_on_cores<compiled>) {
     constexpr bool is_cut = compiled::ranks > 1;
     step_on_cores<compiled> const expected;
-    auto const one = expected.one_thread(), threads = expected.threads(),
-               stages = is_cut ? expected.of_plan() : threads;
+    auto const one = expected.one_thread(), threads = expected.threads();
+    auto stages = threads;
+    if constexpr (is_cut) stages = expected.of_plan();
     std::string times = "expected on " + counted(expected.cores, "core") + " of one machine: ";
     if (is_cut)
       times += counted(compiled::stages, "stage") + " take " + readable_milliseconds(stages.time) +

@@ -7,6 +7,7 @@
 
 #include <pipe/backend/host/parts.hpp>
 #include <pipe/base/list.hpp>
+#include <pipe/base/static_vector.hpp>
 #include <pipe/graph/cost.hpp>
 #include <pipe/passes/group.hpp>
 #include <pipe/passes/op_list.hpp>
@@ -19,13 +20,14 @@ namespace pp::detail {
 
 /// Speeds of a core, as measured on cores with AVX-512 in training steps.
 struct core_speed {
-  double work = 140;          ///< estimated time per nanosecond; 1 where times are measured
-  double bytes = 24;          ///< per nanosecond, through the outer caches
-  double cached = 1 << 20;    ///< bytes of weights that stay in the caches of a core
-  double exchanged = 8;       ///< per nanosecond, of what another core has just written
-  double starting = 20'000;   ///< ns to begin and end a step on threads that sleep in between
-  double sharing = 4'000;     ///< ns to wake threads for a launch, and to await the slowest
-  double handing_on = 1'000;  ///< ns from the end of an action to its reader on another rank
+  double work = 140;           ///< estimated time per nanosecond; 1 where times are measured
+  double bytes = 24;           ///< per nanosecond, through the outer caches
+  double cached = 1 << 20;     ///< bytes that stay in the caches of a core until they are read
+  double from_cache = 2. / 3;  ///< time to move these, in that of others
+  double exchanged = 8;        ///< per nanosecond, of what another core has just written
+  double starting = 20'000;    ///< ns to begin and end a step on threads that sleep in between
+  double sharing = 4'000;      ///< ns to wake threads for a launch, and to await the slowest
+  double handing_on = 1'000;   ///< ns from the end of an action to its reader on another rank
 };
 
 /// Causes for which N cores take more than an N-th of the time of one.
@@ -36,9 +38,10 @@ enum class core_loss : unsigned char {
   undivided,  ///< kernels that threads cannot divide, or not evenly
   waking,     ///< a launch begins and ends on all threads
   weights,    ///< read by every thread, or again for each micro-batch
+  values,     ///< do not stay in the cache between kernels; below 0 where more of them do
   exchange    ///< threads read what other threads have written
 };
-inline constexpr int core_losses = 7;
+inline constexpr int core_losses = 8;
 
 /// The expected time of a step.
 ///
@@ -57,23 +60,23 @@ struct expected_step {
   }
 };
 
-/// Estimated time of a group for a sample: of its anchor and its pointwise ops.
-constexpr long time_of_group(group const& g) {
+/// The cost of a group for a sample: of its anchor and its pointwise ops.
+constexpr cost cost_of_group(group const& g) {
   op o;
   o.rows = g.rows;
   o.columns = g.columns;
   o.attributes = g.attributes;
-  long time = 0;
+  cost all;
   if (g.anchor != op_kind::pointwise) {
     o.kind = g.anchor;
-    time += estimated_time(cost_of(o));
+    all += cost_of(o);
   }
   for (auto const* ops : {&g.prologue, &g.epilogue})
     for (pointwise_op const& p : *ops) {
       o.kind = p.kind;
-      time += estimated_time(cost_of(o));
+      all += cost_of(o);
     }
-  return time;
+  return all;
 }
 
 /// Elements of the matrix that all samples of a group's product share; 0 for other groups.
@@ -139,24 +142,24 @@ class step_on_cores {
     compiled_model const& model = P::work::whole_model();
     for (op_list l : every_op_list) {
       if (l == op_list::recompute && !P::some_drop) continue;
-      double all = 0;
+      double all = 0, measured = 0;
       for (segment const& launch : model.fused[l].segments) {
         group const& g = P::work::kernel_shapes()[model.numbers.number(l, launch.group)];
+        cost const c = cost_of_group(g);
+        all += double(estimated_time(c));
+        measured += time_of(c, P::samples);
         stage_work& s = stage_[model.stage_of_unit[launch.unit]];
-        double const time = double(time_of_group(g));
-        all += time;
-        double const on_rank = busiest_share<typename P::backend>(g, P::samples, P::threads),
-                     on_all = busiest_share<typename P::backend>(g, P::samples * joined, cores);
-        on_rank_[l] += time * on_rank;
-        on_all_[l] += time * on_all;
-        if (on_rank < 1) s.sharing[l] += sharing(g, P::samples, P::threads);
-        if (on_all < 1) {
+        s.weights[l] += double(shared_elements(g) * long(sizeof(typename P::value)));
+        if (on_rank_[l].add(*this, g, c, P::samples, P::threads))
+          s.sharing[l] += sharing(g, P::samples, P::threads);
+        on_one_[l].add(*this, g, c, P::samples * joined, 1);
+        if (on_all_[l].add(*this, g, c, P::samples * joined, cores)) {
           waking_ += core_.sharing;
           exchange_ += sharing(g, P::samples * joined, cores) - core_.sharing;
         }
-        s.weights[l] += double(shared_elements(g) * long(sizeof(typename P::value)));
       }
-      if (all > 0) on_rank_[l] /= all, on_all_[l] /= all;
+      for (team_share* t : {&on_rank_[l], &on_one_[l], &on_all_[l]})
+        t->divide(is_measured ? measured : all);
     }
     for (int u = 0; u < P::work::costs().count; ++u) add_time(u, model);
     if (is_measured) leave_out_weights();
@@ -175,39 +178,47 @@ class step_on_cores {
   constexpr expected_step threads() const { return one_stage(cores); }
   /// The plan's stages, by its schedule.
   constexpr expected_step of_plan() const {
+    constexpr double times = double(P::micro_batches) * accumulations;
     problem_of_stages p{P::ranks, stages, P::micro_batches};
+    expected_step e;
     per_op_list<double> mean;
     double busy = 0, updates = 0, slowest = 0;
     list<double, P::ranks> update;
     for (int s = 0; s < stages; ++s) {
-      per_op_list<double> const t = time_on_rank(stage_[s]);
-      p.costs[s] = cost(t);
+      stage_work const& w = stage_[s];
+      per_op_list<double> t;
       for (op_list l : every_op_list) {
+        team_share const of = on_rank_[l];
+        double const read =
+            w.weights[l] * reading(w.weights[op_list::forward]) * additions(l, times);
+        t[l] = w.time[l] * of.busiest + w.sharing[l] + read;
         mean[l] += t[l] / stages;
-        busy += t[l] * P::micro_batches / P::ranks;
+        busy += t[l] * times / P::ranks;
+        e[core_loss::undivided] += w.time[l] * (of.busiest - of.even) * times / P::ranks;
+        e[core_loss::waking] += w.sharing[l] * times / P::ranks;
+        e[core_loss::weights] += read * times / P::ranks - one_reading(w, l) / cores;
+        e[core_loss::values] += w.time[l] * times * (of.even / P::ranks - on_one_[l].even / cores);
       }
+      p.costs.push_back(cost_of_stage(t));
       double& of_rank = update[P::plan().stages[s].rank];
       of_rank += stage_[s].update / P::threads;
       if (of_rank > slowest) slowest = of_rank;
       updates += stage_[s].update / cores;
     }
     problem_of_stages equal = p;
-    for (int s = 0; s < stages; ++s) equal.costs[s] = cost(mean);
+    for (chunk_cost& c : equal.costs) c = cost_of_stage(mean);
     double const even = makespan(equal), uneven = makespan(p);
-    for (int s = 0; s < stages; ++s) p.costs[s].hop = hop(s);
+    for (int s = 0; s < stages; ++s) p.costs[std::size_t(s)].hop = hop(s);
     double const all = makespan(p), starting = cores > 1 ? core_.starting : 0;
-    expected_step e;
     e.time = all * accumulations + slowest + starting;
-    e[core_loss::bubble] = (even - busy) * accumulations;
+    e[core_loss::bubble] = even * accumulations - busy;
     e[core_loss::cut] = (uneven - even) * accumulations + slowest - updates;
     e[core_loss::hand_offs] = (all - uneven) * accumulations + starting;
-    // The rest of the difference to one stage, which reads its weights once.
-    e[core_loss::weights] = busy * accumulations + updates - one_thread().time / cores;
     return e;
   }
 
  private:
-  using problem_of_stages = problem<list<chunk_cost, stages>>;
+  using problem_of_stages = problem<static_vector<chunk_cost, stages>>;
   /// A stage's work for a micro-batch, by list of ops.
   struct stage_work {
     per_op_list<double> time{};     ///< ns of one thread, without reading weights
@@ -216,6 +227,28 @@ class step_on_cores {
     double update = 0;              ///< ns of one thread at the end of a step
   };
 
+  /// The time of a list of ops on a team of threads, in that of the layers' ops on one thread.
+  struct team_share {
+    double even = 0;     ///< if all launches were divided evenly
+    double busiest = 0;  ///< of the thread that has most
+    /// Adds a launch. Returns whether it is divided.
+    constexpr bool add(step_on_cores const& of, group const& g, cost const& c, int samples,
+                       int threads) {
+      double const part = busiest_share<typename P::backend>(g, samples, threads),
+                   time = of.time_of(c, double(samples) * part);
+      even += time / threads;
+      busiest += time * part;
+      return part < 1;
+    }
+    constexpr void divide(double all) {
+      if (all > 0) even /= all, busiest /= all;
+    }
+  };
+  /// Estimated time for a sample, of a launch on this number of samples.
+  constexpr double time_of(cost const& c, double samples) const {
+    double const bytes = double(c.bytes), moved = double(flops_per_byte) * bytes;
+    return double(c.flops) + (bytes * samples <= core_.cached ? core_.from_cache * moved : moved);
+  }
   /// ns to divide a launch between n threads.
   constexpr double sharing(group const& g, int samples, int n) const {
     return core_.sharing +
@@ -253,18 +286,18 @@ class step_on_cores {
   }
   constexpr expected_step one_stage(int n) const {
     expected_step e;
-    double const each = reading(all_weights());
-    for (stage_work const& s : stage_) {
-      for (op_list l : every_op_list) {
-        double const whole = s.time[l] * joined, part = n == 1 ? whole : whole * on_all_[l],
-                     read = s.weights[l] * each * additions(l, runs),
+    for (op_list l : every_op_list) {
+      team_share const of = n == 1 ? on_one_[l] : on_all_[l];
+      for (stage_work const& s : stage_) {
+        double const time = runs * joined * s.time[l], read = one_reading(s, l),
                      own = l == op_list::weight_gradients ? read / n : read;
-        e.time += runs * (part + own);
-        e[core_loss::undivided] += runs * (part - whole / n);
-        e[core_loss::weights] += runs * (own - read / n);
+        e.time += time * of.busiest + own;
+        e[core_loss::undivided] += time * (of.busiest - of.even);
+        e[core_loss::values] += time * (of.even - on_one_[l].even / n);
+        e[core_loss::weights] += own - read / n;
       }
-      e.time += s.update / n;
     }
+    for (stage_work const& s : stage_) e.time += s.update / n;
     if (n == 1) return e;
     e[core_loss::waking] = runs * waking_ + core_.starting;
     e[core_loss::exchange] = runs * exchange_;
@@ -273,19 +306,14 @@ class step_on_cores {
   }
   static constexpr int runs = P::micro_batches * accumulations / joined;
   /// Passes over a product's result in memory: several runs read gradients and write them.
-  static constexpr int additions(op_list l, int times) {
+  static constexpr int additions(op_list l, double times) {
     return l == op_list::weight_gradients && times > 1 ? 2 : 1;
   }
-  constexpr per_op_list<double> time_on_rank(stage_work const& s) const {
-    double const each = reading(s.weights[op_list::forward]);
-    per_op_list<double> t;
-    for (op_list l : every_op_list) {
-      t[l] = s.time[l] + s.weights[l] * each * additions(l, P::micro_batches * accumulations);
-      if (P::threads > 1) t[l] += s.time[l] * (on_rank_[l] - 1) + s.sharing[l];
-    }
-    return t;
+  /// ns in which one stage reads the weights of a part of it.
+  constexpr double one_reading(stage_work const& s, op_list l) const {
+    return runs * s.weights[l] * reading(all_weights()) * additions(l, runs);
   }
-  static constexpr chunk_cost cost(per_op_list<double> const& t) {
+  static constexpr chunk_cost cost_of_stage(per_op_list<double> const& t) {
     bool const apart = P::recomputes_ahead;
     chunk_cost c{long(t[op_list::forward]),
                  long(t[op_list::input_gradients] + (apart ? 0 : t[op_list::recompute])),
@@ -311,8 +339,7 @@ class step_on_cores {
 
   core_speed core_;
   stage_work stage_[stages]{};
-  /// The share of each list's time that the busiest thread has: of a rank's, of all cores'.
-  per_op_list<double> on_rank_{}, on_all_{};
+  per_op_list<team_share> on_rank_{}, on_one_{}, on_all_{};
   double waking_ = 0, exchange_ = 0;  ///< ns of a run on all cores, for all launches
 };
 
