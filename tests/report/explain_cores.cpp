@@ -153,6 +153,9 @@ TEST_CASE("what is lost adds up to the time", "[report]") {
   adds_up<Few<Stages<2>, ZeroBubbleH1>>();
   adds_up<Few<Stages<2>, Steady<ZeroBubbleH2>>>();
   adds_up<Few<StageReplicas<1, 2>>>();
+  adds_up<Few<Stages<2>, Chimera>>();
+  adds_up<Few<Stages<2>, PACI<>>>();
+  adds_up<Few<Stages<2>, RecomputeAhead<OneFOneB>, RecomputeAll>>();
   adds_up<Few<Stages<2>, GradientAccumulation<4>>>();
   adds_up<Planned<MLP<512>, Stages<2>, MicroBatches<4>, MicroBatchSize<64>>>();
   adds_up<Planned<MLP<512>, Stages<2>, HostThreads<2>, MicroBatches<4>, MicroBatchSize<64>>>();
@@ -256,6 +259,8 @@ TEST_CASE("a plan of one rank is told what its threads lose, and one core nothin
         "expected on 4 cores of one machine: 4 threads of one stage 0.026 ms, one thread 0.019 ms\n"
         "one thread is about as fast: leave out HostThreads<4>\n");
   CHECK(told<Planned<MLP<512>>>().empty());
+  // More than HostThreads may have.
+  CHECK(told<Planned<Squares, Stages<4>, HostThreads<128>>>().empty());
 }
 
 TEST_CASE("a compiled pipeline is told what its plan is told", "[report]") {

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include <pipe/backend/host/backend.hpp>
+#include <pipe/backend/host/threads.hpp>
 #include <pipe/plan/compiled/step_on_cores.hpp>
 #include <pipe/report/amounts.hpp>
 #include <pipe/report/text_table.hpp>
@@ -15,12 +16,15 @@
 
 namespace pp::detail {
 
-/// Whether a pipeline trains on several cores of one machine: threads of one process, on the host.
+/// Whether a pipeline trains on several cores of one machine: threads of one process, on the host,
+/// of which HostThreads may have as many.
 template <class P>
-inline constexpr bool trains_on_cores =
-    P::ranks * P::threads > 1 &&
-    P::schedule::trains&& std::is_base_of_v<host_backend, typename P::backend>&&
-        std::is_same_v<typename P::chosen::transport, in_process>;
+constexpr bool trains_on_cores() {
+  constexpr int cores = P::ranks * P::threads;
+  constexpr bool on_host = std::is_base_of_v<host_backend, typename P::backend>,
+                 in_one_process = std::is_same_v<typename P::chosen::transport, in_process>;
+  return cores > 1 && cores <= most_threads && P::schedule::trains && on_host && in_one_process;
+}
 
 /// Three digits of a time in nanoseconds: "28.8 ms", "5.61 ms", "0.056 ms"
 template <class = void>
@@ -75,7 +79,7 @@ std::string explain_fastest(expected_step const& one, expected_step const& threa
 template <class Trainer>
 std::string explain_cores() {
   using compiled = typename Trainer::compiled;
-  if constexpr (trains_on_cores<compiled>) {
+  if constexpr (trains_on_cores<compiled>()) {
     constexpr bool is_cut = compiled::ranks > 1;
     step_on_cores<compiled> const expected;
     auto const one = expected.one_thread(), threads = expected.threads();
