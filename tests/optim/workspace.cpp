@@ -62,7 +62,7 @@ void stays_inside(custom::tensor_shape const& shape) {
 
 template <class Optimizer>
 void stays_inside() {
-  constexpr long sizes[][2] = {{17, 5},  {5, 17},   {1, 7},    {7, 1},    {1, 1},
+  constexpr long sizes[][2] = {{17, 5},  {5, 17},   {1, 7},    {7, 1},   {1, 1},
                                {64, 64}, {100, 33}, {33, 100}, {70, 260}};
   for (auto const& [rows, columns] : sizes) {
     stays_inside<Optimizer, float>({custom::tensor_kind::matrix, rows, columns});
