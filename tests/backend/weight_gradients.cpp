@@ -63,3 +63,12 @@ TEST_CASE("a weight's gradient has the same bits for all parts, with panels of i
   check<301, 131, 150>();
   check<24, 1024, 48>();
 }
+
+TEST_CASE("a weight's gradient of few columns has the same bits for all parts") {
+  check<64, 1, 64>();
+  check<301, 1, 150>();
+  check<70, 3, 40>();
+  check<5, 2, 7>();
+  check<130, 8, 33>();
+  check<20, 7, 1>();
+}

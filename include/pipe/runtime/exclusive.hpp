@@ -20,6 +20,21 @@
 
 namespace pp::detail {
 
+/// The forks between the first process of a program and this one, as fork() counts them: a read
+/// costs nothing, whereas getpid() is a call of the system, a tenth of a microsecond.
+class fork_count {
+ public:
+  /// Begins to count, once in a program. Forks before the first call are not counted.
+  static unsigned begin() {
+    static int const failure = pthread_atfork(nullptr, nullptr, [] { ++count_; });
+    return static_cast<void>(failure), now();
+  }
+  static unsigned now() { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  static inline std::atomic<unsigned> count_{0};
+};
+
 /// State of an object that takes one call at a time: idle, in use, or closed.
 class occupancy {
  public:
@@ -27,7 +42,7 @@ class occupancy {
   ///
   /// throws: pp::error during another call, in a forked process, and after close()
   PIPE_ONE_COPY void enter() {
-    if (process_ != this_process())
+    if (forks_ != fork_count::now())
       throw_error<error>({"this trainer belongs to process ", process_,
                           ", and so do its threads: construct another one after fork()"});
     int found = idle;
@@ -49,7 +64,7 @@ class occupancy {
   /// to join; inside of one of its own calls, which goes on afterwards; after another thread was
   /// found in a call, because that thread still accesses the object.
   [[gnu::cold]] bool close(bool is_own_thread) noexcept {
-    if (process_ != this_process()) return false;
+    if (forks_ != fork_count::now()) return false;
     for (int found = idle; found != closed; found = state_.load()) {
       // If a call begins or ends before an exchange, the exchange fails, and the loop looks again.
       if (found == idle) {
@@ -78,14 +93,13 @@ class occupancy {
     throw_error<error>({"a call on a trainer that was destroyed: construct another one"});
   }
 
-  static long this_process() { return long(::getpid()); }
-
   std::atomic<int> state_{idle};
   progress ended_;  ///< 1 once the call for which close() waited has ended
   /// The thread of the last call to begin; close() reads it only during a call.
   std::atomic<pthread_t> user_{};
   /// fork() duplicates the object, but not the threads that work for it.
-  long const process_ = this_process();
+  long const process_ = long(::getpid());
+  unsigned const forks_ = fork_count::begin();
 };
 
 /// Owner of a T on the heap that takes one call at a time. T::check() throws if the object is

@@ -143,10 +143,20 @@ constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_colum
       (m <= 2 * sharing_rows || !rows_share_sets(n, bytes)))
     return blocking{at_most(sharing_rows, m), at_most(16 * tile_columns, n),
                     even_depth(k, 512 / bytes), false};
-  if (n * k * bytes <= near_cache)
-    return blocking{at_most(256, m), tile_columns, k <= 1024 ? all : extent{256}, false};
+  if (n * k * bytes <= near_cache) {
+    if (k <= 1024) return blocking{at_most(256, m), n, all, false};  // there are no partial sums
+    return blocking{at_most(256, m), tile_columns, 256, false};
+  }
   if (m <= sharing_rows) return blocking{at_most(128, m), n, at_most(256, all), false};
   return blocking{at_most(1024, m), tile_columns, k <= 768 ? all : extent{512}, true};
+}
+
+/// Whether a weight's gradient has so few columns that its transpose is computed: its rows would
+/// leave most lanes of a vector empty, whereas those of the transpose are rows of x.
+///
+/// lanes: of a vector; without them, whether it is so on any instruction set
+constexpr bool is_narrow_gradient(extent columns, int lanes = widest_vector_bytes / 4) {
+  return 2 * columns <= lanes;
 }
 
 /// Bytes of workspace that a contraction with blocking `cut` needs on any instruction set.

@@ -22,8 +22,8 @@ namespace pp::host {
 /// for every kernel group. A call through a pointer takes negligible time beside a tile.
 template <class T>
 struct contraction_ends {
-  T* c = nullptr;  ///< direct sinks: the tile writes to c, or adds to it
-  extent ldc = 0;
+  T* c = nullptr;              ///< direct sinks: the tile writes to c, or adds to it
+  extent ldc = 0, column = 1;  ///< between the rows of c, and between its columns
   bool adds = false;
   void* sink = nullptr;  ///< other sinks: called with a whole tile, a vector of columns, or the
                          ///< last columns
@@ -53,7 +53,7 @@ void deliver(tile_set<T> const& tiles, contraction_ends<T> const& to, extent i, 
   if (to.sink == nullptr) {
     for (int r = 0; r < rows; ++r)
       for (int c = 0; c < columns; ++c) {
-        T& element = to.c[(i + r) * to.ldc + j + c];
+        T& element = to.c[(i + r) * to.ldc + (j + c) * to.column];
         element = to.adds ? element + sums[r * stride + c] : sums[r * stride + c];
       }
     return;
@@ -183,6 +183,17 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const&
             else
               next.end = 0;
           }
+          strided<T const> left = cut.pack_left ? strided<T const>{block, 1, tiles.rows}
+                                  : with.make_left != nullptr ? a
+                                                              : a.from(i0, p0);
+          bool const is_split = in_place > 0 && in_place < depth,
+                     writes = last && with.sink == nullptr && columns == padded && with.column == 1;
+          tile_factors<T> of =
+              in_place == depth
+                  ? tile_factors<T>{depth, left, right, ldb}
+                  : tile_factors<T>{depth - in_place, left.from(0, in_place), panel, padded};
+          tile_ends<T> ends{first ? nullptr : sums, padded, last ? finished : sums, padded, false};
+          if (writes) ends = {ends.from, padded, with.c + i0 * with.ldc + j, with.ldc, with.adds};
           int rows = 0;
           for (extent i = i0; i < i1; i += rows) {
             rows = tiles.next_rows(i1 - i);
@@ -191,32 +202,23 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const&
             // blocks read them.
             if (j == 0 && first && with.prologue != nullptr)
               with.make_rows(with.prologue, i, extent(rows));
-            extent const row = i - i0, in_panel = row & (tiles.rows - 1);
-            strided<T const> const left =
-                cut.pack_left
-                    ? strided<T const>{block + (row - in_panel) * depth + in_panel, 1, tiles.rows}
-                : with.make_left != nullptr ? a.from(row, 0)
-                                            : a.from(i, p0);
-            tile_ends<T> ends{first ? nullptr : sums, padded, sums, padded, false};
-            if (last) {
-              ends.to = finished;
-              if (with.sink == nullptr && columns == padded)
-                ends =
-                    tile_ends<T>{ends.from, padded, with.c + i * with.ldc + j, with.ldc, with.adds};
-            }
-            if (in_place > 0 && in_place < depth) {
+            if (is_split) {
               tiles.tile(rows, vectors, {in_place, left, right, ldb},
-                         {ends.from, padded, finished, padded, false});
+                         {first ? nullptr : sums, padded, finished, padded, false});
               ends.from = finished;
             }
-            if (in_place == depth)
-              tiles.tile(rows, vectors, {depth, left, right, ldb}, ends);
-            else
-              tiles.tile(rows, vectors, {depth - in_place, left.from(0, in_place), panel, padded},
-                         ends);
-            if (last && ends.to == finished)
-              deliver<T>(tiles, with, i, j, rows, columns, finished, padded);
+            tiles.tile(rows, vectors, of, ends);
+            if (last && !writes) deliver<T>(tiles, with, i, j, rows, columns, finished, padded);
+            // The next rows.
+            extent const elements =
+                cut.pack_left && rows == tiles.rows ? rows * depth : rows * left.row;
+            left.data += elements, of.a.data += elements;
             sums += rows * padded;
+            if (!first) ends.from = sums;
+            if (writes)
+              ends.to += rows * with.ldc;
+            else if (!last)
+              ends.to = sums;
           }
         }
       }

@@ -172,9 +172,11 @@ struct contraction_facts {
     long most = 0;
     for (int part = 0; part < parts; ++part) {
       part_range const mine = part_of(rows, row_alignment, part, parts);
-      long const needed = mine.size() == 0 ? 0
-                                           : product_workspace<T, V>(mine.size(), columns, inner,
-                                                                     slices, by_columns);
+      if (mine.size() == 0) continue;
+      long needed = product_workspace<T, V>(mine.size(), columns, inner, slices, by_columns);
+      if (needed > most) most = needed;
+      if (!by_columns || !is_narrow_gradient(columns)) continue;
+      needed = product_workspace<T, V>(columns, mine.size(), inner, 0, true);
       if (needed > most) most = needed;
     }
     return most;
@@ -189,7 +191,7 @@ struct weight_gradient_facts : contraction_facts {
                                   extent(g.rows) * samples, parts, Slices, true);
   }
   static constexpr int tile_rows(detail::group const& g, int) {
-    return g.attributes.contraction().inner;
+    return g.attributes.contraction().inner | (is_narrow_gradient(g.columns) ? g.columns : 0);
   }
 };
 

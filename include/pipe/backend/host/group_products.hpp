@@ -101,7 +101,7 @@ PIPE_ONE_COPY void sum_columns(column_adder<T, V> add, arguments<T> const& a, V 
 ///        once
 /// cost:  2 * rows * inner * columns FLOPs. x is read by columns, so its columns are copied to
 ///        panels, or, for a few columns of dw, warm() first reads its rows into the cache, unless
-///        they fit in L1.
+///        they fit in L1. Of a very narrow dw the transpose is computed; see is_narrow_gradient.
 template <class T, class V = T>
 PIPE_ONE_COPY void multiply_transposed(value_products<T, V> const& set, arguments<T> const& a,
                                        detail::group const& g, extent rows,
@@ -115,14 +115,21 @@ PIPE_ONE_COPY void multiply_transposed(value_products<T, V> const& set, argument
   part_range const own = part_of(inner, row_alignment, a.part, a.parts);
   if (own.size() == 0) return;
   strided<V const> const x{a.template values<V>(g.in[0]) + own.begin, 1, inner};
+  bool const is_narrow = is_narrow_gradient(g.columns, set.tiles.lanes) && !set.slices(a.unit);
   if constexpr (in_place<T, V>)
-    if (rows * inner * long(sizeof(T)) > near_cache &&
+    if (!is_narrow && rows * inner * long(sizeof(T)) > near_cache &&
         !left_panels_pay(g.columns, rows, set.tiles.columns(), sizeof(T)))
       warm(x.data, rows, own.size(), inner);
   contraction_ends<T> dw;
   dw.c = a.at(g.out[0]) + own.begin * g.columns;
   dw.ldc = g.columns;
   dw.adds = a.accumulate;
+  if (is_narrow) {
+    dw.ldc = 1, dw.column = g.columns;
+    return contract_values<T, V>(set, a.unit,
+                                 {{g.columns, own.size(), rows}, {dy, 1, g.columns}, x.data, inner},
+                                 dw, a.workspace);
+  }
   contract_values<T, V>(set, a.unit, {{own.size(), g.columns, rows}, x, dy, g.columns}, dw,
                         a.workspace);
 }
