@@ -159,6 +159,18 @@ constexpr bool is_narrow_gradient(extent columns, int lanes = widest_vector_byte
   return 2 * columns <= lanes;
 }
 
+/// Whether a product has so few columns that its transpose is computed, if it has a vector of rows:
+/// then rows of the left factor are transposed in registers.
+///
+/// lanes: of a vector; without them, whether it is so on any instruction set
+constexpr bool is_narrow_product(extent columns, int lanes = widest_vector_bytes / 4) {
+  return 4 * columns <= lanes;
+}
+/// The blocking of this transpose: panels of the transposed factor stay in L1.
+constexpr blocking narrow_product_blocking(extent columns, extent k, extent tile_columns) {
+  return {columns, tile_columns, even_depth(k, 128), true};
+}
+
 /// Bytes of workspace that a contraction with blocking `cut` needs on any instruction set.
 template <class T>
 constexpr std::size_t contraction_workspace(extent n, extent k, blocking const& cut) {

@@ -161,7 +161,9 @@ struct contraction_facts {
   static constexpr int parts(detail::group const& g, int samples, int threads) {
     return parts_for(g, samples, threads, 1 + g.attributes.contraction().inner * product_work);
   }
-  static constexpr int tile_rows(detail::group const& g, int samples) { return g.rows * samples; }
+  static constexpr int tile_rows(detail::group const& g, int samples) {
+    return g.rows * samples | (is_narrow_product(g.columns) ? g.columns : 0);
+  }
 
  protected:
   /// Bytes for the part that needs most of a product whose result has `rows` rows; by_columns: its
@@ -175,8 +177,12 @@ struct contraction_facts {
       if (mine.size() == 0) continue;
       long needed = product_workspace<T, V>(mine.size(), columns, inner, slices, by_columns);
       if (needed > most) most = needed;
-      if (!by_columns || !is_narrow_gradient(columns)) continue;
-      needed = product_workspace<T, V>(columns, mine.size(), inner, 0, true);
+      if (by_columns && is_narrow_gradient(columns))
+        needed = product_workspace<T, V>(columns, mine.size(), inner, 0, true);
+      if (!by_columns && is_narrow_product(columns))
+        needed = long(contraction_workspace<T>(
+            mine.size(), inner,
+            narrow_product_blocking(columns, inner, widest_vector_bytes / sizeof(T) * 3)));
       if (needed > most) most = needed;
     }
     return most;

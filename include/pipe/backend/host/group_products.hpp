@@ -36,6 +36,54 @@ struct product_part {
   T* left_rows = nullptr;  ///< to which the prologue writes rows of the left factor
 };
 
+/// The ends of y^T = w^T x^T for the ends of y = x w: panels of x^T, and the way back of sums to
+/// the epilogue.
+template <class T>
+struct transposed_ends {
+  tile_set<T> const& tiles;
+  contraction_ends<T> const& of;
+  T const* x;
+  extent inner;
+
+  /// The ends. needs: *this outlives them; of.sink, or of.c and of.ldc
+  contraction_ends<T> ends() {
+    contraction_ends<T> e;
+    e.right = this, e.make_right = &right;
+    if (of.sink == nullptr) {
+      e.c = of.c, e.ldc = 1, e.column = of.ldc, e.adds = of.adds;
+      return e;
+    }
+    e.sink = this, e.rest = &finish;
+    e.tile = [](void* self, extent i, extent j, int rows, T* sums, extent stride) {
+      finish(self, i, j, rows, static_cast<transposed_ends*>(self)->tiles.columns(), sums, stride);
+    };
+    e.vector = [](void* self, extent i, extent j, int rows, T* sums, extent stride) {
+      finish(self, i, j, rows, static_cast<transposed_ends*>(self)->tiles.lanes, sums, stride);
+    };
+    return e;
+  }
+
+ private:
+  static void right(void* self, extent p, extent depth, extent j, int columns, int padded,
+                    T* panel) {
+    auto const& f = *static_cast<transposed_ends const*>(self);
+    f.tiles.transpose(f.x + j * f.inner + p, columns, depth, f.inner, panel, padded);
+    for (extent d = 0; columns < padded && d < depth; ++d)
+      for (int c = columns; c < padded; ++c) panel[d * padded + c] = T(0);
+  }
+  /// Columns [i, i + rows) of y in its rows [j, j + columns).
+  static void finish(void* self, extent i, extent j, int rows, int columns, T* sums,
+                     extent stride) {
+    auto const& to = static_cast<transposed_ends const*>(self)->of;
+    if (rows == 1) return to.rest(to.sink, j, i, columns, 1, sums, 1);
+    constexpr int most = widest_vector_bytes / int(sizeof(T)) * 3 * 4;  // of a tile so narrow
+    T turned[most];
+    for (int c = 0; c < columns; ++c)
+      for (int r = 0; r < rows; ++r) turned[c * rows + r] = sums[r * stride + c];
+    to.rest(to.sink, j, i, columns, rows, turned, rows);
+  }
+};
+
 /// y = x w with the prologue and the epilogue of group g: the rows of y that part `a.part` owns.
 ///
 /// shape: x (rows, inner), w (inner, columns) -> y (rows, columns)
@@ -71,6 +119,15 @@ PIPE_ONE_COPY void multiply(value_products<T, V> const& set, arguments<T> const&
     made.data = part.left_rows;
     ends.prologue = &part;
   }
+  if constexpr (in_place<T, V>)
+    if (is_narrow_product(g.columns, set.tiles.lanes) && own.size() >= set.tiles.lanes &&
+        !set.slices(a.unit) && around.make_rows == nullptr) {
+      transposed_ends<T> turned{set.tiles, ends, left.data, inner};
+      return contract_tiles<T>(set.tiles, {g.columns, own.size(), inner},
+                               {a.template values<V>(g.in[1]), 1, g.columns}, nullptr, 0,
+                               turned.ends(), workspace,
+                               narrow_product_blocking(g.columns, inner, set.tiles.columns()));
+    }
   contract_values<T, V>(
       set, a.unit,
       {{own.size(), g.columns, inner}, left, a.template values<V>(g.in[1]), g.columns, made}, ends,

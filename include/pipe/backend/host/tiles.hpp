@@ -63,6 +63,9 @@ struct tile_set {
   /// to[r, c] = from[r, c] for c < columns, and 0 for c in [columns, padded).
   void (*copy_rows)(T const* from, extent stride, extent rows, extent columns, extent padded, T* to,
                     extent to_stride) = nullptr;
+  /// out[c * out_stride + r] = in[r * in_stride + c]
+  void (*transpose)(T const* in, extent rows, extent columns, extent in_stride, T* out,
+                    extent out_stride) = nullptr;
 
   /// Columns of the widest tile.
   constexpr int columns() const { return vectors * lanes; }

@@ -10,8 +10,8 @@
 
 // Building blocks of kernels.
 #include <pipe/backend/host/per_isa/vector.inl>
-#include <pipe/backend/host/per_isa/tile.inl>
 #include <pipe/backend/host/per_isa/transpose.inl>
+#include <pipe/backend/host/per_isa/tile.inl>
 #include <pipe/backend/host/per_isa/slices.inl>
 #include <pipe/backend/host/per_isa/values.inl>
 #include <pipe/backend/host/per_isa/contraction.inl>
