@@ -77,10 +77,10 @@ struct transposed_ends {
     auto const& to = static_cast<transposed_ends const*>(self)->of;
     if (rows == 1) return to.rest(to.sink, j, i, columns, 1, sums, 1);
     constexpr int most = widest_vector_bytes / int(sizeof(T)) * 3 * 4;  // of a tile so narrow
-    T turned[most];
+    T rows_of_y[most];
     for (int c = 0; c < columns; ++c)
-      for (int r = 0; r < rows; ++r) turned[c * rows + r] = sums[r * stride + c];
-    to.rest(to.sink, j, i, columns, rows, turned, rows);
+      for (int r = 0; r < rows; ++r) rows_of_y[c * rows + r] = sums[r * stride + c];
+    to.rest(to.sink, j, i, columns, rows, rows_of_y, rows);
   }
 };
 
@@ -122,10 +122,10 @@ PIPE_ONE_COPY void multiply(value_products<T, V> const& set, arguments<T> const&
   if constexpr (in_place<T, V>)
     if (is_narrow_product(g.columns, set.tiles.lanes) && own.size() >= set.tiles.lanes &&
         !set.slices(a.unit) && around.make_rows == nullptr) {
-      transposed_ends<T> turned{set.tiles, ends, left.data, inner};
+      transposed_ends<T> back{set.tiles, ends, left.data, inner};
       return contract_tiles<T>(set.tiles, {g.columns, own.size(), inner},
                                {a.template values<V>(g.in[1]), 1, g.columns}, nullptr, 0,
-                               turned.ends(), workspace,
+                               back.ends(), workspace,
                                narrow_product_blocking(g.columns, inner, set.tiles.columns()));
     }
   contract_values<T, V>(

@@ -140,5 +140,5 @@ void tile_of(int rows, int vectors, tile_factors<T> const& of, tile_ends<T> cons
 
 /// The table of tiles for loops whose numbers of rows are all multiples of Least.
 template <class T, int Least = 1>
-inline constexpr tile_set<T> tiles{lanes<T>, tile_rows, tile_vectors, &tile_of<Least, T>,
-                                   &copy_rows<T>, &transpose<T>};
+inline constexpr tile_set<T> tiles{lanes<T>,           tile_rows,     tile_vectors,
+                                   &tile_of<Least, T>, &copy_rows<T>, &transpose<T>};
