@@ -66,7 +66,7 @@ struct search_question {
   search_problem problem;
   search_actions actions;
   planner plans;
-  shortlist families, planned, blocks, exhaustive, annealed;
+  shortlist families, varied, planned, blocks, exhaustive, annealed;
   long floor;  ///< no order is below; an exhaustive search raises it to the best order's time
 
   template <pipeline_problem Problem>
@@ -123,7 +123,8 @@ class schedule_search {
   struct shorter {
     int times, divisor;
   };
-  static constexpr int most_shorts = 2, kinds = 4, kept_of_a_kind = 2;
+  static constexpr int most_shorts = 2, kinds = 5, kept_of_a_kind = 2;
+  static constexpr int usual_tenure = 6, low_heat = 30;
   static constexpr int least_width = 8;  // of an exhaustive search
   static constexpr int most_tasks = (most_shorts + 1) * kinds * kept_of_a_kind;
 
@@ -131,8 +132,8 @@ class schedule_search {
   struct task {
     search_question* question = nullptr;
     search_order const* from = nullptr;
-    int heat = order_tuner::usual_heat, seed = 0;
-    long actions = 0;
+    order_tuner::effort how;
+    int seed = 0;
     score repeated{};  ///< the score of `from`, if its periods have been repeated already
     score value{};
     owner<search_order> made;
@@ -156,6 +157,7 @@ class schedule_search {
     openings.keep(&q.planned);
     openings.try_usual(100, q.floor);
     if (is_annealed) {
+      try_varied(q);
       openings.try_plans(options_.scaled_count(300), q.floor, roll);
       openings.keep(&q.blocks);
       openings.try_blocks(options_.scaled_count(150), q.floor);
@@ -164,15 +166,26 @@ class schedule_search {
     }
     if (is_annealed) try_all(q);
     if (&q != &all_) return;
-    for (shortlist const* kind : {&q.families, &q.planned, &q.blocks, &q.exhaustive})
+    for (shortlist const* kind : {&q.families, &q.varied, &q.planned, &q.blocks, &q.exhaustive})
       for (int i = 0; i < kind->size(); ++i) best_.offer(kind->value(i), kind->order(i));
   }
 
+  /// Variations of the usual plans, fewer of long orders.
+  void try_varied(search_question& q) {
+    constexpr long all = 500'000, most = 1000;
+    long const count = all / q.actions.count;
+    search_openings openings(q.plans, q.actions);
+    search_dice roll(q.actions.micro_batches + 7);
+    openings.try_usual(100, q.floor);
+    openings.keep(&q.varied);
+    openings.vary_plans(options_.scaled_count(static_cast<int>(count < most ? count : most)),
+                        q.floor, roll);
+  }
   /// All orders that are better than the best opening, if the problem is small.
   void try_all(search_question& q) {
     int const width = options_.width(q.actions.count);
     shortlist const* from = nullptr;
-    for (shortlist const* kind : {&q.families, &q.planned, &q.blocks})
+    for (shortlist const* kind : {&q.families, &q.varied, &q.planned, &q.blocks})
       if (kind->size() > 0 && (from == nullptr || kind->value(0) < from->value(0))) from = kind;
     if (width < least_width || from == nullptr || from->value(0).worst <= q.floor) return;
     search_order order(q.actions);
@@ -193,9 +206,11 @@ class schedule_search {
     for (int i = 0; i < questions(); ++i) {
       search_question& q = question(i);
       int const first = count;
-      for (shortlist const* kind : {&q.families, &q.planned, &q.blocks, &q.exhaustive})
-        for (int k = 0; k < kind->size() && k < kept_of_a_kind; ++k) add(count, q, kind->order(k));
-      for (int k = first; k < count; ++k) tasks_[k].actions = budget_of(q) / 2 / (count - first);
+      for (shortlist const* kind : {&q.families, &q.varied, &q.planned, &q.blocks, &q.exhaustive})
+        for (int k = 0; k < kind->size() && k < kept_of_a_kind; ++k)
+          add(count, q, kind->order(k)).how.tenure = usual_tenure;
+      for (int k = first; k < count; ++k)
+        tasks_[k].how.actions = budget_of(q) / 2 / (count - first);
     }
     anneal(count);
   }
@@ -211,8 +226,11 @@ class schedule_search {
         for (int k = 0; k < 3; ++k) {
           int const which = k == 2 && q.annealed.size() > 1 ? 1 : 0;
           task& t = add(count, q, q.annealed.order(which));
-          t.heat = k == 0 ? 120 : k == 1 ? 30 : order_tuner::usual_heat;
-          t.actions = budget_of(q) / 4;
+          if (k == 1)
+            t.how.heat = low_heat;
+          else
+            t.how.tenure = k == 0 ? 4 : 10;
+          t.how.actions = budget_of(q) / 4;
           t.repeated = q.annealed.value(which);
         }
       }
@@ -228,8 +246,11 @@ class schedule_search {
       int count = 0;
       for (int i = 0; i < 2; ++i) {
         task& t = add(count, all_, best_.order(i < best_.size() && round == 0 ? i : 0));
-        t.heat = round == 0 ? order_tuner::usual_heat : i == 0 ? 120 : 30;
-        t.actions = options_.budget(all_.actions.count) / 4;
+        if (round == 0 || i == 0)
+          t.how.tenure = usual_tenure;
+        else
+          t.how.heat = low_heat;
+        t.how.actions = options_.budget(all_.actions.count) / 4;
       }
       anneal(count);
       if (round > 0 && !(best_.value(0) < before)) break;
@@ -248,7 +269,7 @@ class schedule_search {
   void anneal(int count) {
     search_tasks all(count);
     long effort = 0;
-    for (int i = 0; i < count; ++i) effort += tasks_[i].actions;
+    for (int i = 0; i < count; ++i) effort += tasks_[i].how.actions;
     all.run(effort < least_for_threads ? 1 : threads(), [&](int i) { anneal(all, i); });
     // What later tasks found depends on when they ended.
     for (int i = 0; i < count && i <= all.reached(); ++i) {
@@ -264,8 +285,8 @@ class schedule_search {
     t.made = owner<search_order>(new search_order(q.actions));
     t.made->assign(*t.from);
     auto tuner = owner<order_tuner>(new order_tuner(q.actions));
-    t.value = tuner->improve(*t.made, {t.actions, q.floor, t.heat}, roll,
-                             [&] { return all.needless(i); });
+    t.how.good_enough = q.floor;
+    t.value = tuner->improve(*t.made, t.how, roll, [&] { return all.needless(i); });
     if (!t.value.possible()) return;
     if (&q == &all_)
       t.longer.offer(t.value, *t.made);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Improvement of an order by simulated annealing on its longest path. A move takes one action of a
+// Improvement of an order by moves on its longest path: tabu search, which leaves a local optimum
+// without heat, or simulated annealing, which searches near an order. A move takes one action of a
 // rank to another position, mostly out of a stretch of the path, before its first or behind its
 // last action. A lower bound judges the move first: the longest path through the actions that it
 // shifts, from what is known of all other actions, costs a few additions for each of them. Only
@@ -12,23 +13,25 @@
 
 namespace pp::detail {
 
-/// The annealing of orders of one problem.
+/// Tabu search and annealing of orders of one problem.
 class order_tuner {
  public:
   explicit order_tuner(search_actions const& actions)
       : all_(actions), n_(actions.length), order_(actions), best_(actions),
         live_(actions.count + actions.ranks), path_(actions.count), moved_(actions.length),
-        end_(actions.length) {
+        end_(actions.length), tabu_(tabu_entries) {
     for (int x = 0; x < all_.count; ++x) mean_ += fact(x).time;
     mean_ = (mean_ + all_.count - 1) / all_.count;
   }
 
-  /// What bounds the annealing of an order.
+  /// How an order is improved, and what bounds it.
   struct effort {
     long actions = 0;      ///< to be timed, at most
     long good_enough = 0;  ///< it ends when no rank takes longer
     /// The initial temperature: mean allowed growth of the energy, in 1/256 of the mean action.
     int heat = usual_heat;
+    /// Above 0, tabu search: the moves for which a move is not taken back, and up to twice as many.
+    int tenure = 0;
   };
   static constexpr int usual_heat = 51;
 
@@ -39,13 +42,60 @@ class order_tuner {
   /// law:   the result is no worse, and fits; an order that deadlocks is left as it is
   template <class Stops>
   score improve(search_order& order, effort const& limit, search_dice& roll, Stops stops) {
+    if (!start(order)) return now_;
+    best_.assign(order);
+    score const best =
+        limit.tenure > 0 ? search_by_tabu(limit, roll, stops) : anneal(limit, roll, stops);
+    order.assign(best_);
+    return best;
+  }
+  score improve(search_order& order, effort const& limit, search_dice& roll) {
+    return improve(order, limit, roll, [] { return false; });
+  }
+
+ private:
+  /// The mean time of the ranks enters the energy with this weight, in 1/64.
+  static constexpr int mean_share = 3;
+  static constexpr long actions_per_try = 20;   ///< the price of a move that is not timed
+  static constexpr long tries_per_look = 1024;  ///< from one stops() to the next
+  /// The most positions of a move beyond its stretch, and of one within a long stretch.
+  static constexpr int reach = 5, depth_within = 24;
+
+  // Of tabu search.
+  static constexpr int candidates = 40;         ///< of which the best is made
+  static constexpr int most_since_best = 3000;  ///< moves, after which it begins again at the best
+  static constexpr int rounds_per_look = 64;
+  static constexpr long actions_per_path = 50, actions_per_candidate = 8;
+  static constexpr int tabu_entries = 1 << 16;
+
+  /// Positions of a rank that run without a gap, the first as soon as its input arrives.
+  struct stretch {
+    int rank = 0, first = 0, last = 0;
+  };
+  using move = moved_order::move;
+
+  search_actions::fact const& fact(int x) const { return all_.of.item[x]; }
+  static long later(long a, long b) { return a > b ? a : b; }
+
+  /// The energy of annealing, in parts of a unit: the worst time, and a share of the mean time,
+  /// which gives the search a direction where several ranks take the worst time.
+  long energy(score const& s) const {
+    return fine_ * s.worst + fine_ * s.sum / 64 * mean_share / all_.ranks;
+  }
+
+  /// Begins with an order. False if it deadlocks.
+  bool start(search_order const& order) {
     now_ = order_.start(order);
-    if (!now_.possible()) return now_;
+    if (!now_.possible()) return false;
     for (int rank = 0; rank < all_.ranks; ++rank) count_memory(rank, 0, n_);
     has_path_ = false;
+    return true;
+  }
+  /// Simulated annealing. Returns the score of best_.
+  template <class Stops>
+  score anneal(effort const& limit, search_dice& roll, Stops stops) {
     fine_ = now_.worst < 1L << 40 ? 64 : 1;
     score best = now_;
-    best_.assign(order_.order());
     long const all_tries = limit.actions / actions_per_try + 1;
     long tries = all_tries, budget = limit.actions;
     while (tries > 0 && budget > 0 && best.worst > limit.good_enough) {
@@ -73,34 +123,84 @@ class order_tuner {
         best_.assign(order_.order());
       }
     }
-    order.assign(best_);
     return best;
   }
-  score improve(search_order& order, effort const& limit, search_dice& roll) {
-    return improve(order, limit, roll, [] { return false; });
+
+  /// Tabu search: the best of some moves on the path is made, whether the order becomes better or
+  /// worse. For some moves after it, what it has passed does not pass it back, unless that promises
+  /// a better order than all before. Returns the score of best_.
+  ///
+  /// source: Nowicki and Smutnicki, A Fast Taboo Search Algorithm for the Job Shop Problem, 1996;
+  ///         moves: Balas and Vazacopoulos, Guided Local Search with Shifting Bottleneck for Job
+  ///         Shop Scheduling, 1998
+  template <class Stops>
+  score search_by_tabu(effort const& limit, search_dice& roll, Stops stops) {
+    score best = now_;
+    for (int i = 0; i < tabu_entries; ++i) tabu_.item[i] = 0;
+    long budget = limit.actions;
+    int made = 0, since_best = 0;
+    for (int round = 1; budget > 0 && best.worst > limit.good_enough; ++round) {
+      if (round % rounds_per_look == 0 && stops()) break;
+      if (!has_path_) find_path(roll);
+      budget -= actions_per_path + candidates * actions_per_candidate;
+      move const m = best_candidate(made, best, roll);
+      if (m.from == m.to) continue;
+      long const timed = order_.try_move(m);
+      if (timed == 0) continue;
+      budget -= timed + order_.keep();
+      now_ = order_.value();
+      has_path_ = false;
+      count_memory(m.rank, m.low(), m.high() + 1);
+      ++made;
+      int const* const row = order_.row(m.rank);
+      int const step = m.from < m.to ? 1 : -1, x = row[m.to],
+                until = made + limit.tenure + roll.below(limit.tenure + 1);
+      for (int i = m.from; i != m.to; i += step)
+        (step > 0 ? kept_until(row[i], x) : kept_until(x, row[i])) = until;
+      if (now_ < best) {
+        best = now_;
+        best_.assign(order_.order());
+        since_best = 0;
+      } else if (++since_best > most_since_best) {
+        start(best_);
+        budget -= 2L * all_.count;
+        since_best = 0;
+      }
+    }
+    return best;
   }
-
- private:
-  /// The mean time of the ranks enters the energy with this weight, in 1/64.
-  static constexpr int mean_share = 3;
-  static constexpr long actions_per_try = 20;   ///< the price of a move that is not timed
-  static constexpr long tries_per_look = 1024;  ///< from one stops() to the next
-  /// The most positions of a move beyond its stretch, and of one within a long stretch.
-  static constexpr int reach = 5, depth_within = 24;
-
-  /// Positions of a rank that run without a gap, the first as soon as its input arrives.
-  struct stretch {
-    int rank = 0, first = 0, last = 0;
-  };
-  using move = moved_order::move;
-
-  search_actions::fact const& fact(int x) const { return all_.of.item[x]; }
-  static long later(long a, long b) { return a > b ? a : b; }
-
-  /// The energy of annealing, in parts of a unit: the worst time, and a share of the mean time,
-  /// which gives the search a direction where several ranks take the worst time.
-  long energy(score const& s) const {
-    return fine_ * s.worst + fine_ * s.sum / 64 * mean_share / all_.ranks;
+  /// Of some moves on the path, the one with the least bound, by chance among equal ones; any move
+  /// that costs little if the path has none; no move at all if that cannot be either.
+  move best_candidate(int made, score const& best, search_dice& roll) {
+    move chosen;
+    long least = LONG_MAX;
+    int equals = 0;
+    for (int i = 0; i < candidates && stretches_ > 0; ++i) {
+      move const m = pick_on_path(roll);
+      if (m.from == m.to || !fits(m)) continue;
+      long const value = bound(m);
+      if (value > least || value == LONG_MAX) continue;
+      if (value >= best.worst && is_tabu(m, made)) continue;
+      if (value < least) equals = 0;
+      least = value;
+      if (roll.below(++equals) == 0) chosen = m;
+    }
+    if (chosen.from != chosen.to) return chosen;
+    move const any = pick(roll);
+    return any.from != any.to && fits(any) && bound(any) <= now_.worst + mean_ ? any : move{};
+  }
+  /// The number of moves made until which `first` stays before `second`. Few pairs share an entry.
+  int& kept_until(int first, int second) {
+    unsigned const hash =
+        static_cast<unsigned>(first) * 2654435761u ^ static_cast<unsigned>(second) * 2246822507u;
+    return tabu_.item[hash / (UINT_MAX / tabu_entries + 1)];
+  }
+  bool is_tabu(move const& m, int made) {
+    int const* const row = order_.row(m.rank);
+    int const step = m.from < m.to ? 1 : -1, x = row[m.from];
+    for (int i = m.from + step; i != m.to + step; i += step)
+      if ((step > 0 ? kept_until(x, row[i]) : kept_until(row[i], x)) > made) return true;
+    return false;
   }
 
   void count_memory(int rank, int from, int to) {
@@ -182,8 +282,7 @@ class order_tuner {
   }
 
   /// A random move. Seven of eight take an action of a stretch to its end or its beginning, or
-  /// slightly beyond; the others take any action. A move ends before it would pass an action of the
-  /// same kind and chunk, or one that reads the other's result. The first action of a rank stays.
+  /// slightly beyond; the others take any action.
   move pick(search_dice& roll) const {
     int const which = roll.below(8);
     move m;
@@ -201,14 +300,37 @@ class order_tuner {
       m = which < 4 ? move{s.rank, s.last - within, s.last + beyond}
                     : move{s.rank, s.first + within, s.first - beyond};
     }
+    return as_far_as_it_can(m);
+  }
+  /// A random move of an action of a stretch to its end or its beginning, or slightly beyond.
+  ///
+  /// needs: a stretch
+  move pick_on_path(search_dice& roll) const {
+    unsigned long long random = roll.bits();
+    auto const below = [&](int count) {  // at most four times
+      unsigned long long const part = random % 4096 * static_cast<unsigned>(count) / 4096;
+      random /= 4096;
+      return static_cast<int>(part);
+    };
+    stretch const& s = path_.item[below(stretches_)];
+    int const inside = s.last - s.first, kind = below(2 * 4 * 4 * (reach + 1)),
+              depth = inside > depth_within && kind / 8 % 4 != 0 ? depth_within : inside,
+              within = 1 + below(depth), beyond = kind / 2 % 4 == 0 ? kind / 32 : 0;
+    return as_far_as_it_can(kind % 2 == 0 ? move{s.rank, s.last - within, s.last + beyond}
+                                          : move{s.rank, s.first + within, s.first - beyond});
+  }
+  /// A move that ends before it would pass an action of the same kind and chunk, or one that reads
+  /// the other's result. The first action of a rank stays.
+  move as_far_as_it_can(move m) const {
     m.to = m.to < 1 ? 1 : m.to > n_ - 1 ? n_ - 1 : m.to;
     if (m.from == 0 || m.from == m.to) return {};
     int const* const row = order_.row(m.rank);
-    int const x = row[m.from], kind = x / all_.micro_batches * all_.micro_batches,
-              step = m.from < m.to ? 1 : -1;
+    int const x = row[m.from], step = m.from < m.to ? 1 : -1;
+    search_actions::fact const& f = fact(x);
     for (int i = m.from + step; i != m.to + step; i += step) {
       int const y = row[i];
-      if ((y >= kind && y < kind + all_.micro_batches) || fact(x).input == y || fact(y).input == x)
+      bool const is_next = y == x + step && y / all_.micro_batches == x / all_.micro_batches;
+      if (is_next || y == f.output || y == f.weight || y == f.input)
         return {m.rank, m.from, i - step};
     }
     return m;
@@ -225,6 +347,7 @@ class order_tuner {
   bool has_path_ = false;
   scratch<int> moved_;  // the actions that a move shifts, in their new order
   scratch<long> end_;   // and their earliest ends
+  scratch<int> tabu_;   // see kept_until
   long mean_ = 0;       // of an action's time
   long fine_ = 1;       // parts per unit of time in the energy: 64, or 1 where times are large
 };
