@@ -48,15 +48,15 @@ struct search_options {
     return count < usual / 16 ? usual / 16 : count > 4 * usual ? 4 * usual : int(count);
   }
   /// The beginnings that each layer of an exhaustive search keeps, so that all layers together take
-  /// as long as timing some 4 million actions.
+  /// as long as timing some 6 million actions.
   constexpr int width(long actions) const {
-    constexpr long all = 4'000'000, most = 4000;
+    constexpr long all = 6'000'000, most = 4000;
     long const width = scaled(all) / actions / actions;
     return static_cast<int>(width < most ? width : most);
   }
   /// The actions to be timed by the annealing of a problem of that many actions.
   constexpr long budget(long actions) const {
-    constexpr long least = 4'500'000, each = 1000;
+    constexpr long least = 6'750'000, each = 1000;
     return scaled(each * actions < least ? least : each * actions);
   }
 };
@@ -157,22 +157,30 @@ class schedule_search {
     openings.keep(&q.planned);
     openings.try_usual(100, q.floor);
     if (is_annealed) {
-      try_varied(q);
-      openings.try_plans(options_.scaled_count(300), q.floor, roll);
+      openings.try_plans(options_.scaled_count(450), q.floor, roll);
       openings.keep(&q.blocks);
-      openings.try_blocks(options_.scaled_count(150), q.floor);
+      openings.try_blocks(options_.scaled_count(225), q.floor);
     } else {
-      openings.vary_plans(options_.scaled_count(1000), q.floor, roll);
+      openings.vary_plans(options_.scaled_count(1500), q.floor, roll);
     }
-    if (is_annealed) try_all(q);
+    if (is_annealed && !has_floor(q)) {
+      try_varied(q);
+      try_all(q);
+    }
     if (&q != &all_) return;
     for (shortlist const* kind : {&q.families, &q.varied, &q.planned, &q.blocks, &q.exhaustive})
       for (int i = 0; i < kind->size(); ++i) best_.offer(kind->value(i), kind->order(i));
   }
 
+  /// Whether an opening of a question is at its floor.
+  bool has_floor(search_question const& q) const {
+    for (shortlist const* kind : {&q.families, &q.planned, &q.blocks})
+      if (kind->size() > 0 && kind->value(0).worst <= q.floor) return true;
+    return false;
+  }
   /// Variations of the usual plans, fewer of long orders.
   void try_varied(search_question& q) {
-    constexpr long all = 500'000, most = 1000;
+    constexpr long all = 750'000, most = 1500;
     long const count = all / q.actions.count;
     search_openings openings(q.plans, q.actions);
     search_dice roll(q.actions.micro_batches + 7);
@@ -235,7 +243,7 @@ class schedule_search {
         }
       }
       anneal(count);
-      if (round > 0 && !(best_.value(0) < before)) break;
+      if (!(best_.value(0) < before)) break;
     }
   }
   /// (5)
@@ -253,7 +261,7 @@ class schedule_search {
         t.how.actions = options_.budget(all_.actions.count) / 4;
       }
       anneal(count);
-      if (round > 0 && !(best_.value(0) < before)) break;
+      if (!(best_.value(0) < before)) break;
     }
   }
 
