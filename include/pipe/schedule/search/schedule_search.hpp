@@ -3,10 +3,11 @@
 // A search for the best order under a memory limit, for any times. (1) The known families, so that
 // none that fits into the memory is better than the result. (2) Short problems: the same one with
 // few micro-batches. Their openings are families, plans and, on a V, building blocks; of a small
-// problem, the best of all orders or of many. (3) The best openings of each kind are annealed, and
-// then the best orders. (4) After every annealing, periods of a short order are repeated until it
-// has all micro-batches. (5) The best long orders are annealed until that gains nothing. The search
-// ends early at the floor, and at an order that is proved by all others.
+// problem, the best of all orders or of many. (3) The best openings of each kind are improved by
+// tabu search, and then the best orders, also by annealing. (4) After every improvement, periods of
+// a short order are repeated until it has all micro-batches. (5) The best long orders are improved
+// until that gains nothing. The search ends early at the floor, and at an order that is proved by
+// all others.
 #pragma once
 
 #include <type_traits>
@@ -54,7 +55,7 @@ struct search_options {
     long const width = scaled(all) / actions / actions;
     return static_cast<int>(width < most ? width : most);
   }
-  /// The actions to be timed by the annealing of a problem of that many actions.
+  /// The actions to be timed by the improvement of a problem of that many actions.
   constexpr long budget(long actions) const {
     constexpr long least = 6'750'000, each = 1000;
     return scaled(each * actions < least ? least : each * actions);
@@ -66,7 +67,7 @@ struct search_question {
   search_problem problem;
   search_actions actions;
   planner plans;
-  shortlist families, varied, planned, blocks, exhaustive, annealed;
+  shortlist families, varied, planned, blocks, exhaustive, improved;
   long floor;  ///< no order is below; an exhaustive search raises it to the best order's time
 
   template <pipeline_problem Problem>
@@ -114,8 +115,8 @@ class schedule_search {
     open(all_, shorts_ == 0);
     if (best_.size() == 0) return nullptr;
     if (!at_floor()) start();
-    anneal_again();
-    if (!at_floor()) anneal_long();
+    improve_again();
+    if (!at_floor()) improve_long();
     return &best_.order(0);
   }
 
@@ -128,7 +129,7 @@ class schedule_search {
   static constexpr int least_width = 8;  // of an exhaustive search
   static constexpr int most_tasks = (most_shorts + 1) * kinds * kept_of_a_kind;
 
-  /// An annealing, and what became of it.
+  /// An improvement, and what became of it.
   struct task {
     search_question* question = nullptr;
     search_order const* from = nullptr;
@@ -142,28 +143,28 @@ class schedule_search {
 
   bool at_floor() const { return best_.size() > 0 && best_.value(0).worst <= all_.floor; }
   search_question& question(int i) { return shorts_ > 0 ? *short_[i] : all_; }
-  /// The actions to be timed by the annealing of one of the questions.
+  /// The actions to be timed by the improvement of one of the questions.
   long budget_of(search_question const& q) const {
     return options_.budget(q.actions.count) * 2 / questions();
   }
   int questions() const { return shorts_ > 0 ? shorts_ : 1; }
 
-  /// Openings; of a problem that is not annealed, the families and a few plans.
-  void open(search_question& q, bool is_annealed) {
+  /// Openings; of a problem that is not improved, the families and a few plans.
+  void open(search_question& q, bool is_improved) {
     search_openings openings(q.plans, q.actions);
     search_dice roll(q.actions.micro_batches);
     openings.keep(&q.families);
     openings.try_families(q.floor);
     openings.keep(&q.planned);
     openings.try_usual(100, q.floor);
-    if (is_annealed) {
+    if (is_improved) {
       openings.try_plans(options_.scaled_count(450), q.floor, roll);
       openings.keep(&q.blocks);
       openings.try_blocks(options_.scaled_count(225), q.floor);
     } else {
       openings.vary_plans(options_.scaled_count(1500), q.floor, roll);
     }
-    if (is_annealed && !has_floor(q)) {
+    if (is_improved && !has_floor(q)) {
       try_varied(q);
       try_all(q);
     }
@@ -204,7 +205,7 @@ class schedule_search {
     if (found < from->value(0)) q.exhaustive.offer(found, order);
     if (is_best) q.floor = found.worst;
   }
-  /// (2), (3): the annealing of the best openings of each kind.
+  /// (2), (3): the improvement of the best openings of each kind.
   void start() {
     if (shorts_ > 0) {
       search_tasks all(shorts_);
@@ -220,34 +221,35 @@ class schedule_search {
       for (int k = first; k < count; ++k)
         tasks_[k].how.actions = budget_of(q) / 2 / (count - first);
     }
-    anneal(count);
+    improve(count);
   }
-  /// (3): the best order of each problem, hotter and colder, while that gains something.
-  void anneal_again() {
+  /// (3): the best order of each problem, by moves that stay for shorter and for longer and by
+  /// annealing, while that gains something.
+  void improve_again() {
     constexpr int most_rounds = 4;
     for (int round = 0; round < most_rounds && !at_floor(); ++round) {
       score const before = best_.value(0);
       int count = 0;
       for (int i = 0; i < questions(); ++i) {
         search_question& q = question(i);
-        if (q.annealed.size() == 0 || q.annealed.value(0).worst <= q.floor) continue;
+        if (q.improved.size() == 0 || q.improved.value(0).worst <= q.floor) continue;
         for (int k = 0; k < 3; ++k) {
-          int const which = k == 2 && q.annealed.size() > 1 ? 1 : 0;
-          task& t = add(count, q, q.annealed.order(which));
+          int const which = k == 2 && q.improved.size() > 1 ? 1 : 0;
+          task& t = add(count, q, q.improved.order(which));
           if (k == 1)
             t.how.heat = low_heat;
           else
             t.how.tenure = k == 0 ? 4 : 10;
           t.how.actions = budget_of(q) / 4;
-          t.repeated = q.annealed.value(which);
+          t.repeated = q.improved.value(which);
         }
       }
-      anneal(count);
+      improve(count);
       if (!(best_.value(0) < before)) break;
     }
   }
   /// (5)
-  void anneal_long() {
+  void improve_long() {
     constexpr int most_rounds = 4;
     for (int round = 0; round < most_rounds && !at_floor(); ++round) {
       score const before = best_.value(0);
@@ -260,7 +262,7 @@ class schedule_search {
           t.how.heat = low_heat;
         t.how.actions = options_.budget(all_.actions.count) / 4;
       }
-      anneal(count);
+      improve(count);
       if (!(best_.value(0) < before)) break;
     }
   }
@@ -274,19 +276,19 @@ class schedule_search {
     return t;
   }
   /// Runs the first `count` tasks, and adds what they found in the order of the tasks.
-  void anneal(int count) {
+  void improve(int count) {
     search_tasks all(count);
     long effort = 0;
     for (int i = 0; i < count; ++i) effort += tasks_[i].how.actions;
-    all.run(effort < least_for_threads ? 1 : threads(), [&](int i) { anneal(all, i); });
+    all.run(effort < least_for_threads ? 1 : threads(), [&](int i) { improve(all, i); });
     // What later tasks found depends on when they ended.
     for (int i = 0; i < count && i <= all.reached(); ++i) {
       task& t = tasks_[i];
-      if (t.value.possible()) t.question->annealed.offer(t.value, *t.made);
+      if (t.value.possible()) t.question->improved.offer(t.value, *t.made);
       for (int k = 0; k < t.longer.size(); ++k) best_.offer(t.longer.value(k), t.longer.order(k));
     }
   }
-  void anneal(search_tasks& all, int i) {
+  void improve(search_tasks& all, int i) {
     task& t = tasks_[i];
     search_question& q = *t.question;
     search_dice roll(t.seed);
