@@ -367,8 +367,8 @@ void search_at_run_time(search_problem const& problem, Table& table,
 /// needs: replicas(table.where) == 1
 /// law:   a filled table validates, and no rank needs more memory than its limit
 /// law:   the result is the same on every machine, for any number of threads
-/// cost:  at the usual effort .1 to 1 s for 8 ranks and 32 micro-batches on one core, and 10 to
-///        15 s for a V of 32 and 256. In a constant evaluation at most a few plans and the families
+/// cost:  at the usual effort .3 to 1.1 s for 8 ranks and 32 micro-batches on one core, and 12 s
+///        for a V of 32 and 256. In a constant evaluation at most a few plans and the families
 template <pipeline_problem Problem, action_table Table>
 constexpr void search(Problem const& problem, Table& table, search_options const& options = {}) {
   if (!check_shape(problem, table).ok()) return;
