@@ -3,7 +3,8 @@
 // The templates that the target pipe::compiled compiles once: what programs of any model call in
 // single precision, and no model is part of. The target defines PIPE_COMPILED: as `extern` for
 // programs, which only declare these templates, and as nothing for the library's own source.
-// Without the target, and for nvcc, there is nothing here.
+// Without the target, and for nvcc, there is nothing here. The library also has the functions of
+// .inl files (see PIPE_DEFINED), and templates of files, which their headers list at their ends.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -22,6 +23,9 @@
 #include <pipe/transport/in_process/in_process.hpp>
 
 #if defined(PIPE_COMPILED) && !defined(__CUDACC__)
+#ifdef PIPE_DEFINED
+#include <pipe/compiled.inl>
+#endif
 namespace pp::host {
 
 PIPE_COMPILED template decltype(multiply<float>) multiply<float>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The library's only macros, eight: the version, and differences between compilers. A user defines
+// The library's only macros, nine: the version, and differences between compilers. A user defines
 // none of them. Functions that run once, or only on errors, are [[gnu::cold]]: optimised for size,
 // which also takes less compile time. The library's own tests define PIPE_SHOWS_WARNINGS; without
 // it the headers that programs include, and all others through them, are system headers, so that a
@@ -49,6 +49,16 @@
 #define PIPE_INLINE __forceinline__
 #else
 #define PIPE_INLINE inline __attribute__((always_inline))
+#endif
+
+/// Before each definition in the .inl file of a header: of a function that knows no model. Such a
+/// definition is `inline`, but external in the source of the library pipe::compiled. Programs with
+/// that library define PIPE_COMPILED as `extern`; they do not have this macro, and do not read the
+/// .inl files.
+#if !defined(PIPE_COMPILED) || defined(__CUDACC__)
+#define PIPE_DEFINED inline
+#elif 0 - PIPE_COMPILED - 1 > 0  // 0 - - 1: it is defined as nothing; `extern` counts as 0
+#define PIPE_DEFINED
 #endif
 
 /// Unrolls the loop that follows in device code: its index becomes a constant, so arrays that it

@@ -5,30 +5,21 @@
 // half of what a program compiles that reads one.
 #pragma once
 
-#include <cstddef>
 #include <initializer_list>
 #include <string>
 #include <string_view>
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/sentence.hpp>
-#include <pipe/base/utf8.hpp>
 
 namespace pp::detail {
 
 using text_parts = std::initializer_list<piece>;
 
 /// Appends the parts to a text.
-[[gnu::cold]] PIPE_ONE_COPY inline void append_text(std::string& to, text_parts parts) {
-  heap_array<char> const all = sentence(parts);
-  to.append(all.begin(), std::size_t(all.size()) - 1);
-}
+[[gnu::cold]] void append_text(std::string& to, text_parts parts);
 /// The parts joined: joined_text({"rank ", 3}) is "rank 3".
-[[gnu::cold]] PIPE_ONE_COPY inline std::string joined_text(text_parts parts) {
-  std::string all;
-  append_text(all, parts);
-  return all;
-}
+[[gnu::cold]] std::string joined_text(text_parts parts);
 /// Throws an Error with the joined parts of both as its text.
 template <class Error>
 [[noreturn, gnu::cold]] PIPE_ONE_COPY void throw_joined(text_parts parts, text_parts further) {
@@ -38,12 +29,11 @@ template <class Error>
 }
 
 /// Writes in_quotes(name).
-[[gnu::cold]] PIPE_ONE_COPY inline long write_in_quotes(piece const& name, char* to) {
-  std::string const shown = in_quotes(name.text());
-  if (to != nullptr) shown.copy(to, shown.size());
-  return long(shown.size());
-}
+[[gnu::cold]] long write_in_quotes(piece const& name, char* to);
 /// A name in a message: see in_quotes.
 inline piece quotation(std::string_view name) { return {name, write_in_quotes}; }
 
 }  // namespace pp::detail
+#ifdef PIPE_DEFINED
+#include <pipe/base/joined_text.inl>
+#endif

@@ -14,7 +14,6 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
-#include <pipe/base/real_text.hpp>
 
 namespace pp::detail {
 
@@ -44,44 +43,17 @@ class piece {
   /// Returns the number of characters written; none are, where `to` is null.
   long write(char* to) const { return write_(*this, to); }
   /// The text of a piece that is one.
-  std::string_view text() const {
-    char const* const begin = static_cast<char const*>(at_);
-    return {begin, number_ == unknown ? std::strlen(begin) : std::size_t(number_)};
-  }
+  std::string_view text() const;
 
  private:
   static constexpr long long unknown = -1;  // the length of a text that ends with a zero
 
-  static PIPE_ONE_COPY long write_text(piece const& of, char* to) {
-    std::string_view const text = of.text();
-    if (to != nullptr && !text.empty()) std::memcpy(to, text.data(), text.size());
-    return long(text.size());
-  }
-  static PIPE_ONE_COPY long write_real(piece const& of, char* to) {
-    real_text const text(std::bit_cast<double>(of.number_), 9);  // has the characters
-    std::string_view const digits = text;
-    if (to != nullptr) std::memcpy(to, digits.data(), digits.size());
-    return long(digits.size());
-  }
-  static PIPE_ONE_COPY long write_natural(piece const& of, char* to) {
-    return write_digits(static_cast<unsigned long long>(of.number_), false, to);
-  }
-  static PIPE_ONE_COPY long write_integer(piece const& of, char* to) {
-    unsigned long long const n = static_cast<unsigned long long>(of.number_);
-    return of.number_ < 0 ? write_digits(0 - n, true, to) : write_digits(n, false, to);
-  }
+  static long write_text(piece const& of, char* to);
+  static long write_real(piece const& of, char* to);
+  static long write_natural(piece const& of, char* to);
+  static long write_integer(piece const& of, char* to);
   /// std::to_chars would compile its code for all 35 bases.
-  static PIPE_ONE_COPY long write_digits(unsigned long long rest, bool is_negative, char* to) {
-    char digits[32];  // from the last
-    long count = 0;
-    do digits[count++] = static_cast<char>('0' + rest % 10);
-    while ((rest /= 10) > 0);
-    if (to != nullptr) {
-      if (is_negative) *to++ = '-';
-      for (long i = count; i > 0;) *to++ = digits[--i];
-    }
-    return count + is_negative;
-  }
+  static long write_digits(unsigned long long rest, bool is_negative, char* to);
 
   void const* at_ = nullptr;  // a text
   long long number_;          // the integer, the bits of the real number, or the length of the text
@@ -90,16 +62,7 @@ class piece {
 
 /// The parts joined, with a terminating zero: sentence({"rank ", 3, " stopped"}).begin() is
 /// "rank 3 stopped".
-[[gnu::cold]] PIPE_ONE_COPY inline heap_array<char> sentence(std::initializer_list<piece> pieces) {
-  long size = 0;
-  for (piece const& p : pieces) size += p.size();
-  heap_array<char> all(size + 1);
-  char* end = all.begin();
-  for (piece const& p : pieces) {
-    end += p.write(end);
-  }
-  return all;
-}
+[[gnu::cold]] heap_array<char> sentence(std::initializer_list<piece> pieces);
 
 /// Throws an Error with the joined parts as its text.
 template <class Error>
@@ -108,3 +71,6 @@ template <class Error>
 }
 
 }  // namespace pp::detail
+#ifdef PIPE_DEFINED
+#include <pipe/base/sentence.inl>
+#endif

@@ -19,44 +19,18 @@
 namespace pp::detail {
 
 /// What work() has thrown, if it has.
-[[gnu::cold]] PIPE_ONE_COPY inline std::exception_ptr failure_of(function_ref<void()> work) {
-  try {
-    work();
-  } catch (...) {
-    return std::current_exception();
-  }
-  return nullptr;
-}
+[[gnu::cold]] std::exception_ptr failure_of(function_ref<void()> work);
 /// The same; a rank_error, which all processes throw, is thrown on.
-[[gnu::cold]] PIPE_ONE_COPY inline std::exception_ptr failure_here(function_ref<void()> work) {
-  try {
-    work();
-  } catch (rank_error const&) {
-    throw;
-  } catch (...) {
-    return std::current_exception();
-  }
-  return nullptr;
-}
+[[gnu::cold]] std::exception_ptr failure_here(function_ref<void()> work);
 /// Calls work(), and then rest(), also if work() has thrown: the exception of work() is thrown
 /// after rest(), on which other processes wait.
-[[gnu::cold]] inline void with_rest(function_ref<void()> work, function_ref<void()> rest) {
-  std::exception_ptr const failure = failure_of(work);
-  rest();
-  if (failure) std::rethrow_exception(failure);
-}
+[[gnu::cold]] void with_rest(function_ref<void()> work, function_ref<void()> rest);
 
 /// Processes that are one, whose calls wait for nothing.
 template <class Processes>
 concept are_one = requires { requires Processes::are_one; };
 /// Calls work(), and if it has thrown, undo(), except after a rank_error.
-[[gnu::cold]] PIPE_ONE_COPY inline void in_one_process(function_ref<void()> work,
-                                                       function_ref<void()> undo) {
-  std::exception_ptr const failure = failure_here(work);
-  if (!failure) return;
-  undo();
-  std::rethrow_exception(failure);
-}
+[[gnu::cold]] void in_one_process(function_ref<void()> work, function_ref<void()> undo);
 
 /// Calls work() in all processes, which all call this, and returns once work() has returned in all.
 /// If it has thrown in one of them, undo() is called in all.
@@ -100,3 +74,6 @@ template <class Processes, class Check, class Write, class Spoil>
 }
 
 }  // namespace pp::detail
+#ifdef PIPE_DEFINED
+#include <pipe/base/together.inl>
+#endif

@@ -28,7 +28,7 @@
 #include <pipe/checkpoint/checkpoint_match.hpp>
 #include <pipe/checkpoint/checkpoint_parts.hpp>
 #include <pipe/checkpoint/checkpoint_tensors.hpp>
-#include <pipe/checkpoint/open_checkpoint.hpp>
+#include <pipe/checkpoint/loaded_run.hpp>
 #include <pipe/checkpoint/resumed_run.hpp>
 #include <pipe/checkpoint/run_numbers.hpp>
 #include <pipe/checkpoint/run_states.hpp>
@@ -115,14 +115,15 @@ struct checkpoint_of {
     trainer.averages_.require_out(trainer.steps_ + 1);
     engine& e = *trainer.engine_.operator->();
     states all;
-    owner<loaded_run> const read = load_together(
+    owner<loaded_run<T>> const read = load_together(
         agreement_in(e), path,
         [&] {
           all = states_of(trainer);
-          return read_run(trainer, path, all, step);
+          return read_run<T>(expected_of(trainer, step), path, all);
         },
-        [&](loaded_run& run) {  // only reading again what was read, or a device, can fail
-          for (loaded_state const& state : run.states) take(state, all[state.row].pieces, run);
+        [&](loaded_run<T>& run) {  // only reading again what was read, or a device, can fail
+          for (loaded_state<T> const& state : run.states)
+            take_state(state, all[state.row].pieces, run);
         },
         [&] { e.spoil(trainer.steps_); });
     set_numbers(trainer, read->numbers);
@@ -142,23 +143,6 @@ struct checkpoint_of {
     auto const access = trainer.engine_.enter();
     compare_replicas<compiled>(trainer.parameter_places(), trainer.steps_);
   }
-  /// A state that was read once, and is read again when it is taken over: no process has room for
-  /// all states.
-  struct loaded_state {
-    std::size_t row = 0, tensor = 0;  // of the table, of the file
-    named_parameter<T> of;            // as it is in the file
-    static constexpr bool moves_by_bytes = true;
-  };
-  struct loaded_run {
-    row_list<run_numbers> numbers;
-    owner<open_checkpoint> file;
-    row_list<loaded_state> states;
-    row_list<std::byte> bytes;  // for the largest block
-    row_list<T> block;
-    data_position position;
-    std::string other_bits;     // see resumed_run
-    bool has_versions = false;  // older versions of the weights: see PipeDream
-  };
 
   /// Calls use(engine, table, part) with the states to be saved, and the number of this process's
   /// part.
@@ -226,13 +210,8 @@ struct checkpoint_of {
   [[gnu::cold]] static states states_of(Trainer const& trainer) {
     return run_state_table<compiled, engine>::of(trainer.parameter_places());
   }
-  static safetensors_place place_of(run_state<T> const& s) {
-    return {s.of.name, stored_type_of<T>(), s.of.shape};
-  }
 
   // ---- the numbers of a run ----
-
-  enum of_run : std::size_t { steps, seed, accumulated, loss_scale };
 
   /// The numbers as they are now: steps, seed, accumulation, loss scale.
   [[gnu::cold]] static row_list<run_numbers> numbers_of(Trainer const& trainer) {
@@ -243,24 +222,25 @@ struct checkpoint_of {
     all.push_back({"run/accumulated", stored_type::f64, {}});
     all.push_back({"run/loss_scale", stored_type::f64, {}});
     auto sum = trainer.accumulated_;
-    sum.for_all_numbers([&](auto n) { all[accumulated].push_back(double(n)); });
+    sum.for_all_numbers([&](auto n) { all[of_run::accumulated].push_back(double(n)); });
     list<double, 2> scaling{};
     if constexpr (compiled::precision::scales_loss) scaling = trainer.engine_->loss_scaling();
-    for (double const n : scaling) all[loss_scale].push_back(n);
+    for (double const n : scaling) all[of_run::loss_scale].push_back(n);
     return all;
   }
   /// Sets the numbers from a file.
   ///
   /// needs: require_numbers() has not thrown
   [[gnu::cold]] static void set_numbers(Trainer& trainer, row_list<run_numbers> const& from) {
-    trainer.steps_ = long(from[steps].bits[0]);
-    trainer.settings_.seed = from[seed].bits[0];
+    trainer.steps_ = long(from[of_run::steps].bits[0]);
+    trainer.settings_.seed = from[of_run::seed].bits[0];
     std::size_t next = 0;
-    trainer.accumulated_.for_all_numbers(
-        [&](auto& n) { n = std::remove_reference_t<decltype(n)>(from[accumulated].real(next++)); });
+    trainer.accumulated_.for_all_numbers([&](auto& n) {
+      n = std::remove_reference_t<decltype(n)>(from[of_run::accumulated].real(next++));
+    });
     if constexpr (compiled::precision::scales_loss)
-      if (double const scale = from[loss_scale].real(0); scale > 0)
-        trainer.engine_->set_loss_scaling({{scale, from[loss_scale].real(1)}});
+      if (double const scale = from[of_run::loss_scale].real(0); scale > 0)
+        trainer.engine_->set_loss_scaling({{scale, from[of_run::loss_scale].real(1)}});
   }
 
   // ---- saving ----
@@ -352,96 +332,15 @@ struct checkpoint_of {
     }
   }
   // ---- loading ----
-  /// Reads everything that this process needs, and compares it with the trainer.
-  ///
-  /// throws: see load
-  [[gnu::cold]] static loaded_run read_run(Trainer const& trainer, std::string const& path,
-                                           states const& all, long step) {
-    loaded_run run;
-    run.file = owner<open_checkpoint>(new open_checkpoint(path));
-    open_checkpoint const& file = *run.file;
-    if (kept_text const* const text = file.metadata("position")) run.position.text = *text;
-    std::string const here = arithmetic_of(*trainer.engine_.operator->());
-    if (kept_text const* const there = file.metadata("arithmetic");
-        there != nullptr && there->view() != here)
-      run.other_bits = joined_text({quotation(path), " is of a run on ", there->view(),
-                                    ", this one is on ", here,
-                                    ": from here on its bits are not those of a run that was never "
-                                    "stopped"});
-    run.numbers = numbers_of(trainer);
-    checkpoint_match match(file, text_of_optimizer(trainer.settings_.optimizer));
-    for (run_numbers& n : run.numbers)
-      if (long const tensor = match.find(n.place()); tensor >= 0) {
-        n.set(file.bytes_of(std::size_t(tensor)).get());
-      }
-    match.require();
-    bool const has_accumulated = require_numbers(trainer, file, run.numbers);
-    if (long const made = long(run.numbers[steps].bits[0]); step >= 0 && step != made)
-      file.refuse({"it is of a run of ", made, " steps, and its name says ", step});
-    row_list<long> tensors;
-    // A trainer without older versions of its weights ignores those of the file; where the file has
-    // none, all versions are the newest.
-    run.has_versions = match.ignore_all(run_state_table<compiled, engine>::older_kind);
-    for (run_state<T> const& s : all)
-      tensors.push_back((s.is_accumulated && !has_accumulated) || (s.is_older && !run.has_versions)
-                            ? -1
-                            : match.find(place_of(s)));
-    match.require_all();
-    std::size_t most = 0;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (tensors[i] < 0 || !is_here(all[i])) continue;
-      auto const tensor = std::size_t(tensors[i]);
-      run.states.push_back({i, tensor, all[i].of});
-      if (file.is_divided(tensor)) run.states.back().of.transposed = false;
-      most = std::max(most, most_of_block(run.states.back().of));
-    }
-    run.block.resize(most);
-    run.bytes.resize(most * sizeof(T));
-    for (loaded_state const& state : run.states)
-      file.read(state.tensor, {run.bytes.data(), run.bytes.size()},
-                [](std::span<std::byte const>) {});
-    return run;
-  }
-  /// Whether mini-batches were accumulated.
-  ///
-  /// throws: data_error for numbers that no run has, or if this trainer does not accumulate
-  [[gnu::cold]] static bool require_numbers(Trainer const& trainer, open_checkpoint const& file,
-                                            row_list<run_numbers> const& of) {
-    auto const is_below = [](double n, double end) { return n >= 0 && n < end; };
-    run_numbers const &sum = of[accumulated], &scaling = of[loss_scale];
-    double const count = sum.real(0);
-    if (of[steps].bits[0] >> 62 != 0 || !sum.is_count(0, 2e9) || !is_below(sum.real(1), 1e300) ||
-        !is_below(sum.real(2), 1e300) || !sum.is_count(4, 9e15) ||
-        !is_below(scaling.real(0), 1e38) || !scaling.is_count(1, 2e9))
-      file.refuse({"its numbers of steps or of accumulated mini-batches are those of no run"});
-    for (std::size_t i = 5; i < sum.bits.size(); i += 3)
-      if (!is_below(sum.real(i), 1e300) || !is_below(sum.real(i + 1), 1e300))
-        file.refuse({"its numbers of the terms of further losses are those of no run"});
-    if (count > 0 && (trainer.runs_.accumulations > 1 || compiled::divides_gradients))
-      file.refuse(
-          {"it has accumulated gradients, to which a mini-batch of several accumulations, or with "
-           "divided gradients, adds none"});
-    return count > 0;
-  }
-  /// Whether this process has a part of a state.
-  static bool is_here(run_state<T> const& s) {
-    for (state_piece<T> const& p : s.pieces)
-      if (p.here != nullptr) return true;
-    return false;
-  }
-  /// Copies a state from the file to the memory of this process.
-  /// It allocates nothing: earlier states are overwritten by then, so a failure could not be
-  /// undone.
-  [[gnu::cold]] static void take(loaded_state const& state, row_list<state_piece<T>> const& pieces,
-                                 loaded_run& from) {
-    long at = 0;
-    std::size_t const most = most_of_block(state.of) * sizeof(T);
-    from.file->read(state.tensor, {from.bytes.data(), most}, [&](std::span<std::byte const> bytes) {
-      std::span<T> const numbers(from.block.data(), bytes.size() / sizeof(T));
-      decode(stored_type_of<T>(), bytes.data(), numbers);
-      put_block<T>(state.of, pieces, at, numbers);
-      at += long(numbers.size());
-    });
+
+  /// What a checkpoint must fit.
+  [[gnu::cold]] static expected_run expected_of(Trainer const& trainer, long step) {
+    return {numbers_of(trainer),
+            text_of_optimizer(trainer.settings_.optimizer),
+            arithmetic_of(*trainer.engine_.operator->()),
+            run_state_table<compiled, engine>::older_kind,
+            trainer.runs_.accumulations <= 1 && !compiled::divides_gradients,
+            step};
   }
 };
 

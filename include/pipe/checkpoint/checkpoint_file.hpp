@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/function_ref.hpp>
 #include <pipe/base/joined_text.hpp>
@@ -22,7 +23,6 @@
 #include <pipe/io/crc32c.hpp>
 #include <pipe/io/row_list.hpp>
 #include <pipe/weights/safetensors_reader.hpp>
-#include <pipe/weights/safetensors_writer.hpp>
 
 namespace pp::detail {
 
@@ -39,35 +39,15 @@ class checkpoint_writer {
   ///
   /// throws: as write_safetensors
   [[gnu::cold]] checkpoint_writer(std::string const& path, row_list<safetensors_place> places,
-                                  safetensors_metadata metadata, std::string const& like = {})
-      : file_(path, like) {
-    metadata.set(checkpoint_key, joined_text({checkpoint_format}));
-    places.push_back({checksums_name, stored_type::u8, {long(places.size()) + 1, 4}});
-    place_tensors(places);
-    std::string const preamble = safetensors_preamble(places, metadata);
-    write_tensor(std::as_bytes(std::span(preamble)));
-  }
+                                  safetensors_metadata metadata, std::string const& like = {});
   /// Writes a block of the next tensor.
-  [[gnu::cold]] void write(std::span<std::byte const> bytes) {
-    sum_ = crc32c(bytes, sum_);
-    file_.write(bytes);
-  }
+  [[gnu::cold]] void write(std::span<std::byte const> bytes);
   /// All blocks of a tensor are written.
-  [[gnu::cold]] void end_tensor() {
-    sums_.resize(sums_.size() + 4);
-    put_little_endian(sum_, sums_.data() + sums_.size() - 4);
-    sum_ = 0;
-  }
+  [[gnu::cold]] void end_tensor();
   /// Writes the next tensor, in one block.
-  [[gnu::cold]] void write_tensor(std::span<std::byte const> bytes) {
-    write(bytes);
-    end_tensor();
-  }
+  [[gnu::cold]] void write_tensor(std::span<std::byte const> bytes);
   /// needs: all tensors are written
-  [[gnu::cold]] void commit() {
-    file_.write({sums_.data(), sums_.size()});
-    file_.commit();
-  }
+  [[gnu::cold]] void commit();
 
  private:
   atomic_file file_;
@@ -82,75 +62,33 @@ class checkpoint_writer {
 /// throws: file_error if the file cannot be read; data_error if it is no checkpoint, or damaged
 class checkpoint_reader {
  public:
-  [[gnu::cold]] explicit checkpoint_reader(std::string const& path) : file_(path) {
-    kept_text const* const format = metadata(checkpoint_key);
-    if (format == nullptr)
-      refuse({"it is no checkpoint, as its metadata has no \"", checkpoint_key, "\""});
-    row_list<safetensors_place> const& all = file_.tensors();
-    std::string const known = joined_text({checkpoint_format});
-    if (format->view() != known)
-      refuse({"it is a checkpoint of format ", quotation(*format),
-              "; this version of the library reads format ", known});
-    extents const shape{long(all.size()), 4};
-    if (all.empty() || !(all.back().name == checksums_name) || all.back().type != stored_type::u8 ||
-        !(all.back().shape == shape))
-      refuse({"it is damaged: it does not end with its checksums"});
-    sums_.resize(4 * all.size());
-    file_.read(all.back().begin, {sums_.data(), sums_.size()});
-    row_list<std::byte> const preamble = file_.preamble();
-    if (crc32c({preamble.data(), preamble.size()}) != checksum(0))
-      refuse({"it is damaged: its header is not the one that was written"});
-  }
+  [[gnu::cold]] explicit checkpoint_reader(std::string const& path);
 
   /// The number of tensors; tensor i.
   std::size_t size() const { return file_.tensors().size() - 1; }
   safetensors_place const& operator[](std::size_t i) const { return file_.tensors()[i]; }
   /// An entry of the metadata, or null.
-  [[gnu::cold]] kept_text const* metadata(std::string_view name) const {
-    auto const at = file_.metadata().find(name);
-    return at == file_.metadata().end() ? nullptr : &at->second;
-  }
+  [[gnu::cold]] kept_text const* metadata(std::string_view name) const;
   /// Reads a tensor.
   ///
   /// shape:  to[end - begin]
   /// throws: data_error if the bytes are not those that were written
-  [[gnu::cold]] void read(std::size_t i, std::span<std::byte> to) const {
-    file_.read((*this)[i].begin, to);
-    require_sum(i, crc32c(to));
-  }
+  [[gnu::cold]] void read(std::size_t i, std::span<std::byte> to) const;
   /// Reads a tensor block by block: calls use(bytes) for blocks of the size of `room`, and for the
   /// rest.
   ///
   /// throws: data_error, when all bytes were used, if they are not those that were written
   [[gnu::cold]] void read(std::size_t i, std::span<std::byte> room,
-                          function_ref<void(std::span<std::byte const>)> use) const {
-    safetensors_place const& place = (*this)[i];
-    std::uint32_t sum = 0;
-    for (std::uint64_t at = place.begin, left; (left = place.end - at) > 0;) {
-      std::span<std::byte> const block =
-          room.first(std::size_t(std::min<std::uint64_t>(left, room.size())));
-      file_.read(at, block);
-      sum = crc32c(block, sum);
-      at += block.size();
-      use(block);
-    }
-    require_sum(i, sum);
-  }
+                          function_ref<void(std::span<std::byte const>)> use) const;
   std::string const& name() const { return file_.name(); }
   /// Size of the file, and a checksum of the whole file: the checksum of its checksums.
   std::uint64_t bytes() const { return file_.bytes(); }
   std::uint32_t checksum() const { return crc32c({sums_.data(), sums_.size()}); }
   /// Throws data_error with the name of the file.
-  [[noreturn, gnu::cold]] void refuse(text_parts why) const {
-    throw_joined<data_error>({"cannot load ", quotation(name()), ": "}, why);
-  }
+  [[noreturn, gnu::cold]] void refuse(text_parts why) const;
 
  private:
-  [[gnu::cold]] void require_sum(std::size_t i, std::uint32_t found) const {
-    if (found != checksum(i + 1))
-      refuse({"it is damaged: the bytes of tensor ", quotation((*this)[i].name),
-              " are not those that were written"});
-  }
+  [[gnu::cold]] void require_sum(std::size_t i, std::uint32_t found) const;
   /// A checksum that was written: for i = 0 the header's, otherwise that of tensor i - 1.
   std::uint32_t checksum(std::size_t i) const {
     return little_endian<std::uint32_t>(sums_.data() + 4 * i);
@@ -161,3 +99,6 @@ class checkpoint_reader {
 };
 
 }  // namespace pp::detail
+#ifdef PIPE_DEFINED
+#include <pipe/checkpoint/checkpoint_file.inl>
+#endif

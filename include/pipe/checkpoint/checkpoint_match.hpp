@@ -13,7 +13,6 @@
 #include <pipe/base/joined_text.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/checkpoint/open_checkpoint.hpp>
-#include <pipe/weights/misfit.hpp>
 #include <pipe/weights/safetensors_header.hpp>
 
 namespace pp::detail {
@@ -33,66 +32,24 @@ template <class O>
 }
 
 /// The library's version in the words of metadata: "0.2.0".
-[[gnu::cold]] inline std::string text_of_version() {
-  return joined_text(
-      {PIPE_VERSION / 10000, ".", PIPE_VERSION / 100 % 100, ".", PIPE_VERSION % 100});
-}
+[[gnu::cold]] std::string text_of_version();
 
 /// The tensors of a checkpoint that a trainer expects, and what does not fit.
 class checkpoint_match {
  public:
   /// throws: data_error if the checkpoint is of another optimizer
-  [[gnu::cold]] checkpoint_match(open_checkpoint const& file, std::string const& optimizer)
-      : file_(file), known_(file.size()) {
-    kept_text const* const theirs = file.metadata("optimizer");
-    if (theirs == nullptr || theirs->view() != optimizer)
-      file.refuse({"it is a run of ",
-                   theirs == nullptr ? std::string_view("no optimizer") : theirs->view(),
-                   ", this trainer has ", optimizer});
-  }
+  [[gnu::cold]] checkpoint_match(open_checkpoint const& file, std::string const& optimizer);
+  [[gnu::cold]] ~checkpoint_match();
   /// The number of the tensor with the expected name, type and shape, or -1 if there is none.
-  [[gnu::cold]] long find(safetensors_place const& expected) {
-    long const at = file_.find(expected.name);
-    auto const misses = [&](text_parts why) {
-      std::string text = joined_text({"tensor ", quotation(expected.name), ": "});
-      append_text(text, why);
-      problems_.push_back(text);
-      return -1L;
-    };
-    if (at < 0) return misses({"not in the file"});
-    known_[std::size_t(at)] = true;
-    safetensors_place const& found = file_[std::size_t(at)];
-    long numbers = 1;
-    for (long const extent : expected.shape) numbers *= extent;
-    std::string const why = misfit_of_shape(
-        file_.is_divided(std::size_t(at)) ? extents{numbers} : expected.shape, found.shape);
-    if (!why.empty()) return misses({why});
-    if (found.type != expected.type)
-      return misses({"expected ", text_of_type(expected), ", found ", text_of_type(found)});
-    return at;
-  }
+  [[gnu::cold]] long find(safetensors_place const& expected);
   /// Whether there are tensors whose names begin with `prefix`. Trainers need not have these
   /// tensors.
-  [[gnu::cold]] bool ignore_all(std::string_view prefix) {
-    bool any = false;
-    for (std::size_t i = 0; i < file_.size(); ++i)
-      if (file_[i].name.starts_with(prefix)) any = known_[i] = true;
-    return any;
-  }
+  [[gnu::cold]] bool ignore_all(std::string_view prefix);
   /// Throws data_error if a tensor that was looked for does not fit.
-  [[gnu::cold]] void require() const {
-    if (!problems_.empty())
-      file_.refuse({"it does not fit this trainer: ", text_of_problems(problems_)});
-  }
+  [[gnu::cold]] void require() const;
   /// Throws data_error if a tensor that was looked for does not fit, or if there are tensors that
   /// were not looked for.
-  [[gnu::cold]] void require_all() {
-    for (std::size_t i = 0; i < file_.size(); ++i)
-      if (!known_[i])
-        problems_.push_back(
-            joined_text({"tensor ", quotation(file_[i].name), ": not of this trainer"}));
-    require();
-  }
+  [[gnu::cold]] void require_all();
 
  private:
   open_checkpoint const& file_;
@@ -101,3 +58,6 @@ class checkpoint_match {
 };
 
 }  // namespace pp::detail
+#ifdef PIPE_DEFINED
+#include <pipe/checkpoint/checkpoint_match.inl>
+#endif

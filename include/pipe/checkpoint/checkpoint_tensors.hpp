@@ -13,10 +13,8 @@
 #include <type_traits>
 #include <utility>
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <pipe/backend/host/kernels.hpp>
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/together.hpp>
 #include <pipe/checkpoint/checkpoint_file.hpp>
@@ -73,18 +71,9 @@ template <class T>
 class tensor_file {
  public:
   [[gnu::cold]] tensor_file(checkpoint_target const& to, checkpoint_head const& head,
-                            row_list<named_parameter<T>> const& states)
-      : path_(to.path), parts_(head.metadata),
-        to_(to.path, places_of(head, states), head.metadata, to.like) {
-    for (run_numbers const& n : head.numbers) {
-      row_list<std::byte> const bytes = n.bytes();
-      to_.write_tensor({bytes.data(), bytes.size()});
-    }
-  }
-  [[gnu::cold]] void write(named_parameter<T> const& of, T const* values) {
-    store(of, values, [this](std::span<std::byte const> bytes) { to_.write(bytes); });
-    to_.end_tensor();
-  }
+                            row_list<named_parameter<T>> const& states);
+  [[gnu::cold]] ~tensor_file();
+  [[gnu::cold]] void write(named_parameter<T> const& of, T const* values);
   /// Writes a state that comes in blocks: blocks(append) calls append(numbers), in the order of the
   /// file.
   template <class Blocks>
@@ -94,16 +83,37 @@ class tensor_file {
     to_.end_tensor();
   }
   /// Replaces the file of that name, and the parts that belonged to the old file.
-  [[gnu::cold]] void commit() {
-    to_.commit();
-    remove_parts(path_, parts_);
-  }
+  [[gnu::cold]] void commit();
 
  private:
   std::string path_;
   safetensors_metadata parts_;
   checkpoint_writer to_;
 };
+
+// Not inline, so that programs with pipe::compiled do not instantiate what these functions call.
+template <class T>
+tensor_file<T>::tensor_file(checkpoint_target const& to, checkpoint_head const& head,
+                            row_list<named_parameter<T>> const& states)
+    : path_(to.path), parts_(head.metadata),
+      to_(to.path, places_of(head, states), head.metadata, to.like) {
+  for (run_numbers const& n : head.numbers) {
+    row_list<std::byte> const bytes = n.bytes();
+    to_.write_tensor({bytes.data(), bytes.size()});
+  }
+}
+template <class T>
+tensor_file<T>::~tensor_file() {}
+template <class T>
+void tensor_file<T>::write(named_parameter<T> const& of, T const* values) {
+  store(of, values, [this](std::span<std::byte const> bytes) { to_.write(bytes); });
+  to_.end_tensor();
+}
+template <class T>
+void tensor_file<T>::commit() {
+  to_.commit();
+  remove_parts(path_, parts_);
+}
 
 /// A checkpoint's file in memory, with the interface of tensor_file. States are in the order of
 /// memory.
@@ -157,33 +167,14 @@ struct part_saving {
   long number = 0;       ///< the number of the saving
 
   /// The file of this process's part.
-  [[gnu::cold]] checkpoint_target target() const {
-    struct stat there{};
-    bool const is_there = ::stat(to.path.c_str(), &there) == 0;
-    return {name_of_part(to.path, part, number), is_there ? to.path : to.like};
-  }
+  [[gnu::cold]] checkpoint_target target() const;
   /// Writes the first file. needs: all parts are on disk
   ///
   /// throws: file_error; data_error if a part is not what its process has written
-  [[gnu::cold]] void complete() const {
-    checkpoint_head all = head;
-    list_parts(all, to.path, part.count, number);
-    tensor_file<float>(to, all, {}).commit();
-  }
+  [[gnu::cold]] void complete() const;
   /// Removes this process's part after a failure, unless the first file lists the part all the
   /// same.
-  [[gnu::cold]] void remove() const {
-    if (part.number == 0) return;
-    std::string const mine = target().path;
-    try {
-      checkpoint_reader const first(to.path);
-      kept_text const* const listed = first.metadata(joined_text({"part-", part.number}));
-      if (listed != nullptr && listed->view() == name_in_folder(mine)) return;
-    } catch (error const&) {
-      // There is no such part.
-    }
-    ::unlink(mine.c_str());
-  }
+  [[gnu::cold]] void remove() const;
 };
 /// The error that another process could not save its part; that process's error says why.
 struct failed_elsewhere : file_error {
@@ -205,3 +196,13 @@ template <class Processes>
 }
 
 }  // namespace pp::detail
+#ifdef PIPE_DEFINED
+#include <pipe/checkpoint/checkpoint_tensors.inl>
+#endif
+#if defined(PIPE_COMPILED) && !defined(__CUDACC__)
+namespace pp::detail {
+
+PIPE_COMPILED template class tensor_file<float>;
+
+}  // namespace pp::detail
+#endif

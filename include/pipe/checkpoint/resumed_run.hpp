@@ -7,9 +7,9 @@
 #include <concepts>
 #include <cstdlib>
 #include <string>
-#include <string_view>
 #include <utility>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 
@@ -28,14 +28,7 @@ struct data_position {
   /// The number; 0 if there is no position.
   ///
   /// throws: data_error if the text is not such a number
-  long number() const {
-    char* end = nullptr;
-    long const n = std::strtol(text.c_str(), &end, 10);
-    if (text != std::to_string(n) && !text.empty())
-      detail::throw_error<data_error>(
-          {"data position: expected a number, got '", std::string_view(text), "'"});
-    return n;
-  }
+  long number() const;
   friend bool operator==(data_position const&, data_position const&) = default;
 };
 
@@ -50,3 +43,6 @@ struct resumed_run {
 };
 
 }  // namespace pp
+#ifdef PIPE_DEFINED
+#include <pipe/checkpoint/resumed_run.inl>
+#endif

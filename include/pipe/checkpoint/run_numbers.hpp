@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <pipe/base/config.hpp>
 #include <pipe/io/row_list.hpp>
 #include <pipe/weights/safetensors_header.hpp>
 
@@ -23,11 +24,7 @@ struct run_numbers {
 
   /// The tensor's entry in a header, and its bytes.
   safetensors_place place() const { return {name, type, {long(bits.size())}}; }
-  [[gnu::cold]] row_list<std::byte> bytes() const {
-    row_list<std::byte> to(8 * bits.size());
-    for (std::size_t i = 0; i < bits.size(); ++i) put_little_endian(bits[i], to.data() + 8 * i);
-    return to;
-  }
+  [[gnu::cold]] row_list<std::byte> bytes() const;
   /// Number i, of type F64.
   double real(std::size_t i) const { return std::bit_cast<double>(bits[i]); }
   /// Whether number i, of type F64, is a whole number in [0, end), and no negative zero. needs: end
@@ -35,12 +32,12 @@ struct run_numbers {
   bool is_count(std::size_t i, double end) const {
     return !std::signbit(real(i)) && real(i) < end && real(i) == double(long(real(i)));
   }
-  [[gnu::cold]] void push_back(double real) { bits.push_back(std::bit_cast<std::uint64_t>(real)); }
+  [[gnu::cold]] void push_back(double real);
   /// Takes over the bytes of a file.
-  [[gnu::cold]] void set(std::byte const* bytes) {
-    for (std::size_t i = 0; i < bits.size(); ++i)
-      bits[i] = little_endian<std::uint64_t>(bytes + 8 * i);
-  }
+  [[gnu::cold]] void set(std::byte const* bytes);
 };
 
 }  // namespace pp::detail
+#ifdef PIPE_DEFINED
+#include <pipe/checkpoint/run_numbers.inl>
+#endif

@@ -3,20 +3,15 @@
 // All bytes of a file, for formats that are checked as a whole before any byte is used.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <new>
 #include <span>
 #include <string>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
-#include <pipe/io/file_descriptor.hpp>
 
 namespace pp::detail {
 
@@ -24,29 +19,10 @@ namespace pp::detail {
 ///
 /// throws: file_error if the path cannot be read, is no file, or there is no memory for the bytes;
 ///         data_error if the file has more bytes, or becomes shorter while it is read
-[[gnu::cold]] inline std::string file_bytes(
-    std::string const& path, std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
-  file_descriptor const file(path, O_RDONLY | O_NONBLOCK);
-  struct stat there{};
-  if (!file.is_open() || ::fstat(file.number(), &there) != 0) throw_file_error("read", path);
-  if (!S_ISREG(there.st_mode))
-    throw_error<file_error>({"cannot read '", path, "': it is not a file"});
-  if (there.st_size > most)
-    throw_error<data_error>(
-        {"'", path, "': expected at most ", most, " bytes, found ", there.st_size});
-  std::string bytes;
-  try {
-    bytes.resize(std::size_t(there.st_size));
-  } catch (std::exception const&) {  // bad_alloc, length_error
-    throw_error<no_memory_for_file>(
-        {"cannot read '", path, "': no memory for its ", there.st_size, " bytes"});
-  }
-  std::int64_t const found =
-      file.read(0, {reinterpret_cast<std::byte*>(bytes.data()), bytes.size()});
-  if (found < 0) throw_file_error("read", path);
-  if (found != std::int64_t(bytes.size()))
-    throw_error<data_error>({"'", path, "' has become shorter while it was read"});
-  return bytes;
-}
+[[gnu::cold]] std::string file_bytes(std::string const& path,
+                                     std::int64_t most = std::numeric_limits<std::int64_t>::max());
 
 }  // namespace pp::detail
+#ifdef PIPE_DEFINED
+#include <pipe/io/file_bytes.inl>
+#endif

@@ -4,16 +4,14 @@
 // where memory runs out: in libstdc++ they allocate in functions that are noexcept.
 #pragma once
 
-#include <array>
-#include <cerrno>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
+
+#include <pipe/base/config.hpp>
 
 namespace pp::detail {
 
@@ -22,46 +20,17 @@ namespace pp::detail {
 class folder_reader {
  public:
   /// Opens a folder; "" is the current one.
-  [[gnu::cold]] explicit folder_reader(std::string_view path) {
-    char name[4096] = ".";  // the system takes no longer ones
-    if (path.size() >= sizeof name) {
-      error_ = ENAMETOOLONG;
-      return;
-    }
-    if (!path.empty()) name[path.copy(name, path.size())] = 0;
-    do folder_ = ::opendir(name);
-    while (folder_ == nullptr && errno == EINTR);
-    if (folder_ == nullptr) error_ = errno;
-  }
+  [[gnu::cold]] explicit folder_reader(std::string_view path);
   folder_reader(folder_reader const&) = delete;
   folder_reader& operator=(folder_reader const&) = delete;
-  [[gnu::cold]] ~folder_reader() {
-    if (folder_ != nullptr) ::closedir(folder_);
-  }
+  [[gnu::cold]] ~folder_reader();
 
   /// Its descriptor, for openat() and others. needs: an open folder
   int number() const { return ::dirfd(folder_); }
   /// The next entry but "." and "..", until the next call; nullptr at the end, and after a failure.
-  [[gnu::cold]] dirent const* next() {
-    while (folder_ != nullptr) {
-      errno = 0;
-      dirent const* const entry = ::readdir(folder_);
-      if (entry == nullptr) {
-        error_ = errno;
-        break;
-      }
-      std::string_view const name(entry->d_name);
-      if (name != "." && name != "..") return entry;
-    }
-    return nullptr;
-  }
+  [[gnu::cold]] dirent const* next();
   /// Whether an entry is a folder; a link to a folder is none.
-  [[gnu::cold]] bool is_folder(dirent const& entry) const {
-    if (entry.d_type != DT_UNKNOWN) return entry.d_type == DT_DIR;
-    struct stat about{};
-    return ::fstatat(number(), entry.d_name, &about, AT_SYMLINK_NOFOLLOW) == 0 &&
-           S_ISDIR(about.st_mode);
-  }
+  [[gnu::cold]] bool is_folder(dirent const& entry) const;
   /// The value of errno that says why the folder could not be opened, or not be read to its end; 0:
   /// there was no failure.
   int error() const { return error_; }
@@ -73,18 +42,7 @@ class folder_reader {
 
 /// Whether programs put a file or folder of this name beside the data of a user: hidden names
 /// (.git, .DS_Store, ._a.png, .ipynb_checkpoints), and names of archives, file managers and disks.
-[[gnu::cold]] inline bool is_hidden(std::string_view name) {
-  constexpr std::array<std::string_view, 7> others{"__MACOSX",
-                                                   "Thumbs.db",
-                                                   "desktop.ini",
-                                                   "@eaDir",
-                                                   "lost+found",
-                                                   "$RECYCLE.BIN",
-                                                   "System Volume Information"};
-  for (std::string_view const other : others)
-    if (name == other) return true;
-  return name.starts_with('.');
-}
+[[gnu::cold]] bool is_hidden(std::string_view name);
 
 /// Which files are seen.
 enum class files_seen : unsigned char { all, not_hidden };
@@ -117,3 +75,6 @@ template <class See>
 }
 
 }  // namespace pp::detail
+#ifdef PIPE_DEFINED
+#include <pipe/io/folder_reader.inl>
+#endif

@@ -26,17 +26,8 @@ class kept_text {
   kept_text(char const* text) { keep(text); }
   kept_text(std::string const& text) { keep(text); }
   kept_text(kept_text const& other) { keep(other.view()); }
-  kept_text(kept_text&& other) noexcept : begin_(other.begin_), size_(other.size_) {
-    other.begin_ = nullptr;
-    other.size_ = 0;
-  }
-  kept_text& operator=(kept_text other) noexcept {
-    char* const begin = begin_;
-    begin_ = other.begin_;
-    other.begin_ = begin;
-    size_ = other.size_;
-    return *this;
-  }
+  kept_text(kept_text&& other) noexcept;
+  kept_text& operator=(kept_text other) noexcept;
   ~kept_text() { ::operator delete(begin_); }
 
   std::string_view view() const { return {begin_, size_}; }
@@ -56,17 +47,14 @@ class kept_text {
   }
 
  private:
-  [[gnu::cold]] PIPE_ONE_COPY void keep(std::string_view text) {
-    if (text.empty()) return;
-    begin_ = static_cast<char*>(::operator new(text.size() + 1));
-    size_ = text.size();
-    std::memcpy(begin_, text.data(), size_);
-    begin_[size_] = 0;
-  }
-  static PIPE_ONE_COPY bool is_equal(std::string_view a, std::string_view b) { return a == b; }
+  [[gnu::cold]] void keep(std::string_view text);
+  static bool is_equal(std::string_view a, std::string_view b);
 
   char* begin_ = nullptr;
   std::size_t size_ = 0;
 };
 
 }  // namespace pp::detail
+#ifdef PIPE_DEFINED
+#include <pipe/io/kept_text.inl>
+#endif

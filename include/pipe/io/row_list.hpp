@@ -24,39 +24,20 @@ concept movable_by_bytes =
 class row_memory {
  public:
   row_memory() = default;
-  row_memory(row_memory&& other) noexcept
-      : rows_(other.rows_), size_(other.size_), room_(other.room_) {
-    other.rows_ = nullptr;
-    other.size_ = other.room_ = 0;
-  }
-  [[gnu::cold]] ~row_memory() { ::operator delete(rows_); }
+  row_memory(row_memory&& other) noexcept;
+  [[gnu::cold]] ~row_memory();
 
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
  protected:
-  [[gnu::cold]] PIPE_ONE_COPY void swap(row_memory& other) noexcept {
-    void* const rows = rows_;
-    std::size_t const size = size_, room = room_;
-    rows_ = other.rows_, size_ = other.size_, room_ = other.room_;
-    other.rows_ = rows, other.size_ = size, other.room_ = room;
-  }
+  [[gnu::cold]] void swap(row_memory& other) noexcept;
   /// Takes memory for `count` rows of `bytes` bytes in all.
   ///
   /// throws: std::bad_alloc, and nothing is changed
-  [[gnu::cold]] PIPE_ONE_COPY void take_room(std::size_t count, std::size_t bytes) {
-    if (count <= room_) return;
-    void* const rows = ::operator new(count * bytes);
-    if (size_ > 0) std::memcpy(rows, rows_, size_ * bytes);
-    ::operator delete(rows_);
-    rows_ = rows;
-    room_ = count;
-  }
+  [[gnu::cold]] void take_room(std::size_t count, std::size_t bytes);
   /// The place of a further row, which does not count yet.
-  [[gnu::cold]] PIPE_ONE_COPY void* next_place(std::size_t bytes) {
-    if (size_ == room_) take_room(2 * size_ + 4, bytes);
-    return static_cast<char*>(rows_) + size_ * bytes;
-  }
+  [[gnu::cold]] void* next_place(std::size_t bytes);
 
   void* rows_ = nullptr;
   std::size_t size_ = 0, room_ = 0;
@@ -143,3 +124,6 @@ class row_list : public row_memory {
 };
 
 }  // namespace pp::detail
+#ifdef PIPE_DEFINED
+#include <pipe/io/row_list.inl>
+#endif

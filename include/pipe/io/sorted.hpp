@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/function_ref.hpp>
 #include <pipe/io/row_list.hpp>
 
@@ -16,24 +17,7 @@ namespace pp::detail {
 using before_ref = function_ref<bool(std::size_t, std::size_t)>;
 
 /// The indices of `n` items in order, by merging runs of twice the length each time.
-[[gnu::cold]] PIPE_ONE_COPY inline row_list<std::size_t> merge_sorted(std::size_t n,
-                                                                      before_ref before) {
-  row_list<std::size_t> order(n), merged(n);
-  for (std::size_t i = 0; i < n; ++i) order[i] = i;
-  for (std::size_t run = 1; run < n; run *= 2) {
-    for (std::size_t begin = 0; begin < n; begin += 2 * run) {
-      std::size_t const middle = begin + run < n ? begin + run : n,
-                        end = middle + run < n ? middle + run : n;
-      std::size_t left = begin, right = middle;
-      for (std::size_t to = begin; to < end; ++to)
-        merged[to] = left < middle && (right == end || !before(order[right], order[left]))
-                         ? order[left++]
-                         : order[right++];
-    }
-    order.swap(merged);
-  }
-  return order;
-}
+[[gnu::cold]] row_list<std::size_t> merge_sorted(std::size_t n, before_ref before);
 
 /// The indices of `count` items in order: before(i, k) says whether item i comes before item k.
 ///
@@ -51,25 +35,11 @@ class name_index {
 
   void add(std::string_view name) { names_.push_back(name); }
   /// needs: all names are added; before any question
-  [[gnu::cold]] void sort() {
-    order_ = sorted(names_.size(), [this](std::size_t i, std::size_t k) {
-      return names_[i].compare(names_[k]) < 0;
-    });
-  }
+  [[gnu::cold]] void sort();
   /// The number of a name, the first if it was added several times; -1 if there is none.
-  [[gnu::cold]] PIPE_ONE_COPY long find(std::string_view name) const {
-    std::size_t begin = 0, end = order_.size();
-    while (begin < end) {
-      std::size_t const middle = (begin + end) / 2;
-      if (names_[order_[middle]].compare(name) < 0)
-        begin = middle + 1;
-      else
-        end = middle;
-    }
-    return begin < order_.size() && names_[order_[begin]] == name ? long(order_[begin]) : -1;
-  }
+  [[gnu::cold]] long find(std::string_view name) const;
   /// Whether a name was added before as another number.
-  [[gnu::cold]] bool repeats(std::size_t i) const { return find(names_[i]) != long(i); }
+  [[gnu::cold]] bool repeats(std::size_t i) const;
   /// The numbers in the order of the names' bytes.
   row_list<std::size_t> const& order() const { return order_; }
   std::size_t size() const { return names_.size(); }
@@ -81,3 +51,6 @@ class name_index {
 };
 
 }  // namespace pp::detail
+#ifdef PIPE_DEFINED
+#include <pipe/io/sorted.inl>
+#endif

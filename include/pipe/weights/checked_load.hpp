@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/function_ref.hpp>
 #include <pipe/base/joined_text.hpp>
@@ -129,30 +130,8 @@ class file_reading {
   template <class T>
   [[gnu::cold]] file_reading(Tensors const& tensors, File const& file, reading when,
                              row_list<weight_sources> const& pairs,
-                             row_list<named_parameter<T>> const& to)
-      : tensors_(&tensors), file_(&file), when_(when) {
-    std::uint64_t all = 0;
-    for (std::size_t i = 0; i < pairs.size(); ++i) {
-      std::uint64_t size = 0;
-      for (std::size_t const t : pairs[i].tensors) size += tensors[t].end - tensors[t].begin;
-      std::uint64_t const number = std::uint64_t(size_of(tensors[pairs[i].tensors[0]].type));
-      if (when == reading::before) {
-        rooms_.push_back({all, size});
-        all += size;
-      } else {
-        rooms_.push_back({0, std::min(size, std::uint64_t(block_of(to[i])) * number)});
-        all = std::max(all, rooms_.back().size);
-      }
-    }
-    data_ = memory_for(all, "the tensors that are loaded", file.name());
-    if (when == reading::before)
-      for (std::size_t i = 0; i < pairs.size(); ++i)
-        read(i, pairs[i], [](std::span<std::byte const>) {});
-  }
-  void operator()(std::size_t i, weight_sources const& pair, use_of_bytes use) const {
-    if (when_ != reading::before) return read(i, pair, use);
-    use(room_of(i));
-  }
+                             row_list<named_parameter<T>> const& to);
+  void operator()(std::size_t i, weight_sources const& pair, use_of_bytes use) const;
 
  private:
   /// The bytes of a pair, or of a block.
@@ -162,22 +141,7 @@ class file_reading {
   std::span<std::byte> room_of(std::size_t i) const {
     return {data_.get() + rooms_[i].begin, std::size_t(rooms_[i].size)};
   }
-  [[gnu::cold]] void read(std::size_t i, weight_sources const& pair, use_of_bytes use) const {
-    std::span<std::byte> const block = room_of(i);
-    std::size_t filled = 0;
-    for (std::size_t const t : pair.tensors) {
-      auto const& tensor = (*tensors_)[t];
-      for (std::uint64_t next = tensor.begin, left; (left = tensor.end - next) > 0;) {
-        std::size_t const bytes = std::size_t(std::min<std::uint64_t>(left, block.size() - filled));
-        file_->read(tensor, block.subspan(filled, bytes), next - tensor.begin);
-        filled += bytes, next += bytes;
-        if (filled < block.size()) continue;
-        use(std::span<std::byte const>(block));
-        filled = 0;
-      }
-    }
-    if (filled > 0) use(std::span<std::byte const>(block.first(filled)));
-  }
+  [[gnu::cold]] void read(std::size_t i, weight_sources const& pair, use_of_bytes use) const;
 
   Tensors const* tensors_ = nullptr;
   File const* file_ = nullptr;
@@ -186,13 +150,63 @@ class file_reading {
   owner<std::byte, delete_memory> data_;
 };
 
+// Not inline, so that programs with pipe::compiled do not instantiate what these functions call.
+template <class Tensors, class File>
+template <class T>
+file_reading<Tensors, File>::file_reading(Tensors const& tensors, File const& file, reading when,
+                                          row_list<weight_sources> const& pairs,
+                                          row_list<named_parameter<T>> const& to)
+    : tensors_(&tensors), file_(&file), when_(when) {
+  std::uint64_t all = 0;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    std::uint64_t size = 0;
+    for (std::size_t const t : pairs[i].tensors) size += tensors[t].end - tensors[t].begin;
+    std::uint64_t const number = std::uint64_t(size_of(tensors[pairs[i].tensors[0]].type));
+    if (when == reading::before) {
+      rooms_.push_back({all, size});
+      all += size;
+    } else {
+      rooms_.push_back({0, std::min(size, std::uint64_t(block_of(to[i])) * number)});
+      all = std::max(all, rooms_.back().size);
+    }
+  }
+  data_ = memory_for(all, "the tensors that are loaded", file.name());
+  if (when == reading::before)
+    for (std::size_t i = 0; i < pairs.size(); ++i)
+      read(i, pairs[i], [](std::span<std::byte const>) {});
+}
+template <class Tensors, class File>
+void file_reading<Tensors, File>::operator()(std::size_t i, weight_sources const& pair,
+                                             use_of_bytes use) const {
+  if (when_ != reading::before) return read(i, pair, use);
+  use(room_of(i));
+}
+template <class Tensors, class File>
+void file_reading<Tensors, File>::read(std::size_t i, weight_sources const& pair,
+                                       use_of_bytes use) const {
+  std::span<std::byte> const block = room_of(i);
+  std::size_t filled = 0;
+  for (std::size_t const t : pair.tensors) {
+    auto const& tensor = (*tensors_)[t];
+    for (std::uint64_t next = tensor.begin, left; (left = tensor.end - next) > 0;) {
+      std::size_t const bytes = std::size_t(std::min<std::uint64_t>(left, block.size() - filled));
+      file_->read(tensor, block.subspan(filled, bytes), next - tensor.begin);
+      filled += bytes, next += bytes;
+      if (filled < block.size()) continue;
+      use(std::span<std::byte const>(block));
+      filled = 0;
+    }
+  }
+  if (filled > 0) use(std::span<std::byte const>(block.first(filled)));
+}
+
 /// Checks a load of parameters from some tensors of an open file, or of several, which outlive the
 /// result.
 template <class T, class Tensors, class File>
-[[gnu::cold]] auto check_tensors(std::span<named_parameter<T> const> parameters,
-                                 Tensors const& tensors, File const& file,
-                                 weights_source const& from, load_policy policy,
-                                 source_names const& map, reading when = reading::before) {
+[[gnu::cold]] checked_load<T, file_reading<Tensors, File>> check_tensors(
+    std::span<named_parameter<T> const> parameters, Tensors const& tensors, File const& file,
+    weights_source const& from, load_policy policy, source_names const& map,
+    reading when = reading::before) {
   return check_pairs<T>(
       parameters, tensors, from, policy, map,
       [&](row_list<weight_sources> const& pairs, row_list<named_parameter<T>> const& to) {
@@ -206,21 +220,16 @@ struct joined_bytes {
   row_list<row_list<std::byte>> joined{};  ///< by pair; empty for one tensor
 
   joined_bytes() = default;
-  [[gnu::cold]] joined_bytes(safetensors_file const& of, row_list<weight_sources> const& pairs)
-      : file(&of), joined(pairs.size()) {
-    for (std::size_t i = 0; i < pairs.size(); ++i)
-      if (pairs[i].tensors.size() > 1)
-        for (std::size_t const t : pairs[i].tensors)
-          joined[i].append(of.tensors()[t].bytes.data(), of.tensors()[t].bytes.size());
-  }
+  [[gnu::cold]] joined_bytes(safetensors_file const& of, row_list<weight_sources> const& pairs);
   void operator()(std::size_t i, weight_sources const& pair, use_of_bytes use) const {
     use(joined[i].empty() ? file->tensors()[pair.tensors[0]].bytes
                           : std::span<std::byte const>(joined[i].data(), joined[i].size()));
   }
 };
 /// A file, for messages.
-[[gnu::cold]] inline weights_source source_of(std::string const& file) {
-  return {joined_text({"in '", file, "'"}), "the file"};
-}
+[[gnu::cold]] weights_source source_of(std::string const& file);
 
 }  // namespace pp::detail
+#ifdef PIPE_DEFINED
+#include <pipe/weights/checked_load.inl>
+#endif

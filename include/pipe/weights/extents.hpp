@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include <pipe/base/config.hpp>
+
 namespace pp::detail {
 
 /// A shape: at most 32 extents, without memory of its own.
@@ -34,16 +36,9 @@ class extents {
   long const& operator[](std::size_t i) const { return extents_[i]; }
   long front() const { return extents_[0]; }
   long back() const { return extents_[size_ - 1]; }
-  void push_back(long extent) {
-    if (size_ < most) extents_[size_] = extent;
-    ++size_;
-  }
+  void push_back(long extent);
   /// Inserts an extent before the others.
-  [[gnu::cold]] void push_front(long extent) {
-    extents const rest = *this;
-    *this = {extent};
-    for (long const other : rest) push_back(other);
-  }
+  [[gnu::cold]] void push_front(long extent);
   operator std::span<long const>() const { return {extents_, kept()}; }
   friend bool operator==(extents const& a, extents const& b) {
     if (a.size_ != b.size_) return false;
@@ -54,12 +49,13 @@ class extents {
 
  private:
   std::size_t kept() const { return size_ < most ? size_ : most; }
-  [[gnu::cold, gnu::noinline]] void assign(long const* from, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) push_back(from[i]);
-  }
+  [[gnu::cold]] void assign(long const* from, std::size_t count);
 
   std::size_t size_ = 0;
   long extents_[most] = {};
 };
 
 }  // namespace pp::detail
+#ifdef PIPE_DEFINED
+#include <pipe/weights/extents.inl>
+#endif

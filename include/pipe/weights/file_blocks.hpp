@@ -183,3 +183,15 @@ template <class T>
 }
 
 }  // namespace pp::detail
+#if defined(PIPE_COMPILED) && !defined(__CUDACC__)
+namespace pp::detail {
+
+PIPE_COMPILED template decltype(most_of_block<float>) most_of_block<float>;
+PIPE_COMPILED template decltype(get_block<float>) get_block<float>;
+PIPE_COMPILED template decltype(put_block<float>) put_block<float>;
+PIPE_COMPILED template decltype(copy_block_in<float>) copy_block_in<float>;
+PIPE_COMPILED template decltype(copy_own_out<float>) copy_own_out<float>;
+PIPE_COMPILED template decltype(copy_out<float>) copy_out<float>;
+
+}  // namespace pp::detail
+#endif

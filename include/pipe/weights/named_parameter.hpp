@@ -225,3 +225,10 @@ void for_all_numbers(named_parameter<T> const& p, One one) {
 }
 
 }  // namespace pp::detail
+#if defined(PIPE_COMPILED) && !defined(__CUDACC__)
+namespace pp::detail {
+
+PIPE_COMPILED template decltype(require_law<float>) require_law<float>;
+
+}  // namespace pp::detail
+#endif

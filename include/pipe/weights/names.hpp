@@ -6,10 +6,9 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 #include <string_view>
 
-#include <pipe/base/joined_text.hpp>
+#include <pipe/base/config.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/base/view.hpp>
 #include <pipe/io/kept_text.hpp>
@@ -80,28 +79,7 @@ struct described_names<lowering<Items...>> {
 };
 
 /// The names of `parameters` parameters, by the events.
-[[gnu::cold]] inline row_list<parameter_name> names_of(view<name_event> events, int parameters) {
-  // Later places of shared parameters have no name.
-  row_list<parameter_name> names{std::size_t(parameters)};
-  std::string path;                  // to the layer, with a dot at the end
-  row_list<std::size_t> path_sizes;  // of the paths to the layers around it
-  for (name_event const& e : events) {
-    std::string_view const text(e.text, e.characters);
-    if (e.what == name_event::part) {
-      path_sizes.push_back(path.size());
-      append_text(path, {e.number, "."});
-    } else if (e.what == name_event::end_part) {
-      path.resize(path_sizes.back());
-      path_sizes.pop_back();
-    } else if (e.what == name_event::name) {
-      path.resize(path_sizes.back());
-      append_text(path, {text, "."});
-    } else {
-      names[std::size_t(e.number)] = {joined_text({path, text}), e.transposed};
-    }
-  }
-  return names;
-}
+[[gnu::cold]] row_list<parameter_name> names_of(view<name_event> events, int parameters);
 
 /// The names of M's parameters, in the order of its graph.
 template <class M>
@@ -117,3 +95,6 @@ row_list<parameter_name> const& parameter_names() {
 }
 
 }  // namespace pp::detail
+#ifdef PIPE_DEFINED
+#include <pipe/weights/names.inl>
+#endif

@@ -8,9 +8,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include <pipe/base/config.hpp>
 #include <pipe/weights/safetensors_reader.hpp>
 #include <pipe/weights/safetensors_writer.hpp>
 
@@ -34,27 +34,10 @@ class safetensors_file {
   detail::safetensors_metadata const& metadata() const { return metadata_; }
 
   /// The tensor with the name `tensor`, or nullptr.
-  safetensors_entry const* find(std::string_view tensor) const {
-    long const at = by_name_.find(tensor);
-    return at < 0 ? nullptr : &tensors_[std::size_t(at)];
-  }
+  safetensors_entry const* find(std::string_view tensor) const;
 
  private:
-  explicit safetensors_file(safetensors_reader from)
-      : name_(from.name()), data_(detail::memory_for(from.data_bytes(), "its tensors", name_)) {
-    from.read(0, {data_.get(), std::size_t(from.data_bytes())});
-    detail::safetensors_header header = from.take_header();
-    metadata_ = std::move(header.metadata);
-    tensors_.reserve(header.tensors.size());
-    for (detail::safetensors_place const& p : header.tensors)
-      tensors_.push_back({p.name,
-                          p.type,
-                          {p.shape.begin(), p.shape.end()},
-                          {data_.get() + p.begin, std::size_t(p.end - p.begin)},
-                          p.other_type});
-    for (safetensors_entry const& t : tensors_) by_name_.add(t.name);
-    by_name_.sort();
-  }
+  explicit safetensors_file(safetensors_reader from);
 
   std::string name_;
   detail::owner<std::byte, detail::delete_memory> data_;
@@ -64,3 +47,6 @@ class safetensors_file {
 };
 
 }  // namespace pp
+#ifdef PIPE_DEFINED
+#include <pipe/weights/safetensors.inl>
+#endif

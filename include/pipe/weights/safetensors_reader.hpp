@@ -19,6 +19,7 @@
 #include <string_view>
 #include <utility>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
 #include <pipe/base/owner.hpp>
@@ -37,14 +38,8 @@ struct delete_memory {
 /// Uninitialised memory for `count` bytes of a file. `of`: their description in messages.
 ///
 /// throws: file_error with the file and the size, if memory is exhausted
-[[gnu::cold]] inline owner<std::byte, delete_memory> memory_for(std::uint64_t count, char const* of,
-                                                                std::string const& file) {
-  bool const possible = count <= std::uint64_t(PTRDIFF_MAX);
-  if (void* const at = possible ? ::operator new(std::size_t(count), std::nothrow) : nullptr)
-    return owner<std::byte, delete_memory>(static_cast<std::byte*>(at));
-  throw_error<no_memory_for_file>(
-      {"cannot read '", file, "': no memory for the ", count, " bytes of ", of});
-}
+[[gnu::cold]] owner<std::byte, delete_memory> memory_for(std::uint64_t count, char const* of,
+                                                         std::string const& file);
 
 }  // namespace detail
 
@@ -56,20 +51,9 @@ class safetensors_reader {
  public:
   /// Opens a file and reads its header. O_NONBLOCK: opening a pipe returns at once, so that the
   /// pipe is refused and no writer is waited for.
-  [[gnu::cold]] explicit safetensors_reader(std::string path)
-      : name_(std::move(path)), file_(name_, O_RDONLY | O_NONBLOCK) {
-    struct stat about{};
-    if (!file_.is_open() || ::fstat(file_.number(), &about) != 0)
-      detail::throw_file_error("read", name_);
-    if (!S_ISREG(about.st_mode))
-      detail::throw_error<file_error>({"cannot read '", name_, "': it is not a file"});
-    read_header(std::uint64_t(about.st_size));
-  }
+  [[gnu::cold]] explicit safetensors_reader(std::string path);
   /// Reads from bytes in memory, which must outlive the reader. `name`: for messages.
-  [[gnu::cold]] safetensors_reader(std::span<std::byte const> bytes, std::string name)
-      : name_(std::move(name)), bytes_(bytes) {
-    read_header(bytes.size());
-  }
+  [[gnu::cold]] safetensors_reader(std::span<std::byte const> bytes, std::string name);
 
   std::string const& name() const { return name_; }
   /// All tensors, in the order of their bytes.
@@ -78,78 +62,32 @@ class safetensors_reader {
   /// Moves the header out of the reader.
   detail::safetensors_header take_header() { return std::move(header_); }
   /// The bytes before the data: the header's length, and the header.
-  [[gnu::cold]] detail::row_list<std::byte> preamble() const {
-    detail::row_list<std::byte> bytes(static_cast<std::size_t>(data_begin_));
-    read_at(0, {bytes.data(), bytes.size()});
-    return bytes;
-  }
+  [[gnu::cold]] detail::row_list<std::byte> preamble() const;
   /// Size of the file.
   std::uint64_t bytes() const { return data_begin_ + data_bytes_; }
   /// Size of the data of all tensors.
   std::uint64_t data_bytes() const { return data_bytes_; }
 
   /// Fills `to` with data from offset `begin` on, such as a tensor's [begin, end).
-  [[gnu::cold]] void read(std::uint64_t begin, std::span<std::byte> to) const {
-    read_at(data_begin_ + begin, to);
-  }
+  [[gnu::cold]] void read(std::uint64_t begin, std::span<std::byte> to) const;
   /// Fills `to` with bytes of a tensor, from number `from` on. needs: the tensor has that many
   /// numbers
   [[gnu::cold]] void read(detail::safetensors_place const& tensor, std::span<std::byte> to,
-                          std::uint64_t from = 0) const {
-    read(tensor.begin + from, to);
-  }
+                          std::uint64_t from = 0) const;
 
  private:
   /// Throws data_error with the name of the file.
-  [[noreturn, gnu::cold]] void refuse(detail::text_parts what) const {
-    detail::throw_joined<data_error>({"'", name_, "': "}, what);
-  }
+  [[noreturn, gnu::cold]] void refuse(detail::text_parts what) const;
 
   /// Fills `to` with bytes from position `at` of the file or of the memory.
   ///
   /// needs: [at, at + to.size()) is inside the memory, where bytes_ are read
   /// throws: file_error if reading fails, data_error if the file ends earlier
-  [[gnu::cold]] void read_at(std::uint64_t at, std::span<std::byte> to) const {
-    if (!file_.is_open()) {
-      std::memcpy(to.data(), bytes_.data() + at, to.size());
-      return;
-    }
-    std::int64_t const count = file_.read(at, to);
-    if (count < 0) detail::throw_file_error("read", name_);
-    if (std::size_t(count) < to.size())
-      refuse({"byte ", at, ": expected ", to.size(), " bytes, got ", count,
-              ": the file was shortened while it was read"});
-  }
+  [[gnu::cold]] void read_at(std::uint64_t at, std::span<std::byte> to) const;
 
   /// Reads and validates the header. The length that the file declares for the header is compared
   /// with the file's size before memory is allocated.
-  [[gnu::cold]] void read_header(std::uint64_t file_bytes) {
-    std::byte length[8];
-    if (file_bytes < sizeof length)
-      refuse({"a safetensors file has at least 8 bytes, found ", file_bytes});
-    read_at(0, length);
-    std::uint64_t const header_bytes = detail::little_endian<std::uint64_t>(length),
-                        rest = file_bytes - sizeof length;
-    if (header_bytes > detail::safetensors_header::most_bytes)
-      refuse({"a header has at most ", detail::safetensors_header::most_bytes,
-              " bytes, this one claims ", header_bytes});
-    if (header_bytes > rest)
-      refuse(
-          {"the header claims ", header_bytes, " bytes, but only ", rest, " are left in the file"});
-    auto const text = detail::memory_for(header_bytes, "its header", name_);
-    read_at(sizeof length, {text.get(), std::size_t(header_bytes)});
-    data_begin_ = sizeof length + header_bytes;
-    data_bytes_ = rest - header_bytes;
-    try {
-      header_ = detail::parse_safetensors_header(
-          {reinterpret_cast<char const*>(text.get()), std::size_t(header_bytes)}, data_bytes_,
-          name_);
-    } catch (std::bad_alloc const&) {
-      detail::throw_error<detail::no_memory_for_file>({"cannot read '", name_,
-                                                       "': no memory for what its header of ",
-                                                       header_bytes, " bytes lists"});
-    }
-  }
+  [[gnu::cold]] void read_header(std::uint64_t file_bytes);
 
   std::string name_;
   detail::file_descriptor file_;
@@ -160,3 +98,6 @@ class safetensors_reader {
 };
 
 }  // namespace pp
+#ifdef PIPE_DEFINED
+#include <pipe/weights/safetensors_reader.inl>
+#endif

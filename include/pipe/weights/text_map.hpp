@@ -6,11 +6,9 @@
 #include <cstddef>
 #include <initializer_list>
 #include <string_view>
-#include <utility>
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
-#include <pipe/base/joined_text.hpp>
 #include <pipe/io/kept_text.hpp>
 #include <pipe/io/row_list.hpp>
 #include <pipe/io/sorted.hpp>
@@ -31,10 +29,7 @@ class text_map {
 
   text_map() = default;
   /// Of several texts of one name, the first is taken.
-  [[gnu::cold]] text_map(std::initializer_list<entry> entries) {
-    row_list<entry> all = entries;
-    take(all);
-  }
+  [[gnu::cold]] text_map(std::initializer_list<entry> entries);
   /// Another map, such as a std::map of strings.
   template <class Map>
     requires requires(Map const& from) {
@@ -53,48 +48,18 @@ class text_map {
   entry const* begin() const { return entries_.begin(); }
   entry const* end() const { return entries_.end(); }
   /// The entry of a name, or end().
-  [[gnu::cold]] PIPE_ONE_COPY entry const* find(std::string_view name) const {
-    entry const* at = begin();
-    for (std::size_t left = size(); left > 0;) {
-      std::size_t const half = left / 2;
-      if (at[half].first.view().compare(name) < 0)
-        at += half + 1, left -= half + 1;
-      else
-        left = half;
-    }
-    return at != end() && at->first == name ? at : end();
-  }
+  [[gnu::cold]] entry const* find(std::string_view name) const;
   bool contains(std::string_view name) const { return find(name) != end(); }
   /// throws: data_error if there is no such name
-  [[gnu::cold]] kept_text const& at(std::string_view name) const {
-    entry const* const found = find(name);
-    if (found == end()) throw_error<data_error>({"no text has the name ", quotation(name)});
-    return found->second;
-  }
+  [[gnu::cold]] kept_text const& at(std::string_view name) const;
   /// Sets the text of a name.
   ///
   /// cost: moves of all entries
-  [[gnu::cold]] void set(std::string_view name, std::string_view text) {
-    row_list<entry> all;
-    all.push_back({name, text});
-    for (entry& e : entries_) all.push_back(std::move(e));
-    take(all);
-  }
+  [[gnu::cold]] void set(std::string_view name, std::string_view text);
   /// Takes entries in any order, in place of those that it has.
   ///
   /// returns: a name that occurs several times, of which the first text is taken; null: none does
-  [[gnu::cold]] kept_text const* take(row_list<entry>& entries) {
-    kept_text const* twice = nullptr;
-    entries_.clear();
-    for (std::size_t const i : sorted(entries.size(), [&](std::size_t a, std::size_t b) {
-           return entries[a].first.view().compare(entries[b].first) < 0;
-         }))
-      if (!entries_.empty() && entries_.back().first == entries[i].first)
-        twice = &entries[i].first;
-      else
-        entries_.push_back(std::move(entries[i]));
-    return twice;
-  }
+  [[gnu::cold]] kept_text const* take(row_list<entry>& entries);
   friend bool operator==(text_map const& a, text_map const& b) {
     if (a.size() != b.size()) return false;
     for (std::size_t i = 0; i < a.size(); ++i)
@@ -112,13 +77,9 @@ using safetensors_metadata = text_map;
 struct metadata_entry {
   std::string_view name, text;
 };
-[[gnu::cold]] inline safetensors_metadata metadata_of(
-    std::initializer_list<metadata_entry> entries) {
-  row_list<text_map::entry> list;
-  for (metadata_entry const& e : entries) list.push_back({e.name, e.text});
-  safetensors_metadata all;
-  all.take(list);
-  return all;
-}
+[[gnu::cold]] safetensors_metadata metadata_of(std::initializer_list<metadata_entry> entries);
 
 }  // namespace pp::detail
+#ifdef PIPE_DEFINED
+#include <pipe/weights/text_map.inl>
+#endif

@@ -45,9 +45,7 @@ struct load_report {
 namespace pp::detail {
 
 /// Whether a tensor is PyTorch's count of the steps of a batch norm, which nothing here reads.
-[[gnu::cold]] inline bool is_batch_count(std::string_view name) {
-  return name.ends_with("num_batches_tracked");
-}
+[[gnu::cold]] bool is_batch_count(std::string_view name);
 
 /// The source of weights, in the words of messages: "in 'a.safetensors'" and "the file", and words
 /// for what is loaded into what.
@@ -58,12 +56,7 @@ struct weights_source {
 };
 
 /// Throws data_error if there are problems.
-[[gnu::cold]] inline void require_fit(weights_source const& from,
-                                      row_list<kept_text> const& problems) {
-  if (problems.empty()) return;
-  throw_error<data_error>({"the ", from.content, " ", from.where, " do not fit the ", from.target,
-                           ": ", text_of_problems(problems)});
-}
+[[gnu::cold]] void require_fit(weights_source const& from, row_list<kept_text> const& problems);
 
 /// A parameter and the tensors of which it is made, by index: one tensor, or several that follow
 /// each other.
@@ -106,22 +99,13 @@ struct weight_pairs {
 };
 
 /// Names of tensors for a message: "tensor 'a'", "tensors 'a', 'b'".
-[[gnu::cold]] inline std::string text_of_tensors(row_list<kept_text> const& names) {
-  return joined_text({names.size() == 1 ? "tensor " : "tensors ", text_of_names(names)});
-}
+[[gnu::cold]] std::string text_of_tensors(row_list<kept_text> const& names);
 
 /// The first source name of each parameter.
-[[gnu::cold]] inline row_list<kept_text> first_names(row_list<tensors_there> const& all) {
-  row_list<kept_text> names;
-  for (tensors_there const& of : all) names.push_back(of.names.front());
-  return names;
-}
+[[gnu::cold]] row_list<kept_text> first_names(row_list<tensors_there> const& all);
 
 /// Adds a name to a list of the report.
-[[gnu::cold]] PIPE_ONE_COPY inline void add_name(std::vector<std::string>& to,
-                                                 std::string_view name) {
-  to.emplace_back(name);
-}
+[[gnu::cold]] void add_name(std::vector<std::string>& to, std::string_view name);
 
 /// Matches parameters and tensors by name. misfit(weight_sources, parameter with the source's
 /// layout) says why the two do not match, or is empty.
@@ -206,3 +190,6 @@ template <class Tensors>
 }
 
 }  // namespace pp::detail
+#ifdef PIPE_DEFINED
+#include <pipe/weights/weight_pairs.inl>
+#endif

@@ -299,3 +299,18 @@ template <detail::has_named_parameters Trainer>
 }
 
 }  // namespace pp
+#if defined(PIPE_COMPILED) && !defined(__CUDACC__)
+namespace pp::detail {
+
+PIPE_COMPILED template class file_reading<row_list<placed_tensor>, weight_files>;
+PIPE_COMPILED template checked_load<float, file_reading<row_list<placed_tensor>, weight_files>>
+check_tensors<float, row_list<placed_tensor>, weight_files>(std::span<named_parameter<float> const>,
+                                                            row_list<placed_tensor> const&,
+                                                            weight_files const&,
+                                                            weights_source const&, load_policy,
+                                                            source_names const&, reading);
+PIPE_COMPILED template decltype(copied_in<float>) copied_in<float>;
+PIPE_COMPILED template decltype(write_weights<float>) write_weights<float>;
+
+}  // namespace pp::detail
+#endif
