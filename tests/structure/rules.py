@@ -3,7 +3,10 @@
 """Holds the source tree to its rules; prints every line that breaks one as `file:line: what is wrong`.
 
 * A folder of include/pipe includes itself and folders earlier in ORDER only, less the pairs in APART. No two directories include each
-  other, directly or not, a folder and a folder within it included; a directory has at most MOST_FILES files.
+  other, directly or not, a folder and a folder within it included; a directory has at most MOST_FILES files, an .inl file of a
+  header not counted.
+* x.inl beside x.hpp has definitions of x.hpp, which includes it under `#ifdef PIPE_DEFINED` when all is declared. Each begins with PIPE_DEFINED,
+  and is in the library pipe::compiled: compiled.inl leads to the header, as to each header with a template that is compiled there. The includes of x.inl are bound as those of x.hpp are.
 * A header declares no class that a folder after its own defines, and defines no member of a class of another header: what a header means
   does not depend on which others are included.
 * Only hana.hpp includes Boost, and only catch.hpp of the tests includes Catch2, which has other headers by version.
@@ -48,7 +51,7 @@ WIDTH = 100
 MOST_FILES = 40
 COMMENTS = 18
 FEW_LINES = 1000  # of which no share is asked
-MOST_MACROS = 8
+MOST_MACROS = 9
 MOST_PARAMETERS = 8
 MOST_FIELDS = 35
 WORDS = {  # not -> but
@@ -165,8 +168,37 @@ def check_headers(root):
     yield from cycles(uses)
     yield from folder_cycles(uses)
     for folder in sorted(p for p in include.rglob("*") if p.is_dir()):
-        if (files := sum(p.is_file() for p in folder.iterdir())) > MOST_FILES:
+        if (files := sum(p.is_file() and not is_definitions(p) for p in folder.iterdir())) > MOST_FILES:
             yield f"{folder.relative_to(root)}: {files} files; a folder has at most {MOST_FILES}"
+
+
+def is_definitions(path):
+    """Whether a file has the definitions of a header."""
+    return path.suffix == ".inl" and path.with_suffix(".hpp").exists()
+
+
+def check_definitions(root):
+    include = root / "include" / "pipe"
+    uses = {}
+    for path in sorted(p for p in include.rglob("*") if p.suffix in CODE):
+        uses[path.relative_to(include).as_posix()] = [(match[2].removeprefix("pipe/"), 0) for line in path.read_text().splitlines()
+                                                      if (match := INCLUDE.match(line)) and match[2].startswith("pipe/")]
+    compiled = reached(uses, "compiled.inl") | reached(uses, "compiled.hpp")
+    for name in uses:
+        if name not in compiled and "\nPIPE_COMPILED template" in (include / name).read_text():
+            yield f"include/pipe/{name}:1: pipe::compiled does not have its templates: include/pipe/compiled.inl leads to no header that includes it"
+    for path in sorted(p for p in include.rglob("*.inl") if is_definitions(p) and p.name != "compiled.inl"):
+        name, where = path.relative_to(include).as_posix(), path.relative_to(root)
+        lines = path.read_text().splitlines()
+        if f"}}\n#ifdef PIPE_DEFINED\n#include <pipe/{name}>\n#endif\n" not in re.sub(r"(?m)^\}  // namespace.*$", "}", path.with_suffix(".hpp").read_text()):
+            yield f"{where}:1: its header does not include it under #ifdef PIPE_DEFINED, behind its declarations"
+        if name not in compiled:
+            yield f"{where}:1: pipe::compiled does not compile it: include/pipe/compiled.inl leads to no header that includes it"
+        for number, line in enumerate(lines, 1):
+            if re.match(r"(?!PIPE_DEFINED).*\binline\b", line.split("//")[0]):
+                yield f"{where}:{number}: write PIPE_DEFINED for inline: {line.strip()}"
+            if (match := INCLUDE.match(line)) and match[2].startswith("pipe/") and (why := may_include(name, match[2].removeprefix("pipe/"))):
+                yield f"{where}:{number}: {why}: {line.strip()}"
 
 
 def reached(uses, name):
@@ -379,7 +411,7 @@ def check_kernels(root):
 
 
 def check(root):
-    return [*check_headers(root), *check_macros(root), *check_signatures(root), *check_locale(root), *check_prose(root), *check_share(root), *check_kernels(root), *check_declarations(root), *check_texts(root)]
+    return [*check_headers(root), *check_macros(root), *check_signatures(root), *check_locale(root), *check_prose(root), *check_share(root), *check_kernels(root), *check_declarations(root), *check_definitions(root), *check_texts(root)]
 
 
 if __name__ == "__main__":

@@ -77,6 +77,35 @@ class Rules(unittest.TestCase):
         self.assertEqual([f"include/pipe/base: {MOST_FILES + 1} files; a folder has at most {MOST_FILES}"],
                          self.headers({f"base/a{i}.hpp": "" for i in range(MOST_FILES + 1)}))
 
+    def test_definitions_stand_beside_their_header(self):
+        header, ending = "int f();\n}  // namespace pp\n", "#ifdef PIPE_DEFINED\n#include <pipe/base/a.inl>\n#endif\n"
+        body = "namespace pp {\nPIPE_DEFINED int f() { return 1; }\n}  // namespace pp\n"
+
+        def found(header, body, compiled="#include <pipe/base/a.hpp>\n"):
+            return self.problems({"include/pipe/base/a.hpp": f"{LICENCE}#pragma once\nnamespace pp {{\n{header}", "include/pipe/base/a.inl": LICENCE + body,
+                                  "include/pipe/base/b.hpp": f"{LICENCE}#pragma once\n#include <pipe/base/a.hpp>\n",
+                                  "include/pipe/backend/b.hpp": f"{LICENCE}#pragma once\n#include <pipe/base/b.hpp>\n",
+                                  "include/pipe/compiled.inl": LICENCE + compiled})
+        self.assertEqual([], found(header + ending, body))
+        at = "include/pipe/base/a.inl"
+        beside = f"{at}:1: its header does not include it under #ifdef PIPE_DEFINED, behind its declarations"
+        absent = "include/pipe/compiled.inl leads to no header that includes it"
+        self.assertEqual([beside], found(header + "#include <pipe/base/a.inl>\n", body))
+        self.assertEqual([beside], found(ending + header, body))
+        self.assertEqual([f"{at}:1: pipe::compiled does not compile it: {absent}"], found(header + ending, body, ""))
+        self.assertEqual([f"{at}:3: write PIPE_DEFINED for inline: inline int f() {{ return 1; }}"],
+                         found(header + ending, body.replace("PIPE_DEFINED", "inline")))
+        self.assertEqual([f"{at}:2: base/ comes before backend/: #include <pipe/backend/b.hpp>"],
+                         found(header + ending, "#include <pipe/backend/b.hpp>\n" + body))
+        template = "PIPE_COMPILED template void g<float>();\n"
+        self.assertEqual([], found(header + ending + template, body))
+        self.assertIn(f"include/pipe/base/a.hpp:1: pipe::compiled does not have its templates: {absent}", found(header + ending + template, body, ""))
+
+    def test_definitions_are_counted_with_their_header(self):
+        files = {f"base/a{i}.hpp": "" for i in range(MOST_FILES)}
+        self.assertNotIn("files", " ".join(self.headers(files | {"base/a0.inl": ""})).replace(".inl", ""))
+        self.assertIn(f"include/pipe/base: {MOST_FILES + 1} files; a folder has at most {MOST_FILES}", self.headers(files | {"base/b.inl": ""}))
+
     def test_what_every_program_reads_is_light(self):
         heavy = "#include <memory>\n"
         headers = {"pipe.hpp": "#include <pipe/base/a.hpp>\n", "base/a.hpp": heavy, "base/b.hpp": heavy}
