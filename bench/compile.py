@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
-"""What the compiler needs for a GPT of 2 to 96 blocks and for two networks of images in four stages, with and without pipe::compiled, to prove
-schedules, and to plan a model of 83.9 billion parameters: processor seconds, memory and object size.
+"""What the compiler needs for a GPT of 2 to 96 blocks and for two networks of images in four stages, with and without pipe::compiled, what files add
+to a classifier, to prove schedules, and to plan a model of 83.9 billion parameters: processor seconds, memory and object size.
 
 nvcc compiles the GPT for a GPU, with all of its kernels, for one architecture.
 
@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import typical
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROUNDS = 5
@@ -139,7 +141,7 @@ def measure(compiler, texts, rounds, folder):
             runs[name].append(compile_once(compiler, text, folder, options))
     for name, results in runs.items():
         seconds, megabytes, kilobytes = (statistics.median(column) for column in zip(*results))
-        print(f"{compiler:8} {name:28} {seconds:8.2f} {megabytes:10.0f} {kilobytes:14.0f} {rounds:5}", flush=True)
+        print(f"{compiler:8} {name:40} {seconds:8.2f} {megabytes:10.0f} {kilobytes:14.0f} {rounds:5}", flush=True)
     return {name: [result[0] for result in results] for name, results in runs.items()}
 
 
@@ -155,6 +157,16 @@ def print_ratios_of_part(seconds):
             print(f"figure compile_with_part_over_without_{figure} {ratio(seconds, name + PART, name):.3f}")
 
 
+def print_seconds_of_files(seconds):
+    """What saving and loading adds, each round's difference; without the library, and with it."""
+    for part, figure in ("", ""), (PART, "_with_part"):
+        for name in "checkpoint", "weights":
+            with_files, without = f"classifier, {name}{part}", f"classifier{part}"
+            if with_files in seconds and without in seconds:
+                added = statistics.median(a - b for a, b in zip(seconds[with_files], seconds[without]))
+                print(f"figure compile_{name}{figure}_s {added:.2f}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", metavar="PROGRAM")
@@ -162,17 +174,21 @@ def main():
     compilers = [c for c in COMPILERS if shutil.which(c)]
     print("; ".join(version(c) for c in compilers))
     print("-O2, Stages<4>; seconds are user and system time of all the compiler's processes, medians")
-    print(f"{'compiler':8} {'program':28} {'seconds':>8} {'peak MB':>10} {'object kB':>14} {'runs':>5}")
+    print(f"{'compiler':8} {'program':40} {'seconds':>8} {'peak MB':>10} {'object kB':>14} {'runs':>5}")
     programs = {"empty": EMPTY} | {f"{n} blocks": GPT.replace("BLOCKS", str(n)) for n in (2, 12, 48, 96)}
     programs |= {"12, one schedule": ONE_SCHEDULE, "12, two schedules": TWO_SCHEDULES, "12, and one of B and W": B_AND_W}
     programs |= {"first_model": (ROOT / "examples/first_model.cpp").read_text(), LIBRARY: EMPTY}
-    programs |= {name + PART: programs[name] for name in ("first_model", "12 blocks")}
+    programs |= {"classifier": typical.PROGRAMS["classifier without files"], "classifier, checkpoint": typical.PROGRAMS["classifier"],
+                 "classifier, weights": typical.PROGRAMS["export"]}
+    programs |= {name + PART: programs[name] for name in ("first_model", "12 blocks", "classifier", "classifier, checkpoint", "classifier, weights")}
     programs |= {"ResNet-50": RESNET, "AmoebaNet-D(18, 512)": AMOEBANET}
     if only:
         if unknown := [name for name in only if name not in programs]:
             parser.error(f"no program is called {', '.join(unknown)}; there are {', '.join(programs)}")
         with tempfile.TemporaryDirectory() as folder:
-            print_ratios_of_part(measure("g++", {name: programs[name] for name in only}, ROUNDS, pathlib.Path(folder)))
+            seconds = measure("g++", {name: programs[name] for name in only}, ROUNDS, pathlib.Path(folder))
+            print_ratios_of_part(seconds)
+            print_seconds_of_files(seconds)
         return
     on_gpu = {"empty": EMPTY} | {f"{n} blocks": GPT_ON_GPU.replace("BLOCKS", str(n)) for n in (12, 96)}
     with tempfile.TemporaryDirectory() as folder:
@@ -196,6 +212,7 @@ def main():
     print(f"figure plan_83b_s {plan_seconds:.2f}")
     print(f"figure compile_gpt_12_s {statistics.median(seconds['12 blocks']):.2f}")
     print_ratios_of_part(seconds)
+    print_seconds_of_files(seconds)
     print(f"figure compile_gpt_96_over_12 {ratio(seconds, '96 blocks', '12 blocks'):.3f}")
     print(f"figure compile_second_schedule_over_first {ratio(seconds, '12, two schedules', '12, one schedule'):.3f}")
     print(f"figure compile_split_schedule_over_first {ratio(seconds, '12, and one of B and W', '12, one schedule'):.3f}")
