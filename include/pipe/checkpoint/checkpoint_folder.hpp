@@ -24,6 +24,8 @@
 #include <utility>
 #include <vector>
 
+#include <unistd.h>
+
 #include <pipe/base/error.hpp>
 #include <pipe/base/real_text.hpp>
 #include <pipe/base/sentence.hpp>

@@ -19,6 +19,8 @@
 #include <system_error>
 #include <vector>
 
+#include <fcntl.h>
+
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/philox.hpp>

@@ -26,6 +26,8 @@
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
+
 #include <pipe/base/error.hpp>
 #include <pipe/base/philox.hpp>
 #include <pipe/io/file_descriptor.hpp>

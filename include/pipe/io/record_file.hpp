@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include <fcntl.h>
 #include <pthread.h>
 
 #include <pipe/io/atomic_file.hpp>
