@@ -251,6 +251,40 @@ TEMPLATE_TEST_CASE("contract through each blocking that large shapes choose", ""
   }
 }
 
+TEMPLATE_TEST_CASE("contract gives the same bits for a right factor in panels", "", float, double) {
+  struct shape {
+    extent m, n, k;
+  };
+  for (shape s : {shape{1, 64, 40}, shape{13, 16, 5}, shape{70, 208, 33}, shape{9, 784, 330},
+                  shape{11, 1024, 7}, shape{270, 176, 9}, shape{5, 1552, 12}, shape{9, 160, 1}}) {
+    problem<TestType> const given(s.m, s.n, s.k, false);
+    exact<TestType> transposed(s.n * s.k);  // of which B is the transpose
+    for (extent p = 0; p < s.k; ++p)
+      for (extent j = 0; j < s.n; ++j) transposed[j * s.k + p] = given.b[p * s.n + j];
+    product_shape const shape{s.m, s.n, s.k};
+    on_every_isa([&](auto kernels) {
+      exact<TestType> panels(s.n * s.k), c(s.m * s.n);
+      for (int part = 0; part < 3; ++part)
+        kernels.template transpose_in_panels<TestType>(transposed.data(), part_of(s.n, 16, part, 3),
+                                                       s.n, s.k, panels.data());
+      workspace space(contraction_workspace<TestType>(s.m, s.n, s.k));
+      kernels.template contract<TestType>(shape, given.left(), given.b.data(), s.n,
+                                          store<TestType>{c.data(), s.n}, space.at);
+      extent const columns = kernels.template columns_of_tile<TestType>();
+      for (blocking cut : {panel_blocking(s.m, s.n, s.k, columns, sizeof(TestType)),
+                           blocking{s.m, s.n, s.k, false}, blocking{20, s.n, 7, false}}) {
+        CAPTURE(kernels.name, s.m, s.n, s.k, cut.rows, cut.columns, cut.depth);
+        workspace cut_space(contraction_workspace<TestType>(s.n, s.k, cut));
+        exact<TestType> again(s.m * s.n);
+        kernels.template contract<TestType>(shape, given.left(), panels.data(), in_panels,
+                                            store<TestType>{again.data(), s.n}, no_prologue{},
+                                            cut_space.at, cut);
+        CHECK(again == c);
+      }
+    });
+  }
+}
+
 TEMPLATE_TEST_CASE("transpose and column_sums", "", float, double) {
   for (extent rows : {1, 5, 16, 40})
     for (extent columns : {1, 7, 16, 64, 83}) {

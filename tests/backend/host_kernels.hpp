@@ -29,6 +29,14 @@
       pp::host::NAME::transpose<T>(arguments...);                                        \
     }                                                                                    \
     template <class T, class... Arguments>                                               \
+    static void transpose_in_panels(Arguments... arguments) {                            \
+      pp::host::NAME::transpose_in_panels<T>(arguments...);                              \
+    }                                                                                    \
+    template <class T>                                                                   \
+    static constexpr pp::host::extent columns_of_tile() {                                \
+      return pp::host::NAME::tile_columns<T>;                                            \
+    }                                                                                    \
+    template <class T, class... Arguments>                                               \
     static void column_sums(Arguments... arguments) {                                    \
       pp::host::NAME::column_sums<T>(arguments...);                                      \
     }                                                                                    \

@@ -83,3 +83,9 @@ TEST_CASE("random models train like the plain trainer", "[laws]") {
   random_model_trains_plainly<22>(Stages<3>{}, RecomputeAll{});
   random_model_trains_plainly<23>(Stages<2>{}, GPipe{}, HostThreads<2>{});
 }
+TEST_CASE("weights whose transposed copies are in panels train like the plain trainer", "[laws]") {
+  trains_plainly<MSE, Input<3>, Linear<384>, Tanh, Linear<176>, Tanh, Linear<2>>(5, Stages<2>{},
+                                                                                 HostThreads<3>{});
+  trains_plainly<CrossEntropy, Tokens<400, 2>, Named<"table", Embedding<176>>, Tanh, Tied<"table">>(
+      6, Stages<2>{});
+}

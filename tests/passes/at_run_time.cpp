@@ -59,7 +59,7 @@ bool same(detail::crossing const& a, detail::crossing const& b) {
   return a.value == b.value && a.reader == b.reader && a.gradient == b.gradient &&
          a.is_remade == b.is_remade;
 }
-bool same(bool a, bool b) { return a == b; }
+bool same(unsigned char a, unsigned char b) { return a == b; }
 bool same(int a, int b) { return a == b; }
 bool same(long a, long b) { return a == b; }
 
@@ -227,8 +227,8 @@ void gradients_are_the_same(detail::graph_view const& deep, detail::graph_view c
   CHECK(equal(a.weight_ops, b.weight_ops));
   CHECK(equal(a.values, b.values));
   CHECK(equal(a.crossings, b.crossings));
-  CHECK(equal(detail::view<bool>{a.transposed, deep.parameters.size()},
-              detail::view<bool>{b.transposed, plain.parameters.size()}));
+  CHECK(equal(detail::view<unsigned char>{a.transposed, deep.parameters.size()},
+              detail::view<unsigned char>{b.transposed, plain.parameters.size()}));
   CHECK(detail::gradient_size{a.input_ops.size(), a.weight_ops.size(), a.values.size(),
                               a.crossings.size()} == counted);
 }
@@ -380,6 +380,27 @@ TEST_CASE("without transposed copies kernels read the parameters themselves", "[
     CHECK(
         same(at(turned), has_transposes ? detail::address{detail::region::transposed, 0} : at(w)));
   }
+}
+
+TEST_CASE("transposed copies are in panels where products alone read them, and they are wide",
+          "[passes]") {
+  using enum detail::copy_layout;
+  using by = detail::transposed_by;
+  detail::parameter const wide{.form = sample_shape(768, 512)},
+      narrow{.form = sample_shape(64, 512)}, ragged{.form = sample_shape(769, 512)},
+      all[]{wide, wide, wide, wide, narrow, ragged};
+  unsigned char const read[]{by::products,     0,
+                             by::convolutions, by::products | by::convolutions,
+                             by::products,     by::products};
+  auto const layouts = [&](detail::number_widths widths) {
+    detail::gradient_view g{};
+    g.transposed = read;
+    auto const found = detail::find_transposed({all, 6}, g, widths, 6);
+    return std::vector<detail::copy_layout>(found.begin(), found.begin() + 6);
+  };
+  CHECK(layouts({4, 4, true, false, true}) == std::vector{panels, none, rows, rows, rows, rows});
+  CHECK(layouts({4, 4, true, false, false}) == std::vector{rows, none, rows, rows, rows, rows});
+  CHECK(layouts({4, 4, false, false, true}) == std::vector(6, none));
 }
 
 TEST_CASE("a graph that was written by hand is cut and laid out", "[passes]") {

@@ -264,8 +264,7 @@ class differentiator : gradient_ops, reversal<differentiator> {
     weight(dw, w);
     // The forward op of a table reads the parameter transposed; of any other weight, the input
     // gradient does.
-    if (out_.keeps())
-      out_.transposed[w.index] = out_.transposed[w.index] || is_transposed || needs(x);
+    if (is_transposed || needs(x)) out_.note_transposed(w.index, transposed_by::products);
     if (!needs(x)) return;
     op d = backward(op_kind::matmul_input_gradient, o, {dy, is_transposed ? w : w_transposed});
     d.columns = inner;
@@ -283,8 +282,8 @@ class differentiator : gradient_ops, reversal<differentiator> {
     dw.rows = of.out_rows();
     dw.columns = of.filters;
     weight(dw, w);
-    bool const reads_transpose = !of.is_depthwise() && (is_transposed || needs(x));
-    if (out_.keeps()) out_.transposed[w.index] = out_.transposed[w.index] || reads_transpose;
+    if (!of.is_depthwise() && (is_transposed || needs(x)))
+      out_.note_transposed(w.index, transposed_by::convolutions);
     if (!needs(x)) return;
     operand const read{is_transposed || of.is_depthwise() ? w.where : space::parameter_transposed,
                        w.index};

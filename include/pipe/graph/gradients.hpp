@@ -52,6 +52,11 @@ constexpr crossing next_copy(crossing a, crossing b) {
   return b;
 }
 
+/// The ops that read a parameter transposed, as bits.
+struct transposed_by {
+  enum : unsigned char { products = 1, convolutions = 2 };
+};
+
 /// The backward ops of a graph, as the passes read them.
 ///
 /// law: input_ops and weight_ops are in an executable order, units descending; weight op w may run
@@ -60,9 +65,9 @@ constexpr crossing next_copy(crossing a, crossing b) {
 struct gradient_view {
   view<op> input_ops, weight_ops;
   view<value> values;
-  view<crossing> crossings;          // readers descending
-  bool const* transposed = nullptr;  // by parameter: whether an op reads it transposed
-  int inputs = 0;                    // of the graph, if inputs have gradients too; otherwise 0
+  view<crossing> crossings;                   // readers descending
+  unsigned char const* transposed = nullptr;  // by parameter, see transposed_by
+  int inputs = 0;  // of the graph, if inputs have gradients too; otherwise 0
 
   /// The gradient of a value of an earlier unit, from all its readers in units >= `unit`; an absent
   /// operand if these give none.
@@ -85,10 +90,14 @@ struct gradient_sinks {
   sink<op> input_ops, weight_ops;
   sink<value> values;
   sink<crossing> crossings;
-  bool* transposed = nullptr;
+  unsigned char* transposed = nullptr;
 
   /// Whether there is memory: false in the counting run.
   constexpr bool keeps() const { return transposed != nullptr; }
+  /// Notes that some ops, bits of transposed_by, read a parameter transposed.
+  constexpr void note_transposed(int parameter, int by) {
+    if (keeps()) transposed[parameter] = static_cast<unsigned char>(transposed[parameter] | by);
+  }
   /// Adds `times` copies of the last `added` items of each list; the `added` items before those are
   /// a copy too.
   constexpr void add_copies(gradient_size const& added, int times) {
@@ -112,7 +121,7 @@ struct gradient_graph {
   op weight_ops[Size.weight_ops + 1];
   value values[Size.values + 1];
   crossing crossings[Size.crossings + 1];
-  bool transposed[Parameters + 1]{};
+  unsigned char transposed[Parameters + 1]{};
   int inputs = 0;
 
   constexpr gradient_sinks sinks() {

@@ -67,7 +67,8 @@ struct fused_model : described_model<M, Samples, InputGradients> {
   static constexpr bool has_copies = Widths.has_copies();
   using recompute = Recompute;
 
-  static constexpr auto transposed = find_transposed(backward, Widths, fixed<sizes.parameters>{});
+  static constexpr auto transposed = find_transposed(view<parameter>(forward.parameters), backward,
+                                                     Widths, fixed<sizes.parameters>{});
   /// The value that the first loss makes, and what the losses read.
   static constexpr int loss = forward.loss().out[0].index;
   static constexpr auto const& loss_inputs = model_tables<M>::loss_inputs;

@@ -26,7 +26,7 @@ class heap_gradients {
     weight_ops_ = heap_array<op>(n.weight_ops);
     values_ = heap_array<value>(n.values);
     crossings_ = heap_array<crossing>(n.crossings);
-    transposed_ = heap_array<bool>(g.parameters.count + 1);
+    transposed_ = heap_array<unsigned char>(g.parameters.count + 1);
     gradient_sinks sinks{{input_ops_.begin()},
                          {weight_ops_.begin()},
                          {values_.begin()},
@@ -51,7 +51,7 @@ class heap_gradients {
   heap_array<op> input_ops_, weight_ops_;
   heap_array<value> values_;
   heap_array<crossing> crossings_;
-  heap_array<bool> transposed_;
+  heap_array<unsigned char> transposed_;
   gradient_view view_;
 };
 
@@ -79,7 +79,7 @@ class heap_compilation {
   heap_compilation(graph_view const& g, compile_options const& o, Cut const& cut)
       : graph_(g), gradients_(g, o.input_gradients), backward_(gradients_),
         value_count_(g.values.count + backward_.values.count),
-        transposed_(find_transposed(backward_, o.widths, g.parameters.count)),
+        transposed_(find_transposed(g.parameters, backward_, o.widths, g.parameters.count)),
         training_costs_(find_training_costs(g, backward_, g.units.count)),
         described_(describe_values(g, backward_, o.samples, value_count_)),
         values_(described_.table(g.values.count, o.widths, o.samples)),
@@ -167,7 +167,7 @@ class heap_compilation {
   heap_gradients const gradients_;
   gradient_view const backward_;
   int const value_count_;
-  heap_array<bool> transposed_;
+  heap_array<copy_layout> transposed_;
   heap_array<unit_cost> training_costs_;
   value_memory<int> described_;
   value_table values_;
@@ -220,7 +220,8 @@ class heap_stage {
                              layout_.values.begin(),
                              layout_.recomputed.begin(),
                              layout_.parameters.begin(),
-                             layout_.transposed.begin()};
+                             layout_.transposed.begin(),
+                             m.transposed};
   }
 
   layout_totals const& totals() const { return layout_; }

@@ -20,12 +20,17 @@ struct operand_places {
   address const *values = nullptr,
                 *recomputed = nullptr;  // by value of the stage, see layout_sinks
   long const *parameters = nullptr, *transposed = nullptr;
+  copy_layout const* layouts = nullptr;  // of transposed copies, by parameter of the model
 
   /// The address from which kernels read a parameter: its 16-bit copy, where there are copies.
   constexpr address resolve_parameter(int index) const {
     long const at = parameters[index - r.parameters.begin];
     if (!widths.has_copies()) return address{region::parameters, at};
     return address{region::copies, at / widths.element * widths.value};
+  }
+  /// Whether operand x is a transposed copy in panels.
+  constexpr bool is_in_panels(operand x) const {
+    return x.where == space::parameter_transposed && layouts[x.index] == copy_layout::panels;
   }
   /// The address of operand x in program p; none for a value without memory.
   constexpr address resolve(program p, operand x) const {
@@ -122,6 +127,7 @@ constexpr int count_launches(view<scheduled_segment> order, view<launch_chain> c
       operand const x = fused.operands[with.first + k];
       bool const is_value = x.where == space::value;
       address const at = places.resolve(p, x);
+      if (places.is_in_panels(x)) launches[i].panels |= 1u << k;
       long elements = 0;
       if ((from.written[g] >> k & 1) && at.where != region::none)
         elements =

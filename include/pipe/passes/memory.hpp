@@ -159,7 +159,7 @@ constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r,
   for (bool is_divided : {true, false}) {
     for (int i = 0; i < count && (!is_divided || bytes.divided > 0); ++i) {
       if ((!p[i].is_buffer && out.parameters[i] < bytes.divided) != is_divided) continue;
-      bool const has_copy = m.transposed[r.parameters.begin + i];
+      bool const has_copy = m.transposed[r.parameters.begin + i] != copy_layout::none;
       out.transposed[i] = has_copy ? bytes.transposed : -1;
       if (has_copy) bytes.transposed += align_up(p[i].elements() * m.values.widths.value);
     }

@@ -18,13 +18,20 @@ namespace pp::detail {
 
 // ---- partition ----
 
-/// Whether a parameter has a transposed copy, by parameter.
+/// The layouts of the parameters' transposed copies.
+///
+/// shape: -> [parameters]
 template <class Parameters>
-constexpr auto find_transposed(gradient_view const& backward, number_widths widths,
-                               Parameters parameters) {
-  auto is = array_of<bool>(parameters);
-  for (int p = 0; p < is.size(); ++p) is[p] = widths.has_transposes && backward.transposed[p];
-  return is;
+constexpr auto find_transposed(view<parameter> all, gradient_view const& backward,
+                               number_widths widths, Parameters parameters) {
+  auto layouts = array_of<copy_layout>(parameters);
+  for (int p = 0; p < layouts.size() && widths.has_transposes; ++p) {
+    if (backward.transposed[p] == 0) continue;
+    bool const in_panels = widths.has_panels && backward.transposed[p] == transposed_by::products &&
+                           panels_pay(all.items[p].rows(), all.items[p].columns(), widths.value);
+    layouts[p] = in_panels ? copy_layout::panels : copy_layout::rows;
+  }
+  return layouts;
 }
 
 /// Costs of forward, B and W by unit, per sample. The costs of recomputation are not known before

@@ -34,8 +34,8 @@ struct stage_range {
 /// is bound to the constant.
 struct compiled_model {
   view<parameter> parameters;
-  bool const* transposed = nullptr;  // by parameter: has a transposed copy
-  int loss = 0, logits = 0;          // the values that the loss makes and reads
+  copy_layout const* transposed = nullptr;  // by parameter
+  int loss = 0, logits = 0;                 // the values that the loss makes and reads
   int stages = 1;
   int const* cuts = nullptr;  // stages + 1 units
   short const* stage_of_unit = nullptr;

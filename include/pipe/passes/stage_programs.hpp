@@ -212,7 +212,8 @@ struct stage_programs {
                                          layout.values.items,
                                          layout.recomputed.items,
                                          layout.parameters.items,
-                                         layout.transposed.items};
+                                         layout.transposed.items,
+                                         C::whole.transposed};
   /// The address of operand x in program P.
   template <program P>
   static constexpr address resolve(operand x) {

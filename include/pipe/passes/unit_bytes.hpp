@@ -29,12 +29,12 @@ struct unit_bytes {
 
 /// Adds the bytes of parameters to their units. bytes_of(parameter): with gradient, optimizer state
 /// and copies in another type
-constexpr void add_state(view<parameter> parameters, bool const* transposed, number_widths widths,
-                         auto const& bytes_of, long* state) {
+constexpr void add_state(view<parameter> parameters, unsigned char const* transposed,
+                         number_widths widths, auto const& bytes_of, long* state) {
   for (int i = 0; i < parameters.count; ++i) {
     parameter const& p = parameters.items[i];
     state[p.unit] += bytes_of(p);
-    if (widths.has_transposes && transposed[i])
+    if (widths.has_transposes && transposed[i] != 0)
       state[p.unit] += align_up(p.elements() * widths.value);
   }
 }

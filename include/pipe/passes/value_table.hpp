@@ -20,9 +20,24 @@ struct number_widths {
   /// Whether parameters that replicas may divide are apart from other parameters: see
   /// lay_out_parameters.
   bool divides = false;
+  /// Whether products may read transposed copies in panels: see copy_layout.
+  bool has_panels = false;
   /// Whether kernels read copies of parameters in the type of values.
   constexpr bool has_copies() const { return value != element; }
 };
+
+/// The layout of a parameter's transposed copy: row-major, or in panels, each as many columns as a
+/// tile of the processor's instruction set has, in contiguous memory, one after the other.
+enum class copy_layout : unsigned char { none, rows, panels };
+
+/// Whether the transpose of a matrix (rows, columns) is in panels: where as the right factor of a
+/// product it does not stay near a core, and is wide enough for several panels. All vectors are
+/// whole then.
+constexpr bool panels_pay(long rows, long columns, int bytes) {
+  constexpr long near_cache = 512 * 1024, vector = 16, wide = 384, deep = 128;
+  return rows % vector == 0 && rows >= wide && columns >= deep &&
+         rows * columns * bytes >= near_cache;
+}
 
 /// The values of a graph and of its gradients, in one numbering: forward values come first.
 struct value_table {

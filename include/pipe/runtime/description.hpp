@@ -84,8 +84,9 @@ struct parameter_place {
   bool trained = true, shared = false;
   /// Extents of the matrix that products and transpositions see: see parameter::rows().
   int rows = 0, columns = 0;
-  long offset = 0;       ///< bytes from the start of the regions of parameters and of gradients
-  long transposed = -1;  ///< offset of the transposed copy, or -1: none
+  long offset = 0;         ///< bytes from the start of the regions of parameters and of gradients
+  long transposed = -1;    ///< offset of the transposed copy, or -1: none
+  bool in_panels = false;  ///< the layout of the transposed copy: see copy_layout
   bool is_buffer = false;
   commit_rule commit{};  ///< update rule of a buffer
   int layer = 0;         ///< top-level

@@ -19,6 +19,7 @@ struct arguments : detail::launch_context, detail::random_context {
   detail::further_losses const* further = nullptr;  ///< the losses of the run; null in inference
   int part = 0, parts = 1;                          ///< part number `part` of `parts`
   product_unit unit = product_unit::vectors;        ///< of products of 16-bit numbers
+  unsigned panels = 0;                              ///< bit i: operand i is in panels
 
   T* at(int i) const { return static_cast<T*>(operand[i]); }
   /// Operand i; null for an absent operand, i < 0.

@@ -37,6 +37,8 @@ struct kernels {
   void (*approach)(extent, T*, T const*, T) = nullptr;  ///< null unless averages are kept
   void (*transpose)(T const* in, extent rows, extent columns, extent in_stride, void* out,
                     extent out_stride) = nullptr;
+  /// See transpose_to_panels; null where products read no panels.
+  void (*to_panels)(T const* in, part_range own, extent rows, extent columns, void* out) = nullptr;
   void (*narrow)(T const*, extent,
                  void*) = nullptr;  ///< null where values are numbers: see in_place
   void (*widen)(void const*, extent, T*) = nullptr;  ///< null likewise
@@ -98,6 +100,11 @@ template <host::isa... Sets>
 struct HostKernels : detail::host_backend {
   static constexpr char const* name = "host";
   static constexpr bool has_own_memory = false, has_transposes = true;
+  /// Tiles of numbers read panels; slices and values that are widened are copied as they are read.
+  template <class Precision>
+  static constexpr bool has_panels =
+      host::in_place<typename Precision::element, typename Precision::value> &&
+      host::slices_of<Precision> == 0;
 
   /// Every launch runs one group.
   template <class Precision, class Products>

@@ -14,6 +14,7 @@
 #include <pipe/backend/host/values.hpp>
 #include <pipe/backend/product_shape.hpp>
 #include <pipe/base/bytes.hpp>
+#include <pipe/passes/value_table.hpp>
 
 namespace pp::host {
 
@@ -171,6 +172,18 @@ constexpr blocking narrow_product_blocking(extent columns, extent k, extent tile
   return {columns, tile_columns, even_depth(k, 128), true};
 }
 
+/// The blocking of a product whose right factor is in panels. Processors follow a panel, so that a
+/// block may be deeper than one whose rows are read in place.
+constexpr blocking panel_blocking(extent m, extent n, extent k, extent tile_columns, extent bytes) {
+  constexpr extent rows = 256;
+  extent panels = 16;
+  // The last columns are one panel less and two pairs of vectors, in a block as in the whole.
+  while (panels > 1 && n % (panels * tile_columns) * 3 == tile_columns) --panels;
+  extent const deepest = tile_columns * bytes <= narrow_tile_bytes ? 256 : 768 / bytes;
+  return {m < rows ? m : rows, n < panels * tile_columns ? n : panels * tile_columns,
+          even_depth(k, deepest), false};
+}
+
 /// Bytes of workspace that a contraction with blocking `cut` needs on any instruction set.
 template <class T>
 constexpr std::size_t contraction_workspace(extent n, extent k, blocking const& cut) {
@@ -207,9 +220,13 @@ template <class T>
 constexpr std::size_t contraction_workspace(extent m, extent n, extent k, bool by_columns) {
   std::size_t most = 0;
   for (int const bytes : tile_bytes) {
-    blocking const cut = best_blocking(m, n, k, bytes / int(sizeof(T)), sizeof(T), by_columns);
-    std::size_t const needed = contraction_workspace<T>(n, k, cut);
-    if (needed > most) most = needed;
+    extent const columns = bytes / int(sizeof(T));
+    for (blocking const& cut :
+         {best_blocking(m, n, k, columns, sizeof(T), by_columns),
+          detail::panels_pay(n, k, sizeof(T)) ? panel_blocking(m, n, k, columns, sizeof(T))
+                                              : blocking{}})
+      if (std::size_t const needed = contraction_workspace<T>(n, k, cut); needed > most)
+        most = needed;
   }
   return most;
 }

@@ -68,24 +68,29 @@ void deliver(tile_set<T> const& tiles, contraction_ends<T> const& to, extent i, 
 /// the present one, a few rows before each tile: no processor follows such short rows far apart.
 template <class T>
 struct next_panel {
+  tile_set<T> const& tiles;
   T const* b = nullptr;
   extent ldb = 0, k = 0, n = 0;
-  int tile_rows = 0, tile_columns = 0;
-  extent row = 0, end = 0, column = 0;  ///< the rows that are not fetched yet, the first column
-  extent rows_of_each = 0;              ///< rows that are fetched before each tile
+  T const* rows = nullptr;       ///< the panel's first row
+  extent row = 0, end = 0;       ///< the rows that are not fetched yet
+  extent stride = 0, width = 0;  ///< of the rows
+  extent rows_of_each = 0;       ///< rows that are fetched before each tile
 
   /// Begins with rows [begin, until) of the panel at column j, which tiles of `count` rows fetch.
   void start(extent begin, extent until, extent j, extent count) {
-    row = begin, end = until < k ? until : k, column = j;
-    extent const calls = (count + tile_rows - 1) / tile_rows;
+    row = begin, end = until < k ? until : k;
+    width = tiles.next_vectors(tiles.vectors_in(n - j)) * tiles.lanes;
+    stride = ldb == in_panels ? width : ldb;
+    rows = ldb == in_panels ? b + j * k : b + j;
+    if (n - j < width) width = n - j;
+    extent const calls = (count + tiles.rows - 1) / tiles.rows;
     rows_of_each = (end - row + calls - 1) / calls;
   }
   void fetch_some() {
     constexpr extent line = 64 / extent(sizeof(T));
-    extent const stop = row + rows_of_each < end ? row + rows_of_each : end,
-                 edge = column + tile_columns < n ? column + tile_columns : n;
+    extent const stop = row + rows_of_each < end ? row + rows_of_each : end;
     for (; row < stop; ++row)
-      for (extent c = column; c < edge; c += line) __builtin_prefetch(b + row * ldb + c, 0, 2);
+      for (extent c = 0; c < width; c += line) __builtin_prefetch(rows + row * stride + c, 0, 2);
   }
 };
 /// Whether panels of B (k, n) are fetched for blocks of m rows of A: where B is large, and enough
@@ -123,7 +128,7 @@ PIPE_ONE_COPY void copy_left(int high, strided<T const> a, extent rows, extent d
 
 /// C[m, n] = A[m, k] * B[k, n], with blocking `cut`.
 ///
-/// shape:     (m, n, k), each >= 1; B is row-major with row stride ldb
+/// shape:     (m, n, k), each >= 1; B is row-major with row stride ldb, or in_panels
 /// law:       element (i, j) is one chain of fused multiply-adds over ascending p: the same bits
 ///            for every blocking, tile and m. B is read inside [b, b + (k - 1) * ldb + n) only.
 /// workspace: contraction_workspace<T>(n, k, cut) bytes, aligned to widest_vector_bytes
@@ -143,7 +148,7 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const&
                                  tiles.columns();  // sums between blocks
   bool const fetches =
       with.make_right == nullptr && is_fetched<T>(cut.rows < m ? cut.rows : m, n, k);
-  next_panel<T> next{b, ldb, k, n, tiles.rows, tiles.columns()};
+  next_panel<T> next{tiles, b, ldb, k, n};
   for (extent i0 = 0; i0 < m; i0 += cut.rows) {
     extent const i1 = i0 + cut.rows < m ? i0 + cut.rows : m;
     for (extent j0 = 0; j0 < n; j0 += cut.columns) {
@@ -159,12 +164,17 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const&
           vectors = tiles.next_vectors(tiles.vectors_in(j1 - j));
           int const padded = vectors * lanes;
           int const columns = static_cast<int>(j1 - j < padded ? j1 - j : padded);
-          T const* const right = with.make_right != nullptr ? nullptr : b + p0 * ldb + j;
+          bool const panels = ldb == in_panels && with.make_right == nullptr;
+          extent const stride = panels ? padded : ldb;
+          T const* const right = with.make_right != nullptr ? nullptr
+                                 : panels                   ? b + j * k + p0 * padded
+                                                            : b + p0 * ldb + j;
           // The number of rows of this panel that are read in place. The tile reads whole vectors,
           // so at the end of the matrix it would read past the end: the last rows are read from a
           // copy.
           extent in_place = cut.pack ? 0 : depth;
-          while (in_place > 0 && (p0 + in_place - 1) * ldb + j + padded > (k - 1) * ldb + n)
+          while (in_place > 0 && !panels &&
+                 (p0 + in_place - 1) * ldb + j + padded > (k - 1) * ldb + n)
             --in_place;
           if (with.make_right != nullptr)
             with.make_right(with.right, p0, depth, j, columns, padded, panel);
@@ -190,7 +200,7 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const&
                      writes = last && with.sink == nullptr && columns == padded && with.column == 1;
           tile_factors<T> of =
               in_place == depth
-                  ? tile_factors<T>{depth, left, right, ldb}
+                  ? tile_factors<T>{depth, left, right, stride}
                   : tile_factors<T>{depth - in_place, left.from(0, in_place), panel, padded};
           tile_ends<T> ends{first ? nullptr : sums, padded, last ? finished : sums, padded, false};
           if (writes) ends = {ends.from, padded, with.c + i0 * with.ldc + j, with.ldc, with.adds};
@@ -203,7 +213,7 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const&
             if (j == 0 && first && with.prologue != nullptr)
               with.make_rows(with.prologue, i, extent(rows));
             if (is_split) {
-              tiles.tile(rows, vectors, {in_place, left, right, ldb},
+              tiles.tile(rows, vectors, {in_place, left, right, stride},
                          {first ? nullptr : sums, padded, finished, padded, false});
               ends.from = finished;
             }
@@ -232,9 +242,11 @@ template <class T>
 PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const& shape,
                                   strided<T const> a, T const* b, extent ldb,
                                   contraction_ends<T> const& with, void* workspace) {
+  extent const m = shape.rows, n = shape.columns, k = shape.inner;
   contract_tiles<T>(tiles, shape, a, b, ldb, with, workspace,
-                    best_blocking(shape.rows, shape.columns, shape.inner, tiles.columns(),
-                                  sizeof(T), a.row == 1));
+                    ldb == in_panels
+                        ? panel_blocking(m, n, k, tiles.columns(), sizeof(T))
+                        : best_blocking(m, n, k, tiles.columns(), sizeof(T), a.row == 1));
 }
 
 /// The factors of a product of values, whose blocks are widened for tiles of T. A convolution

@@ -128,10 +128,10 @@ PIPE_ONE_COPY void multiply(value_products<T, V> const& set, arguments<T> const&
                                back.ends(), workspace,
                                narrow_product_blocking(g.columns, inner, set.tiles.columns()));
     }
+  extent const ldb = a.panels >> g.in[1] & 1 ? in_panels : g.columns;
   contract_values<T, V>(
-      set, a.unit,
-      {{own.size(), g.columns, inner}, left, a.template values<V>(g.in[1]), g.columns, made}, ends,
-      workspace);
+      set, a.unit, {{own.size(), g.columns, inner}, left, a.template values<V>(g.in[1]), ldb, made},
+      ends, workspace);
 }
 
 /// A function out[c] (+)= sum over r of in[r * stride + c], c < columns, compiled for an

@@ -27,6 +27,10 @@ struct strided {
   }
 };
 
+/// The row stride of a right factor in panels: a panel for each tile's columns, dense, one after
+/// the other, all of whole vectors; see transpose_to_panels.
+inline constexpr extent in_panels = 0;
+
 /// The factors of a tile: `k` columns of A and as many rows of B.
 ///
 /// b: row-major, row stride ldb

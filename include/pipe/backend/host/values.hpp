@@ -42,7 +42,8 @@ struct contraction_ends;
 template <class T, class V>
 struct value_products;
 
-/// A product C[m, n] = A[m, k] * B[k, n] of values. B is row-major with row stride ldb.
+/// A product C[m, n] = A[m, k] * B[k, n] of values. B is row-major with row stride ldb, or
+/// in_panels.
 template <class T, class V>
 struct value_factors {
   detail::product_shape shape;

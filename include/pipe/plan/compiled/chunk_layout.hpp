@@ -22,8 +22,10 @@ constexpr void place_parameters(compiled_model const& m, stage_range const& r, l
   for (int i = 0; i < r.parameters.size(); ++i) {
     int const index = r.parameters.begin + i;
     parameter const& p = m.parameters.items[index];
-    places[i] = parameter_place{index,      p.trained,     p.tied_to >= 0, p.rows(), p.columns(),
-                                offsets[i], transposed[i], p.is_buffer,    p.commit, p.unit};
+    places[i] = parameter_place{
+        index,       p.trained,  p.tied_to >= 0, p.rows(),
+        p.columns(), offsets[i], transposed[i],  m.transposed[index] == copy_layout::panels,
+        p.is_buffer, p.commit,   p.unit};
   }
 }
 

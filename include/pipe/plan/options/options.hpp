@@ -134,7 +134,8 @@ struct chosen_options {
   using row_sort = typename option<option_family::sorts>::row_sort;
   using attention_library = typename option<option_family::attentions>::attention_library;
   static constexpr number_widths widths{int(sizeof(element)), int(sizeof(value)),
-                                        backend::has_transposes, zero::level > 1};
+                                        backend::has_transposes, zero::level > 1,
+                                        backend::template has_panels<precision>};
   static constexpr product_policy products = option<option_family::products>::products;
   static constexpr int devices = option<option_family::devices>::count;
   /// Per rank.

@@ -207,6 +207,7 @@ class host_engine {
             kernels_.sum_of_squares,
             kernels_.add,
             kernels_.transpose,
+            kernels_.to_panels,
             &host_engine::update,
             this,
             hash_of(optimizer_),

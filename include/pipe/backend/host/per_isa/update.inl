@@ -180,6 +180,11 @@ void transpose_to(T const* in, extent rows, extent columns, extent in_stride, vo
                   extent out_stride) {
   transpose<T, V>(in, rows, columns, in_stride, static_cast<V*>(out), out_stride);
 }
+template <class T>
+void transpose_in_panels(T const* in, part_range own, extent rows, extent columns, void* out) {
+  transpose_to_panels<T>(&transpose_square<T>, tiles<T>, in, own, rows, columns,
+                         static_cast<T*>(out));
+}
 template <class T, class V>
 void narrow_numbers(T const* from, extent n, void* to) {
   convert_row(from, n, static_cast<V*>(to));
@@ -199,6 +204,7 @@ void fill(Table<P>& k, std::index_sequence<G...>) {
   k.sum_of_squares = &sum_of_squares<T>;
   k.clamp = &clamp<T>;
   k.transpose = &transpose_to<T, V>;
+  if constexpr (P::widths.has_panels) k.to_panels = &transpose_in_panels<T>;
   if constexpr (!in_place<T, V>) {
     k.narrow = &narrow_numbers<T, V>;
     k.widen = &widen_values<T, V>;

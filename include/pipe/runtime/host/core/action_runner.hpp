@@ -240,6 +240,7 @@ class action_runner {
       launch const& l = view.launches[i];
       if (j.of_inputs && adds_to_sums(view, i)) continue;
       require(r, me.sums.place(c, set, p, i, at, a.operand));
+      a.panels = l.panels;
       require(r, order.await(i, me.doing, me.waited, [this] { return now(); }));
       me.doing.run_layer(l.layer);
       if (j.watch.see == nullptr)

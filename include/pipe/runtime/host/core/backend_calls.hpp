@@ -42,6 +42,9 @@ struct backend_calls {
   /// out[c * out_stride + r] = in[r * in_stride + c], as values
   void (*transpose)(T const* in, std::ptrdiff_t rows, std::ptrdiff_t columns,
                     std::ptrdiff_t in_stride, void* out, std::ptrdiff_t out_stride) = nullptr;
+  /// The transpose of these rows of a matrix, in panels: see host::transpose_to_panels.
+  void (*to_panels)(T const* in, host::part_range own, std::ptrdiff_t rows, std::ptrdiff_t columns,
+                    void* out) = nullptr;
   /// One optimizer step on the elements `own` of a range, or on a whole tensor.
   void (*update)(void const* optimizer, update_request<T> const&) = nullptr;
   /// First argument of `update`.
@@ -78,6 +81,7 @@ struct backend_calls {
   /// Writes the part of a parameter's transposed copy that these rows of the parameter make.
   void transpose_rows(parameter_place const& p, host::part_range rows, T const* values,
                       char* to) const {
+    if (p.in_panels) return to_panels(values, rows, p.rows, p.columns, to);
     transpose(values + rows.begin * p.columns, rows.size(), p.columns, p.columns,
               to + rows.begin * value_bytes, p.rows);
   }
