@@ -130,16 +130,18 @@ constexpr bool left_panels_pay(extent n, extent k, extent tile_columns, extent b
 /// their partial sums in L2. Where that does not pay, a B that fits in L2, or nearly, is read panel
 /// by panel, and stays in L2 for all rows of A; for a larger B and few rows of A, the partial sums
 /// of these rows for all columns stay in L2. Rows of a larger B that share sets of L1 evict each
-/// other and miss the TLB, so for many rows of A, which share the copies, panels are copied.
+/// other and miss the TLB, so for many rows of A, which share the copies, panels are copied. A
+/// product of short sums is bound by the memory of C, which is written a few rows at a time.
 constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_columns, extent bytes,
                                  bool by_columns = false) {
-  constexpr extent near_cache = 2400000, sharing_rows = 256, few_rows = 16;
+  constexpr extent near_cache = 2400000, sharing_rows = 256, few_rows = 16, shallow = 32;
+  extent const all = k < 1 ? 1 : k;
   if (by_columns && left_panels_pay(n, k, tile_columns, bytes))
     return column_blocking(m, n, k, tile_columns, bytes);
+  auto const at_most = [](extent limit, extent x) { return x < limit ? x : limit; };
+  if (k <= shallow && n >= 8 * tile_columns) return {at_most(2 * few_rows, m), n, all, false};
   if (tile_columns * bytes <= narrow_tile_bytes && m >= few_rows)
     return narrow_blocking(m, n, k, tile_columns, bytes);
-  extent const all = k < 1 ? 1 : k;
-  auto const at_most = [](extent limit, extent x) { return x < limit ? x : limit; };
   if (m >= 2 * few_rows && n >= 8 * tile_columns && k * bytes >= 1024 &&
       (m <= 2 * sharing_rows || !rows_share_sets(n, bytes)))
     return blocking{at_most(sharing_rows, m), at_most(16 * tile_columns, n),
