@@ -103,14 +103,20 @@ constexpr bool rows_share_sets(extent n, extent bytes) { return n * bytes % 4096
 /// The blocking of a product whose left factor is stored by columns, as that of a weight's gradient
 /// is, for wide tiles: a tile would read a part of a cache line of each column, far apart, again
 /// for every panel of B. So blocks of A are copied to panels of a tile's rows, once for as many
-/// columns of C as have partial sums in L2. Panels of B are read in place from L1, or copied if
-/// they do not stay there.
+/// columns of C as have partial sums in L2. Panels of B are read in place from L1, or copied where
+/// their rows are so far apart that they do not stay there; a copy serves as many rows of A as fit
+/// in L2.
 constexpr blocking column_blocking(extent m, extent n, extent k, extent tile_columns,
                                    extent bytes) {
-  bool const copies = rows_share_sets(n, bytes);
-  extent const rows = (copies ? 1024 : 512) / bytes,
-               depth = even_depth(k, (copies ? 2048 : 512) / bytes),
+  constexpr extent far_apart = 3072, sharing_rows = 256, near_cache = 1 << 20;
+  bool const copies = rows_share_sets(n, bytes) || (n * bytes > far_apart && m >= sharing_rows);
+  extent const depth = even_depth(k, (copies ? 2048 : 512) / bytes),
                columns = (copies ? 16 : 32) * tile_columns;
+  extent rows = (copies ? 1024 : 512) / bytes;
+  if (copies && depth == k) {
+    extent const in_cache = near_cache / (depth * bytes) / row_alignment * row_alignment;
+    rows = in_cache < 4096 / bytes ? in_cache : 4096 / bytes;
+  }
   return {m < rows ? m : rows, depth < k && columns < n ? columns : n, depth,
           copies && copied_panels_pay(m, n, depth, tile_columns), true};
 }

@@ -108,12 +108,13 @@ constexpr bool is_fetched(extent m, extent n, extent k) {
 /// cost:  a copy of whole cache lines of A, several panels at a time
 template <class T>
 PIPE_ONE_COPY void copy_left(int high, strided<T const> a, extent rows, extent depth, T* to) {
-  constexpr extent piece = 4, together = 64;
+  constexpr extent piece = 4, together = 64, ahead = 8, line = 64 / extent(sizeof(T));
   for (extent first = 0; first < rows; first += together) {
     extent const end = first + together < rows ? first + together : rows;
     for (extent p = 0; p < depth; ++p) {
       T const* const from = a.data + p * a.column;
       T* const column = to + p * high;
+      for (extent i = first; i < end; i += line) __builtin_prefetch(from + i + ahead * a.column);
       for (extent i = first; i < end; i += piece) {
         extent const in_panel = i & (high - 1);
         T* const at = column + (i - in_panel) * depth + in_panel;
