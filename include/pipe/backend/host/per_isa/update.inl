@@ -3,12 +3,23 @@
 // Kernels over the flat parameter memory of a stage: the optimizer's formula, the functions that
 // optimizers of whole tensors call, and the norm of the gradients.
 
+/// The elements by which loops over parameters fetch their arrays ahead: a processor by itself
+/// follows several arrays less well, and each to the end of a page only.
+template <class T>
+inline constexpr extent update_ahead = 2048 / sizeof(T);
+template <class T>
+inline constexpr extent squares_ahead = 4096 / sizeof(T);
+
 template <class Optimizer, class T, int... Is>
 [[gnu::always_inline]] inline void update_elements(
     typename Optimizer::template coefficients<T> const& c, extent n, part_range own, T* w,
     T const* g, T* state, std::integer_sequence<int, Is...>) {
   constexpr extent block = column_alignment<T>;
   for (extent i = own.begin; i < own.end; i += block) {
+    extent const ahead = i + update_ahead<T>;
+    __builtin_prefetch(w + ahead, 1);
+    __builtin_prefetch(g + ahead);
+    (__builtin_prefetch(state + Is * n + ahead, 1), ...);
     PIPE_INDEPENDENT
     for (int k = 0; k < block; ++k)
       w[i + k] = applied<Optimizer>(c, w[i + k], g[i + k], state[Is * n + i + k]...);
@@ -40,12 +51,15 @@ PIPE_ONE_COPY void add(extent n, T* to, T const* from) {
 /// law: the order depends on n and sum_lanes only
 template <class T>
 double sum_of_squares(extent n, T const* x) {
-  constexpr int block = 16 * sum_lanes<T>, together = 4 * sum_vectors;
+  constexpr int block = 16 * sum_lanes<T>, together = 4 * sum_vectors,
+                line = widest_vector_bytes / int(sizeof(T));
   double total = 0;
   extent i = 0;
   for (; i + block <= n; i += block) {  // a short sum in T
     partial_sums<T> sum[4];
     for (int k = 0; k < block; k += 4 * sum_lanes<T>) {
+      for (int c = k; c < k + 4 * sum_lanes<T>; c += line)
+        __builtin_prefetch(x + i + c + squares_ahead<T>);
 #pragma GCC unroll 8
       for (int v = 0; v < together; ++v) {
         vec<T> const e = load(x + i + k + v * lanes<T>);
