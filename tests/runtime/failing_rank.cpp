@@ -59,7 +59,8 @@ struct wrapped_executor {
   explicit wrapped_executor(std::chrono::milliseconds deadline,
                             void (*on_timeout)(std::string_view) = nullptr, slow_runs slow = {})
       : m(compiled::description(),
-          {kernels.items, real.sum_of_squares, real.add, real.transpose, &descend, nullptr},
+          {kernels.items, real.sum_of_squares, real.add, real.transpose, real.to_panels, &descend,
+           nullptr},
           {.waiting = {.deadline = deadline}, .on_timeout = on_timeout, .slow = slow}) {
     for (int c = 0; c < compiled::stages; ++c) {
       chunk_description const& chunk = compiled::memory().chunks[c];
