@@ -103,10 +103,12 @@ template <class T>
   // A trainer without older versions of its weights ignores those of the file; where the file has
   // none, all versions are the newest.
   run.has_versions = match.ignore_all(here.older_kind);
-  for (run_state<T> const& s : all)
-    tensors.push_back((s.is_accumulated && !has_accumulated) || (s.is_older && !run.has_versions)
-                          ? -1
-                          : match.find({s.of.name, stored_type_of<T>(), s.of.shape}));
+  for (run_state<T> const& s : all) {
+    bool const is_read =
+        (has_accumulated || !s.is_accumulated) && (run.has_versions || !s.is_older);
+    safetensors_place const place{s.of.name, stored_type_of<T>(), s.of.shape};
+    tensors.push_back(is_read ? match.find(place) : -1);
+  }
   match.require_all();
   std::size_t most = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
