@@ -16,6 +16,8 @@ namespace {
 struct Words
     : Model<Tokens<11, 5>, Embedding<6>, Positions,
             Repeat<2, Residual<LayerNorm, Attention<3>>, GELUTanh>, Linear<11>, CrossEntropy> {};
+struct Pooled : Model<Tokens<11, 5>, Embedding<6>, Linear<4>, MeanPool, Linear<3>, CrossEntropy> {};
+struct Flat : Model<Tokens<11, 5>, Embedding<6>, ReLU, Flatten, Linear<3>, CrossEntropy> {};
 struct Image : Model<Input<4, 4, 3>, Linear<8>, ReLU, Flatten, Seq<Linear<10>, Tanh>, MSE> {};
 
 template <class Graph>
@@ -23,6 +25,13 @@ std::string kinds(Graph const& g) {
   std::string text;
   for (int i = 0; i < Graph::size.ops; ++i)
     text += std::string(i > 0 ? " " : "") + detail::name_of(g.ops[i].kind);
+  return text;
+}
+
+template <class Ops>
+std::string axes(Ops const& ops, int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += char('0' + ops[i].axis);
   return text;
 }
 
@@ -150,4 +159,21 @@ TEST_CASE("costs are those of the formulas", "[graph]") {
       CHECK(detail::cost_of(b.input_ops[i]).flops ==
             detail::cost_of(g.ops[b.input_ops[i].origin]).flops);
   static_assert(detail::estimated_time(detail::cost{100, 10}) == 100 + detail::flops_per_byte * 10);
+}
+
+TEST_CASE("ops on positions have the axis of their token ids, and so have their gradients") {
+  CHECK(axes(Words::graph.ops, Words::graph.size.ops) ==
+        std::string(std::size_t(Words::graph.size.ops), '1'));
+  CHECK(axes(Image::graph.ops, Image::graph.size.ops) ==
+        std::string(std::size_t(Image::graph.size.ops), '0'));
+  // lookup, matmul, bias, pool; matmul, bias, cross_entropy
+  CHECK(axes(Pooled::graph.ops, Pooled::graph.size.ops) == "1111000");
+  CHECK(axes(Flat::graph.ops, Flat::graph.size.ops) == "11000");
+  static constexpr auto words = backward<Words>();
+  static constexpr auto pooled = backward<Pooled>();
+  detail::gradient_view const of_words = words, of_pooled = pooled;
+  for (detail::op const& o : of_words.input_ops) CHECK(o.axis == 1);
+  for (detail::op const& o : of_words.weight_ops) CHECK(o.axis == 1);
+  for (detail::op const& o : of_pooled.input_ops) CHECK(o.axis == (o.origin < 4 ? 1 : 0));
+  for (detail::op const& o : of_pooled.weight_ops) CHECK(o.axis == (o.origin < 4 ? 1 : 0));
 }

@@ -396,7 +396,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
       }
     return operand{space::parameter, sizes_.parameters++};
   }
-  /// Adds an op on x and further operands. The result has x's padding if it has as many rows as x.
+  /// Adds an op on x and further operands. Returns its result: see result_of.
   constexpr handle push(op_kind kind, handle x, sample_shape form, further_operands in,
                         attributes const& with = attributes{}) {
     if constexpr (!keeps)  // the counting run has already checked
@@ -404,8 +404,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     if (sizes_.units == joined_from_) this->begin_unit(this->leaf_of_unit_);
     operand const out = this->new_value(form.elements());
     if constexpr (keeps) {
-      op o{};
-      o.kind = kind;
+      op o{kind, x.axis};
       o.unit = unit_;
       o.leaf = short(leaf_);
       o.in[0] = x.at;
@@ -421,7 +420,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
       graph_.ops[sizes_.ops] = complete(o);
     }
     ++sizes_.ops;
-    return handle{out, form, false, 0, form.rows() == x.form.rows() ? x.padding : operand{}};
+    return result_of(kind, x, out, form);
   }
   constexpr void second_output(long elements) {
     operand const out = this->new_value(elements);

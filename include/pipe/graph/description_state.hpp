@@ -19,11 +19,12 @@ struct description_state {
 
   /// Whether a description continues from here as it did from `then`: the number of inputs is
   /// equal, and the current value has the same shape and space, is ids or not, and has padding or
-  /// not. Numbers of ops and values may differ.
+  /// not, and the same axis. Numbers of ops and values may differ.
   constexpr bool leads_on_from(description_state const& then) const {
     return current.form == then.current.form && current.is_ids == then.current.is_ids &&
            current.at.where == then.current.at.where &&
-           current.padding.where == then.current.padding.where && sizes.inputs == then.sizes.inputs;
+           current.padding.where == then.current.padding.where &&
+           current.axis == then.current.axis && sizes.inputs == then.sizes.inputs;
   }
   /// The current value after `times` more descriptions like the one from `then` to here.
   constexpr operand result_after(description_state const& then, int times) const {

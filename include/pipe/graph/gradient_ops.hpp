@@ -57,6 +57,7 @@ class gradient_ops {
     d.unit = o.unit;
     if (out_.keeps()) {
       d.kind = kind;
+      d.axis = o.axis;
       d.leaf = o.leaf;
       d.ins = in.count();
       d.in[0] = in.a;

@@ -15,9 +15,19 @@ struct handle {
   operand at{};
   sample_shape form{};
   bool is_ids = false;
-  int vocabulary = 0;  // of ids
-  operand padding{};   // the ids of its rows, if any: an id of -1 is padding
+  int vocabulary = 0;      // of ids
+  operand padding{};       // the ids of its rows, if any: an id of -1 is padding
+  unsigned char axis = 0;  // of its rows: see op::axis
 };
+
+/// The result `out` of an op on x. It has x's padding if it has as many rows as x, and then x's
+/// axis if the kind of op has a rule by rows.
+constexpr handle result_of(op_kind kind, handle const& x, operand out, sample_shape form) {
+  if (form.rows() != x.form.rows()) return handle{out, form};
+  handle y{out, form, false, 0, x.padding};
+  if (row_rule_of(kind) != row_rule::none) y.axis = x.axis;
+  return y;
+}
 
 /// The name of a parameter in weight files, within its layer, and whether the file holds the
 /// transpose: PyTorch stores the weight of a Linear as [outputs, inputs], and the weight of a

@@ -54,6 +54,9 @@ struct op {
   static constexpr int first_target = 2, loss_weights = 5;  // of a loss, in `in`
 
   op_kind kind = op_kind::none;
+  // Of the rows of the main operand: 1 + the number of the input of token ids whose positions they
+  // are, one row for each position, or 0. Of a gradient: that of the forward op.
+  unsigned char axis = 0;
   short unit = 0;  // the top-level layer, from 0 in the opened list; the model is cut between units
   short leaf = 0;
   short ins = 0;  // operands from in[ins] on are absent

@@ -29,8 +29,10 @@ class op_functions {
     sample_shape form = ids.form;
     form.extent[form.rank++] = width;
     self().is_a(custom::tensor_kind::table, table);
+    if (ids.at.where == space::input) ids.axis = static_cast<unsigned char>(1 + ids.at.index);
     handle y = self().push(op_kind::lookup, ids, form, {table}, lookup_attributes{vocabulary});
     y.padding = ids.at;
+    y.axis = ids.axis;
     return y;
   }
   /// ids[I] and table[V, C] -> [C]: the sum or the mean of the rows of I ids, without padding; see

@@ -64,6 +64,7 @@ struct Flatten {
     detail::handle x = b.current();
     x.form = sample_shape(x.form.elements());
     x.padding = detail::operand{};
+    x.axis = 0;
     b.set(x);
   }
 };
@@ -80,6 +81,7 @@ struct FlattenChannelsFirst {
     if (x.form.rows() > 1 && x.form.columns() > 1) x = b.transpose(x);
     x.form = sample_shape(x.form.elements());
     x.padding = detail::operand{};
+    x.axis = 0;
     b.set(x);
   }
 };
@@ -112,7 +114,10 @@ struct Reshape {
     if (to.elements() != elements)
       return b.report(wrong::reshape_must_keep_the_number_of_elements, sample_shape(int(elements)),
                       sample_shape(Extents...));
-    if (to.rows() != x.form.rows()) x.padding = detail::operand{};
+    if (to.rows() != x.form.rows()) {
+      x.padding = detail::operand{};
+      x.axis = 0;
+    }
     x.form = to;
     b.set(x);
   }

@@ -64,6 +64,7 @@ struct launch {
   int first = 0, count = 0;
   int layer = 0;            // top-level, from 0; of several fused layers the first
   bool recomputed = false;  // repeats a launch of the forward program
+  unsigned char axis = 0;   // of the rows: see op::axis
   unsigned panels = 0;      // bit k: operand k is a transposed copy in panels
 };
 

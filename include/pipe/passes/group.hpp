@@ -77,6 +77,7 @@ struct segment {
   int first = 0, operands = 0;
   int first_origin = 0, last_origin = 0;
   short unit = 0;
+  unsigned char axis = 0;  // of the first op, as of all ops of the group: see op::axis
 };
 
 }  // namespace pp::detail

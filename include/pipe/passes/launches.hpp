@@ -122,7 +122,8 @@ constexpr int count_launches(view<scheduled_segment> order, view<launch_chain> c
     fused_view const& fused = from.fused[s.list];
     segment const with = fused.segments[s.index];
     int const g = from.numbers.number(s.list, with.group);
-    launches[i] = launch{g, n, with.operands, with.unit, s.list == op_list::recompute};
+    launches[i] = launch{g, n, with.operands, with.unit, s.list == op_list::recompute,
+                         with.axis};
     for (int k = 0; k < with.operands; ++k, ++n) {
       operand const x = fused.operands[with.first + k];
       bool const is_value = x.where == space::value;
