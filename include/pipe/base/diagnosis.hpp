@@ -176,6 +176,10 @@ enum diagnosis : unsigned char {
   more_devices_than_ranks,
   custom_layer_has_no_functions_for_cuda,
   layer_runs_on_the_host_alone,
+  lengths_do_not_go_with,
+  lengths_are_of_token_ids_alone,
+  block_must_divide_the_context,
+  layer_needs_samples_of_one_length,
 
   // Schedules
   schedule_does_not_train,
@@ -212,6 +216,7 @@ enum diagnosis : unsigned char {
   optimizer_state_needs_names,
   pipeline_keeps_no_averages,
   pipeline_prefetches_nothing,
+  pipeline_has_samples_of_one_length,
   pipeline_has_no_input_gradients,
   input_gradients_are_of_one_process_on_the_host,
   input_has_no_gradient,

@@ -166,6 +166,8 @@ class delayed_replica {
                 "a delayed replica is a pipeline on the Host, whose ranks are threads");
   static_assert(compiled::overlap == detail::step_overlap::none,
                 "a delayed replica has a schedule with a flush: its steps do not overlap");
+  static_assert(compiled::length_block == 0,
+                "a delayed replica has samples of one length: it has no Lengths");
   static_assert(
       compiled::sum::accumulations == 1,
       "a delayed replica is one accumulation of a mini-batch: it has no GradientAccumulation");

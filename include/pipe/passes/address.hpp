@@ -54,6 +54,7 @@ struct placed_operand {
   address at;
   long elements = 0;     // of a micro-batch; 0 for an operand that the launch only reads
   bool is_wide = false;  // has the type of parameters; else the type of values
+  bool by_axis = false;  // has rows of the launch's axis
   short layer = 0;       // top-level, of the operand's group: a chain has several
 };
 

@@ -172,9 +172,9 @@ constexpr void fuse(view<op> list, view<repetition> repetitions, int const* uses
     f.operands.count += g.operands;
     int const id = known.number(g, describe);
     if (id == f.distinct.count) f.distinct.push_back(f.segments.count);
-    f.segments.push_back(
-        segment{begin, end, id, first, g.operands, ops[begin].origin, ops[end - 1].origin, unit,
-                ops[begin].axis});
+    f.segments.push_back(segment{begin, end, id, first, g.operands, ops[begin].origin,
+                                 ops[end - 1].origin, unit, ops[begin].axis,
+                                 ops[begin].kind == op_kind::pool});
     begin = end;
   }
 }

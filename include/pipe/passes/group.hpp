@@ -78,6 +78,7 @@ struct segment {
   int first_origin = 0, last_origin = 0;
   short unit = 0;
   unsigned char axis = 0;  // of the first op, as of all ops of the group: see op::axis
+  bool pools = false;      // the result has one row for each sample
 };
 
 }  // namespace pp::detail

@@ -22,10 +22,15 @@ inline int samples_in(pipeline_description const& d, job const& j, int micro_bat
   int const left = j.batch.samples - micro_batch * d.samples;
   return left < 0 ? 0 : left < d.samples ? left : d.samples;
 }
+/// The segments of a micro-batch's rows on an axis; null: all planned rows are there.
+inline segment_list const* segments_in(job const& j, int micro_batch) {
+  return j.batch.segments == nullptr ? nullptr : j.batch.segments + micro_batch;
+}
 /// The first row of a loss among the rows of a micro-batch; for number d.losses the end of all
-/// rows.
-inline int first_row_of(pipeline_description const& d, job const& j, int loss) {
-  if (loss == d.losses) return d.loss_rows;
+/// rows. segments: of the loss's rows, or null
+inline int first_row_of(pipeline_description const& d, job const& j, int loss,
+                        segment_list const* segments = nullptr) {
+  if (loss == d.losses) return segments == nullptr ? d.loss_rows : segments->rows;
   return loss == 0 ? 0 : j.loss.further.items[loss - 1].rows_before * d.samples;
 }
 

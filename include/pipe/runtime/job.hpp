@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include <pipe/backend/segments.hpp>
 #include <pipe/base/print_report.hpp>
 #include <pipe/graph/further_loss.hpp>
 #include <pipe/graph/graph.hpp>
@@ -47,7 +48,8 @@ struct operand_reader {
 }  // namespace detail
 
 /// A kernel launch that has just run, as a watcher receives it. Ranks call the watcher
-/// concurrently, each for its own launches. Operands are read or downloaded only on request.
+/// concurrently, each for its own launches. Operands are read or downloaded only on request. With
+/// Lengths, elements behind the rows that are there have no meaning.
 struct launch_seen {
   int rank = 0, chunk = 0;
   int micro_batch = 0;  ///< in the mini-batch
@@ -88,7 +90,10 @@ struct job_batch {
   bool output_is_on_device = false;
   /// If arrays are in device memory: the cudaStream_t behind whose work they are accessed.
   void* stream = nullptr;
-  int samples = 0;               ///< in the mini-batch, at most as planned
+  int samples = 0;  ///< in the mini-batch, at most as planned
+  /// With Lengths, by micro-batch, those with samples: the rows of inputs and of labels that are
+  /// there. Each micro-batch begins where it would with the longest samples. Else null.
+  segment_list const* segments = nullptr;
   std::uint64_t label_hash = 0;  ///< of labels, weights and targets: see hash_labels
 };
 

@@ -29,6 +29,7 @@
 #include <pipe/train/parts/find_nonfinite.hpp>
 #include <pipe/train/parts/initialize_parameters.hpp>
 #include <pipe/train/parts/input_gradients.hpp>
+#include <pipe/train/parts/lengths.hpp>
 #include <pipe/train/parts/losses.hpp>
 #include <pipe/train/parts/outputs.hpp>
 #include <pipe/train/parts/prefetched.hpp>
@@ -89,7 +90,7 @@ class Pipeline
   using model = M;
   using element = typename compiled::element;
   using optimizer_type = typename compiled::optimizer;
-  using batch = detail::batch_of<M, element, reports>;
+  using batch = detail::batch_of<M, element, reports, typename compiled::lengths>;
   /// A mini-batch in the memory of the GPU that trains. Calls take it where they take a batch.
   using device_batch = detail::device_batch_of<M, element, reports>;
   using input_type = detail::input_element<M, 0, element>;
@@ -329,6 +330,7 @@ class Pipeline
   ///
   /// throws: data_error for a batch out of range
   void take(batch const& b, detail::job& j) {
+    if constexpr (compiled::lengths::block > 0) return dense_.take(b, j);
     detail::take_inputs(b, batch_samples(), j);
     if (j.what != detail::job::kind::infer) detail::take_labels(b, labels_per_sample, j);
   }
@@ -423,6 +425,7 @@ class Pipeline
   detail::averages averages_;
   detail::prefetch_queue prefetched_;
   detail::accumulation_runs<compiled> runs_;
+  [[no_unique_address]] detail::dense_batches_of<compiled> dense_;
   // Last, because its destructor waits for a run that uses the other members.
   detail::exclusive<engine> engine_;
 };

@@ -9,13 +9,14 @@
 
 #include <pipe/backend/host/isa.hpp>
 #include <pipe/backend/host/values.hpp>
+#include <pipe/backend/segments.hpp>
 #include <pipe/graph/attention_mask.hpp>
 #include <pipe/passes/group.hpp>
 
 namespace pp::host {
 
 /// B samples of T query and S key positions, H query heads of d elements that share KV heads of
-/// keys and values.
+/// keys and values. With segments, samples have several lengths, T = S, and up to `queries`.
 ///
 /// law: heads is a multiple of kv_heads: query head h reads key head h / (heads / kv_heads). If
 ///      causal, keys >= queries: query t has position t + (keys - queries) among the keys, and sees
@@ -29,8 +30,21 @@ struct attention_shape {
   extent head_size;
   bool causal;
   detail::score_attributes scores{};
-  detail::mask_function mask = nullptr;  ///< a user-defined mask; null: none
+  detail::mask_function mask = nullptr;            ///< a user-defined mask; null: none
+  detail::segment_list const* segments = nullptr;  ///< null: samples of one length
 
+  /// The shape of sample b, and the first of its rows of queries and of keys.
+  constexpr attention_shape of_sample(extent b) const {
+    attention_shape one = *this;
+    if (segments != nullptr) one.queries = one.keys = segments->length(b);
+    return one;
+  }
+  constexpr extent first_query_row(extent b) const {
+    return segments != nullptr ? segments->first[b] : b * queries;
+  }
+  constexpr extent first_key_row(extent b) const {
+    return segments != nullptr ? segments->first[b] : b * keys;
+  }
   /// The position of a query among the keys.
   constexpr extent place(extent query) const { return query + keys - queries; }
   /// A query may see the keys in [first_key, end_key); a mask hides some of these.
@@ -88,11 +102,11 @@ struct attention_results {
   Log* lse;
 };
 
-/// The number of a sample's keys that are not padding.
-inline extent present_keys(attention_shape const& shape, int const* ids, extent sample) {
-  extent n = shape.keys;
+/// The number of a sample's keys that are not padding; ids: of its positions, or null.
+inline extent present_keys(int const* ids, extent keys) {
+  extent n = keys;
   if (ids != nullptr)
-    while (n > 0 && ids[sample * shape.keys + n - 1] < 0) --n;
+    while (n > 0 && ids[n - 1] < 0) --n;
   return n;
 }
 

@@ -47,7 +47,7 @@ void write_rows(attention_set<T> const& set, [[maybe_unused]] value_rows<T, V> c
 /// The loops run over heads, then blocks of queries, then blocks of keys: the gradients of one head
 /// of keys stay in cache, for all query heads that share this head.
 template <class T, class V = T>
-PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_shape const& shape,
+PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_shape const& all,
                                       attention_operands<T, V> const& with,
                                       attention_results<V const, T const> const& of,
                                       positions<V const> dout, attention_slices<V> const& to,
@@ -55,9 +55,9 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
   positions<V const> const q = with.q, k = with.k, v = with.v, out = of.out;
   positions<V> const dq = to.q, dk = to.k, dv = to.v;
   value_rows<T, V> const& conversions = with.conversions;
-  extent const d = shape.head_size, group = shape.heads / shape.kv_heads,
+  extent const d = all.head_size, group = all.heads / all.kv_heads,
                padded = round_up(d, set.tiles.lanes);
-  attention_parts<T> const part(shape);
+  attention_parts<T> const part(all);
   carver<T> space{static_cast<T*>(workspace)};
   T* const keys_t = space.take(part.transposed);
   T* const values_t = space.take(part.transposed);
@@ -71,11 +71,13 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
   T* const slopes = space.take(part.scores);
   T* const mean = space.take(part.per_query);
 
-  extent const end = within(own, shape.samples * shape.kv_heads).end * group;
+  extent const end = within(own, all.samples * all.kv_heads).end * group;
   for (extent head = own.begin * group; head < end; ++head) {
-    extent const b = head / shape.heads, h = head % shape.heads,
-                 present = present_keys(shape, with.ids, b);
-    extent const key_row = b * shape.keys, at = h / group * d;
+    extent const b = head / all.heads, h = head % all.heads, key_row = all.first_key_row(b),
+                 query_row = all.first_query_row(b), at = h / group * d;
+    attention_shape const shape = all.of_sample(b);
+    extent const present =
+        present_keys(with.ids != nullptr ? with.ids + key_row : nullptr, shape.keys);
     double const slope_of_head = slope_of(shape, h);
     if (h % group == 0) {
       positions<V const> const key{k.data + key_row * k.stride + at, k.stride},
@@ -94,7 +96,7 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
     }
     for (extent t0 = 0; t0 < shape.queries; t0 += query_block) {
       extent const rows = shape.queries - t0 < query_block ? shape.queries - t0 : query_block;
-      extent const first_row = b * shape.queries + t0;
+      extent const first_row = query_row + t0;
       T const* const rotation = with.rotation != nullptr
                                     ? with.rotation + (t0 + shape.keys - shape.queries) * d
                                     : nullptr;

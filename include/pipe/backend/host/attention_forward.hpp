@@ -129,15 +129,15 @@ void write_results(attention_set<T> const& set,
 /// own:       the heads of keys to compute, of the B * KV
 /// workspace: attention_forward_workspace<T>(shape) bytes
 template <class T, class V = T>
-PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shape const& shape,
+PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shape const& all,
                                      attention_operands<T, V> const& with,
                                      attention_results<V, T> const& to, void* workspace,
                                      part_range own = everything) {
   positions<V const> const q = with.q, k = with.k, v = with.v;
   positions<V> const out = to.out;
-  extent const d = shape.head_size, group = shape.heads / shape.kv_heads,
+  extent const d = all.head_size, group = all.heads / all.kv_heads,
                padded = round_up(d, set.tiles.lanes);
-  attention_parts<T> const part(shape);
+  attention_parts<T> const part(all);
   carver<T> space{static_cast<T*>(workspace)};
   T* const keys = space.take(part.transposed);
   T* const values = space.take(part.key_rows);
@@ -148,14 +148,17 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shap
   T* const sum = space.take(part.per_query);
   softmax_rows<T> const state{sums, padded, largest, sum};
 
-  extent const end = within(own, shape.samples * shape.kv_heads).end * group;
+  extent const end = within(own, all.samples * all.kv_heads).end * group;
   for (extent head = own.begin * group; head < end; ++head) {
-    extent const b = head / shape.heads, h = head % shape.heads,
-                 present = present_keys(shape, with.ids, b);
+    extent const b = head / all.heads, h = head % all.heads, key_row = all.first_key_row(b),
+                 query_row = all.first_query_row(b);
+    attention_shape const shape = all.of_sample(b);
+    extent const present =
+        present_keys(with.ids != nullptr ? with.ids + key_row : nullptr, shape.keys);
     if (h % group == 0) {
       extent const at = h / group * d;
-      positions<V const> const key{k.data + b * shape.keys * k.stride + at, k.stride},
-          value{v.data + b * shape.keys * v.stride + at, v.stride};
+      positions<V const> const key{k.data + key_row * k.stride + at, k.stride},
+          value{v.data + key_row * v.stride + at, v.stride};
       bool copies = with.rotation != nullptr || !in_place<T, V>;
       if constexpr (in_place<T, V>)
         if (!copies) transpose_blocks(set, key.data, key.stride, shape.keys, d, keys);
@@ -169,7 +172,7 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shap
     }
     for (extent t0 = 0; t0 < shape.queries; t0 += query_block) {
       extent const rows = shape.queries - t0 < query_block ? shape.queries - t0 : query_block;
-      extent const first_row = b * shape.queries + t0;
+      extent const first_row = query_row + t0;
       positions<V const> const in_memory{q.data + first_row * q.stride + h * d, q.stride};
       positions<T const> query{rotated, padded};
       bool in_copy = with.rotation != nullptr || !in_place<T, V>;

@@ -124,6 +124,14 @@ struct HostKernels : detail::host_backend {
           host::workspace_bytes<typename P::element, host::value_of<P>,
                                 host::slices_of<typename P::precision>>(g, P::samples, parts);
       if (needed > most) most = needed;
+      if constexpr (host::takes_lengths<P>)
+        if (detail::is_contraction(g.anchor)) {
+          long const of_lengths =
+              host::workspace_bytes_of_lengths<typename P::element, host::value_of<P>,
+                                               host::slices_of<typename P::precision>>(
+                  g, P::samples, parts);
+          if (of_lengths > most) most = of_lengths;
+        }
     }
     return detail::align_up(most);
   }

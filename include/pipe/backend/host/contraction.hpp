@@ -100,6 +100,8 @@ constexpr blocking narrow_blocking(extent m, extent n, extent k, extent tile_col
 /// Whether rows of B lie in the same sets of L1, so that a panel of them does not stay there.
 constexpr bool rows_share_sets(extent n, extent bytes) { return n * bytes % 4096 == 0; }
 
+/// Bytes of a copied block of A, at most.
+inline constexpr extent copied_left = 1 << 20;
 /// The blocking of a product whose left factor is stored by columns, as that of a weight's gradient
 /// is, for wide tiles: a tile would read a part of a cache line of each column, far apart, again
 /// for every panel of B. So blocks of A are copied to panels of a tile's rows, once for as many
@@ -108,13 +110,13 @@ constexpr bool rows_share_sets(extent n, extent bytes) { return n * bytes % 4096
 /// in L2.
 constexpr blocking column_blocking(extent m, extent n, extent k, extent tile_columns,
                                    extent bytes) {
-  constexpr extent far_apart = 3072, sharing_rows = 256, near_cache = 1 << 20;
+  constexpr extent far_apart = 3072, sharing_rows = 256;
   bool const copies = rows_share_sets(n, bytes) || (n * bytes > far_apart && m >= sharing_rows);
   extent const depth = even_depth(k, (copies ? 2048 : 512) / bytes),
                columns = (copies ? 16 : 32) * tile_columns;
   extent rows = (copies ? 1024 : 512) / bytes;
   if (copies && depth == k) {
-    extent const in_cache = near_cache / (depth * bytes) / row_alignment * row_alignment;
+    extent const in_cache = copied_left / (depth * bytes) / row_alignment * row_alignment;
     rows = in_cache < 4096 / bytes ? in_cache : 4096 / bytes;
   }
   return {m < rows ? m : rows, depth < k && columns < n ? columns : n, depth,
@@ -128,6 +130,9 @@ constexpr bool left_panels_pay(extent n, extent k, extent tile_columns, extent b
   return tile_columns * bytes > narrow_tile_bytes && n > 2 * tile_columns && k >= least;
 }
 
+/// Bytes of a factor B that is read panel by panel: what fits in L2, or nearly.
+inline constexpr extent read_in_place = 2400000;
+
 /// The blocking that measured best. tile_columns: columns of the widest tile; bytes: of an element;
 /// by_columns: A is stored by columns.
 ///
@@ -140,7 +145,7 @@ constexpr bool left_panels_pay(extent n, extent k, extent tile_columns, extent b
 /// product of short sums is bound by the memory of C, which is written a few rows at a time.
 constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_columns, extent bytes,
                                  bool by_columns = false) {
-  constexpr extent near_cache = 2400000, sharing_rows = 256, few_rows = 16, shallow = 32;
+  constexpr extent sharing_rows = 256, few_rows = 16, shallow = 32;
   extent const all = k < 1 ? 1 : k;
   if (by_columns && left_panels_pay(n, k, tile_columns, bytes))
     return column_blocking(m, n, k, tile_columns, bytes);
@@ -152,7 +157,7 @@ constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_colum
       (m <= 2 * sharing_rows || !rows_share_sets(n, bytes)))
     return blocking{at_most(sharing_rows, m), at_most(16 * tile_columns, n),
                     even_depth(k, 512 / bytes), false};
-  if (n * k * bytes <= near_cache) {
+  if (n * k * bytes <= read_in_place) {
     if (k <= 1024) return blocking{at_most(256, m), n, all, false};  // there are no partial sums
     return blocking{at_most(256, m), tile_columns, 256, false};
   }
@@ -244,6 +249,27 @@ constexpr std::size_t contraction_workspace(extent m, extent n, extent k) {
   std::size_t const by_rows = contraction_workspace<T>(m, n, k, false),
                     by_columns = contraction_workspace<T>(m, n, k, true);
   return by_rows > by_columns ? by_rows : by_columns;
+}
+
+/// The numbers of rows up to `most` at which a product may need the most workspace, if m is the
+/// number of rows, or k, with other extents fixed: the last of each range in which best_blocking
+/// takes one branch and even_depth makes one number of blocks.
+///
+/// use: called for each of them
+template <class Use>
+constexpr void for_largest_workspaces(extent most, extent n, extent bytes, Use const& use) {
+  auto const use_last = [&](extent end) {
+    if (end > 0 && end < most) use(end);
+  };
+  for (extent const end : {16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048}) {
+    use_last(end - 1);
+    use_last(end);
+  }
+  use_last(read_in_place / (n * bytes));
+  // The deepest blocks beside which column_blocking copies as many rows.
+  for (extent rows = copied_left / 2048; rows <= 4096 / bytes; rows += row_alignment)
+    use_last(copied_left / (rows * bytes));
+  use(most);
 }
 
 /// Bytes of workspace for C[m, n] = A[m, k] * B[k, n] of values that are widened: the block of A,

@@ -50,6 +50,22 @@ constexpr long workspace_bytes(detail::group const& g, int samples, int parts = 
   kernel_facts const& of = facts_of<T, V, Slices>[int(g.anchor)];
   return of.are_there ? of.workspace_bytes(g, samples, parts) : 0;
 }
+/// The most bytes of workspace of a product for any number of rows up to those of `samples`: fewer
+/// rows may need more.
+template <class T, class V = T, int Slices = 0>
+constexpr long workspace_bytes_of_lengths(detail::group g, int samples, int parts) {
+  extent const all = extent(g.rows) * samples;
+  // A part has some of the rows, or all of them for some rows of a weight's gradient.
+  bool const divides_rows = g.anchor != op_kind::matmul_weight_gradient;
+  extent const most_rows = divides_rows ? largest_part(all, row_alignment, parts) : all;
+  long most = 0;
+  for_largest_workspaces(most_rows, g.columns, sizeof(T), [&](extent rows) {
+    g.rows = int(rows);
+    long const n = workspace_bytes<T, V, Slices>(g, 1, divides_rows ? 1 : parts);
+    if (n > most) most = n;
+  });
+  return most;
+}
 /// The number of parts in which a group runs on a rank with this number of threads.
 constexpr int parts_of(detail::group const& g, int samples, int threads) {
   kernel_facts const& of = facts_of<float>[int(g.anchor)];  // equal for all element types
@@ -57,7 +73,7 @@ constexpr int parts_of(detail::group const& g, int samples, int threads) {
 }
 template <class P>
 constexpr int least_tile_rows() {
-  auto all = unsigned(row_alignment);
+  auto all = unsigned(row_alignment) | unsigned(block_rows<P>());
   for (int i = 0; i < P::groups; ++i) {
     detail::group const g = P::group_at(i);
     kernel_facts const& of = facts_of<typename P::element>[int(g.anchor)];

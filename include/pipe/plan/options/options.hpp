@@ -16,6 +16,7 @@
 #include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/graphs.hpp>
 #include <pipe/plan/options/input_gradients.hpp>
+#include <pipe/plan/options/lengths.hpp>
 #include <pipe/plan/options/memory_limit.hpp>
 #include <pipe/plan/options/micro_batch_size.hpp>
 #include <pipe/plan/options/micro_batches.hpp>
@@ -47,7 +48,7 @@ using option_families =
            option_family::prefetching, option_family::input_gradients, option_family::threads,
            option_family::products, option_family::sorts, option_family::attentions,
            option_family::graphs, option_family::backend, option_family::transport,
-           option_family::devices, option_family::memory_limit>;
+           option_family::devices, option_family::lengths, option_family::memory_limit>;
 
 /// Index of an option's family; the number of families if it belongs to none.
 template <class O, class... Family>
@@ -126,6 +127,8 @@ struct chosen_options {
   using keeps_input_gradients = option<option_family::input_gradients>;
   static constexpr bool input_gradients = keeps_input_gradients::is_on;
   using graphs = option<option_family::graphs>;
+  using lengths = option<option_family::lengths>;
+  static constexpr int length_block = lengths::block;
   using sum = option<option_family::sum>;
   using backend = option<option_family::backend>;
   using offload = offload_of<option<option_family::offload>, backend>;

@@ -12,6 +12,7 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/data/inputs.hpp>
 #include <pipe/graph/model_tables.hpp>
+#include <pipe/plan/options/lengths.hpp>
 #include <pipe/plan/options/transport.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/sum_tree.hpp>
@@ -100,7 +101,8 @@ struct batch_accumulations {
           after(whole.batch.input_gradient[i], from * inputs[i].form.elements(), sizeof(Element));
     j.batch.label = after(whole.batch.label, from * model_tables<M>::labels,
                           M::labels_are_ids ? sizeof(int) : sizeof(Element));
-    for (int i = 0; i < outputs.size(); ++i)
+    // Segments say where the rows of an output are in the whole array.
+    for (int i = 0; i < outputs.size() && !(has_output_rows<M> && j.batch.segments != nullptr); ++i)
       j.batch.output[i] = after(whole.batch.output[i], from * outputs[i].elements, sizeof(Element));
     return j;
   }
@@ -179,6 +181,7 @@ class accumulation_runs : public batch_accumulations {
       j.part.replicas = s.replicas;
       j.part.shares = s.counts.begin();
       j.part.first_micro_batch = accumulation * P::micro_batches;
+      if (j.batch.segments != nullptr) j.batch.segments += j.part.first_micro_batch;
       j.update.applies = whole.update.applies && i + 1 == count;
       all = engine.run(j);
       seconds += all.seconds;

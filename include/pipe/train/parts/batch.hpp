@@ -14,6 +14,7 @@
 #include <pipe/data/batch_check.hpp>
 #include <pipe/data/inputs.hpp>
 #include <pipe/graph/model_tables.hpp>
+#include <pipe/plan/options/lengths.hpp>
 #include <pipe/plan/options/micro_batch_size.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/train/parts/loss_terms.hpp>
@@ -24,8 +25,9 @@ namespace pp::detail {
 /// other. The arrays are read in place during a call. Further inputs are given by name:
 /// `Trainer::batch b{source, labels}; b.set<"target">(ids);`
 ///
-/// Reports: whether M is valid, so that errors in a batch's types are reported
-template <class M, class Element, bool Reports>
+/// Reports: whether M is valid, so that errors in a batch's types are reported. Given: the option
+/// for samples of several lengths
+template <class M, class Element, bool Reports, class Given = NoLengths>
 struct batch_of {
   using model = M;
   using element = Element;
@@ -46,6 +48,7 @@ struct batch_of {
   // used.
   further_values<int> named_ids[max_inputs]{};
   further_values<Element> named_numbers[max_inputs]{};
+  std::span<int const> lengths{};  // empty: samples are padded to the context
 
   /// Sets an input by its name in the model.
   template <Text Name>
@@ -58,6 +61,14 @@ struct batch_of {
       named_ids[input] = values;
     else
       named_numbers[input] = values;
+    return *this;
+  }
+  /// Sets the lengths of samples whose ids, and whose labels if each position has one, lie one
+  /// behind the other without padding. Needs Lengths.
+  template <class Option = Given>
+  batch_of& set_lengths(std::span<int const> of_samples) {
+    static_assert(accepted<decltype(diagnose_use_of_lengths<Option>())>::value);
+    lengths = of_samples;
     return *this;
   }
 };
@@ -179,9 +190,11 @@ std::span<typename Batch::element const> weights_of([[maybe_unused]] Batch const
     return {};
 }
 
-/// Samples of a batch, by its first input.
+/// Samples of a batch, by its lengths or its first input.
 template <class Batch>
 long samples_of(Batch const& b) {
+  if constexpr (requires { b.lengths; })
+    if (!b.lengths.empty()) return long(b.lengths.size());
   return long(b.inputs.size()) / model_tables<typename Batch::model>::inputs[0].form.elements();
 }
 /// See Pipeline::loss_terms.

@@ -140,9 +140,12 @@ struct with_outputs {
     job j;
     j.what = job::kind::infer;
     t.take(b, j);
-    (take_output(output_number<M, Names>, output_part<Names>(), outputs,
-                 outputs_per_sample_of<Names>, j, *t.engine_.operator->()),
-     ...);
+    if constexpr (T::compiled::lengths::block > 0)
+      (t.dense_.take_output(b, output_part<Names>(), outputs, j), ...);
+    else
+      (take_output(output_number<M, Names>, output_part<Names>(), outputs,
+                   outputs_per_sample_of<Names>, j, *t.engine_.operator->()),
+       ...);
     t.run(j);
   }
 };

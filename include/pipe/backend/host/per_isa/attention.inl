@@ -282,6 +282,17 @@ constexpr detail::mask_function mask_of() {
   else
     return nullptr;
 }
+/// The shape of group G: as planned or, with Lengths, with the segments of the micro-batch.
+template <class P, int G>
+attention_shape shape_in_run([[maybe_unused]] arguments<typename P::element> const& a) {
+  attention_shape shape = attention_shape_of(P::group_at(G), P::samples, mask_of<P, G>());
+  if constexpr (takes_lengths<P>)
+    if (a.segments != nullptr) {
+      shape.samples = a.segments->count;
+      shape.segments = a.segments;
+    }
+  return shape;
+}
 template <class T, class V>
 attention_operands<T, V> operands(arguments<T> const& a, attention_slices<V const> const& x,
                                   attention_shape const& shape, int rotation, int ids) {
@@ -307,7 +318,7 @@ struct kernel_of<op_kind::attention> : attention_forward_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     constexpr detail::group g = k::g;
-    constexpr attention_shape shape = attention_shape_of(g, P::samples, mask_of<P, G>());
+    attention_shape const shape = shape_in_run<P, G>(a);
     using V = typename k::V;
     attention_slices<V const> const x =
         slices<P, G, V const>(a.template values<V>(g.in[0]), a.template maybe_values<V>(g.in[1]));
@@ -332,7 +343,7 @@ struct kernel_of<op_kind::attention_gradient> : attention_backward_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     constexpr detail::group g = k::g;
-    constexpr attention_shape shape = attention_shape_of(g, P::samples, mask_of<P, G>());
+    attention_shape const shape = shape_in_run<P, G>(a);
     constexpr bool fused = g.attributes.attention().is_fused();
     using V = typename k::V;
     attention_slices<V const> const x = slices<P, G, V const>(

@@ -16,16 +16,39 @@ struct kernel_of<op_kind::bias_gradient> : row_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     using V = typename k::V;
-    sum_columns<T, V>(&column_sums<T, k::whole, V>, a, a.template values<V>(k::g.in[0]), k::rows,
+    sum_columns<T, V>(&column_sums<T, k::whole, V>, a, a.template values<V>(k::g.in[0]), k::rows(a),
                       k::g.columns, a.at(k::g.out[0]));
   }
 };
+
+/// The sums over segments of the rows at the same position: out[t, c] (+)= sum over s of
+/// dy[first[s]
+/// + t, c], for the positions t in `own` and the segments s that have them.
+///
+/// shape: dy (rows, columns), sums (columns) -> out (T, columns)
+/// law:   segments ascending from zero; the finished sum is added once to out
+template <class T, class V = T>
+PIPE_ONE_COPY void sum_positions(detail::segment_list const& of, V const* dy, extent columns,
+                                 part_range own, T* sums, T* out, bool accumulate) {
+  for (extent t = own.begin; t < own.end; ++t) {
+    std::memset(sums, 0, sizeof(T) * std::size_t(columns));
+    for (int s = 0; s < of.count; ++s) {
+      if (t >= of.length(s)) continue;
+      V const* const row = dy + (of.first[s] + t) * columns;
+      PIPE_INDEPENDENT
+      for (extent c = 0; c < columns; ++c) sums[c] += T(row[c]);
+    }
+    T* const to = out + t * columns;
+    PIPE_INDEPENDENT
+    for (extent c = 0; c < columns; ++c) to[c] = accumulate ? to[c] + sums[c] : sums[c];
+  }
+}
 
 /// The gradient of a table with one row per position: dtable[t, c] (+)= sum over b of dy[b, t, c].
 ///
 /// shape: dy (B, T, C) -> dtable (T, C)
 /// law:   as for a bias gradient, with dy as a matrix (B, T * C): row t of the table is columns [t
-///        * C, (t + 1) * C)
+///        * C, (t + 1) * C). With Lengths as sum_positions, whose parts own positions
 template <>
 struct kernel_of<op_kind::row_bias_gradient> : row_facts {
   template <class P, int G>
@@ -33,6 +56,11 @@ struct kernel_of<op_kind::row_bias_gradient> : row_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     using V = typename k::V;
+    if constexpr (takes_lengths<P>)
+      if (a.segments != nullptr)
+        return sum_positions<T, V>(*a.segments, a.template values<V>(k::g.in[0]), k::g.columns,
+                                   own_part(k::g.rows, 1, a.part, a.parts),
+                                   static_cast<T*>(a.workspace), a.at(k::g.out[0]), a.accumulate);
     sum_columns<T, V>(&column_sums<T, k::whole, V>, a, a.template values<V>(k::g.in[0]), P::samples,
                       extent(k::g.rows) * k::g.columns, a.at(k::g.out[0]));
   }
@@ -57,10 +85,10 @@ struct kernel_of<op_kind::prelu_parameter_gradient> : row_facts {
                                 g.columns};
     T* const out = a.at(g.out[0]);
     if constexpr (!g.attributes.slope().is_shared) {
-      slope_sums<T, k::whole, V>(term, k::rows, k::own_columns(a, g.columns), out, a.accumulate);
+      slope_sums<T, k::whole, V>(term, k::rows(a), k::own_columns(a, g.columns), out, a.accumulate);
     } else if (a.part == 0) {
       T* const sums = static_cast<T*>(a.workspace);
-      slope_sums<T, k::whole, V>(term, k::rows, {0, g.columns}, sums, false);
+      slope_sums<T, k::whole, V>(term, k::rows(a), {0, g.columns}, sums, false);
       T sum = 0;
       for (int c = 0; c < g.columns; ++c) sum += sums[c];
       *out = a.accumulate ? *out + sum : sum;
@@ -85,6 +113,7 @@ struct kernel_of<op_kind::norm_parameter_gradient> : row_facts {
     using V = typename k::V;
     norm_parameter_gradient<T, k::whole, V>(
         {a.template values<V>(g.in[0]), a.template values<V>(g.in[1]), a.at(g.in[2]), g.columns},
-        k::rows, k::own_columns(a, g.columns), a.maybe(g.out[0]), a.maybe(g.out[1]), a.accumulate);
+        k::rows(a), k::own_columns(a, g.columns), a.maybe(g.out[0]), a.maybe(g.out[1]),
+        a.accumulate);
   }
 };

@@ -6,6 +6,15 @@
 // the result of the previous op as memory would hold it, so a fused chain gives the bits of its ops
 // as separate kernels.
 
+/// The sample of a row of group G, in the micro-batch, and the row's position in the sample.
+template <class P, int G>
+detail::row_place place_of([[maybe_unused]] arguments<typename P::element> const& a, extent row) {
+  constexpr extent positions = P::group_at(G).rows;
+  if constexpr (takes_lengths<P>)
+    if (a.segments != nullptr) return a.segments->place_of(row);
+  return {row / positions, row % positions};
+}
+
 /// Whether the results that a launch of group G writes, row by row, are too large to be in a cache
 /// when they are read. Then they are written past the caches, since a normal store first reads its
 /// line from memory.
@@ -74,7 +83,7 @@ struct chain {
     else if constexpr (s.kind == op_kind::bias)
       return a.template values<V>(s.operand) + column;
     else if constexpr (s.kind == op_kind::row_bias)
-      return a.template values<V>(s.operand) + row % g.rows * width + column;
+      return a.template values<V>(s.operand) + place_of<P, G>(a, row).position * width + column;
     else
       return a.template values<V>(s.operand) + row * width + column;
   }
@@ -149,10 +158,11 @@ struct chain {
   template <class Layer>
   static random_row random_bits(arguments<T> const& a, int index, extent row) {
     constexpr extent blocks = (width + 3) / 4;  // of a row
+    detail::row_place const at = place_of<P, G>(a, row);
     return {a.seed, static_cast<std::uint32_t>(a.step),
-            static_cast<std::uint32_t>(a.first_sample + row / g.rows),
+            static_cast<std::uint32_t>(a.first_sample + at.segment),
             static_cast<std::uint32_t>(*a.ids(index)),
-            Layer::all_rows ? 0u : static_cast<std::uint32_t>(row % g.rows * blocks)};
+            Layer::all_rows ? 0u : static_cast<std::uint32_t>(at.position * blocks)};
   }
   template <int Index>
   static V* target(arguments<T> const& a, extent row, extent column) {

@@ -16,6 +16,7 @@ PIPE_COMPILED template decltype(column_sums<float, false>) column_sums<float, fa
 PIPE_COMPILED template decltype(column_sums<float, true>) column_sums<float, true>;
 PIPE_COMPILED template decltype(slope_sums<float, false>) slope_sums<float, false>;
 PIPE_COMPILED template decltype(slope_sums<float, true>) slope_sums<float, true>;
+PIPE_COMPILED template decltype(sum_positions<float>) sum_positions<float>;
 PIPE_COMPILED template decltype(add_bag<float>) add_bag<float>;
 
 // Attention.

@@ -136,11 +136,11 @@ struct kernel_of<op_kind::contrast> : contrast_facts {
     using k = loss_rows<P, G>;
     using T = typename k::T;
     using layer = typename detail::leaf_at<k::g.leaf, typename P::leaves>::formula;
-    constexpr int rows = int(k::rows);
+    constexpr int rows = int(k::planned_rows);
     extent const valid = extent(a.valid_samples) * k::g.rows;
     T *const logs = static_cast<T*>(a.workspace), *const room = logs + 2 * rows;
     T const* const x = as_numbers(a.template values<typename k::V>(k::g.in[0]),
-                                  k::rows * k::g.columns, k::room(a) + 2 * k::g.columns);
+                                  k::planned_rows * k::g.columns, k::room(a) + 2 * k::g.columns);
     contrasted<T> const of{x,
                            int(valid < rows ? valid : rows),
                            k::g.columns / 2,

@@ -31,12 +31,18 @@ struct group_rows {
   using V = typename P::value;
   using args = arguments<T>;
   static constexpr detail::group g = P::group_at(G);
-  static constexpr extent rows = extent(g.rows) * P::samples;
+  static constexpr extent planned_rows = extent(g.rows) * P::samples;
   static constexpr bool whole = g.columns % lanes<T> == 0;  // whether rows are whole vectors
 
+  /// The rows of the micro-batch: as planned or, with Lengths, those of its segments.
+  static extent rows([[maybe_unused]] args const& a) {
+    if constexpr (takes_lengths<P>)
+      if (a.segments != nullptr) return a.segments->rows;
+    return planned_rows;
+  }
   /// The rows, or the columns, that this part owns.
   static part_range own_rows(args const& a, extent alignment = 1) {
-    return own_part(rows, alignment, a.part, a.parts);
+    return own_part(rows(a), alignment, a.part, a.parts);
   }
   static part_range own_columns(args const& a, extent columns) {
     return own_part(columns, column_alignment<T>, a.part, a.parts);

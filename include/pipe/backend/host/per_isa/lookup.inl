@@ -97,7 +97,7 @@ struct kernel_of<op_kind::lookup_gradient> : lookup_facts {
     if (!a.accumulate)
       for (extent id = 0; id < vocabulary; ++id)
         std::memset(table + id * g.columns + own.begin, 0, sizeof(T) * std::size_t(own.size()));
-    for (extent r = 0; r < k::rows; ++r) {
+    for (extent r = 0; r < k::rows(a); ++r) {
       int const* const ids = a.ids(g.in[1]) + r * of.ids;
       auto const* const dy = a.template values<typename k::V>(g.in[0]) + r * g.columns;
       [[maybe_unused]] T const count = T(of.is_mean ? count_ids(ids, of.ids, of.padding) : 1);

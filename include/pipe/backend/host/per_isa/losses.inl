@@ -112,7 +112,7 @@ PIPE_ONE_COPY double squared_error_row(int n, T const* x, T const* target, T sca
 template <class P, int G>
 struct loss_rows : group_rows<P, G> {
   using base = group_rows<P, G>;
-  using base::g, base::rows, base::own_rows;
+  using base::g, base::rows, base::planned_rows, base::own_rows;
   using typename base::T, typename base::V, typename base::args;
   static constexpr bool is_weighted = g.in[detail::op::loss_weights] >= 0;
   static constexpr bool is_further = detail::is_further_loss(g.leaf, typename P::leaves{});
@@ -120,7 +120,8 @@ struct loss_rows : group_rows<P, G> {
   /// Rows for numbers in the workspace, behind what a loss keeps there: a row, or five numbers for
   /// each row of a contrast. The second row is that of the gradient.
   static T* room(args const& a) {
-    constexpr long kept = g.anchor == op_kind::contrast ? detail::padded<T>(5 * rows) : g.columns;
+    constexpr long kept =
+        g.anchor == op_kind::contrast ? detail::padded<T>(5 * planned_rows) : g.columns;
     return static_cast<T*>(a.workspace) + kept;
   }
   /// Row r of what the loss reads, in place or in the workspace.
@@ -138,7 +139,9 @@ struct loss_rows : group_rows<P, G> {
   /// gradient times `scale`. Rows of absent samples have loss 0 and gradient 0.
   template <class Loss>
   static void each_loss(args const& a, Loss const& loss_of) {
-    extent const valid = a.valid_samples < P::samples ? extent(a.valid_samples) * g.rows : rows;
+    extent valid = a.valid_samples < P::samples ? extent(a.valid_samples) * g.rows : planned_rows;
+    if constexpr (takes_lengths<P>)
+      if (a.segments != nullptr) valid = rows(a);
     part_range const own = own_rows(a);
     double* losses = a.loss;
     T scale = a.loss_scale;

@@ -18,7 +18,7 @@ struct kernel_of<op_kind::matmul> : contraction_facts {
     using T = typename k::T;
     using V = typename k::V;
     host::multiply<T, V>(products_of<T, V, least_tile_rows<P>(), P::slices>, a, group_in<P, G>,
-                         k::rows, ends_around<P, G>);
+                         k::rows(a), ends_around<P, G>);
   }
 };
 
@@ -45,6 +45,6 @@ struct kernel_of<op_kind::matmul_weight_gradient> : weight_gradient_facts {
     column_adder<T, V> add = nullptr;
     if constexpr (k::g.prologue.size() > 0) add = &column_sums<T, k::whole, V>;
     multiply_transposed<T, V>(products_of<T, V, least_tile_rows<P>(), P::slices>, a, group_in<P, G>,
-                              k::rows, add);
+                              k::rows(a), add);
   }
 };

@@ -72,14 +72,29 @@ PIPE_ONE_COPY void pool_gradient_sample(detail::pool_kind which, int n, int colu
   }
 }
 
-/// Calls each(ids, sample) for the samples of this part; ids: of the sample, or null.
+/// A sample that is pooled: its ids, or null; the number of its rows, and the first of them.
+struct pooled_sample {
+  int const* ids;
+  int rows;
+  extent first_row;
+};
+/// Calls each(pooled_sample, sample) for the samples of this part. With Lengths, absent samples of
+/// a micro-batch have no rows.
 template <class P, int G, class T, class Each>
 void each_pooled(arguments<T> const& a, Each const& each) {
   constexpr detail::group g = P::group_at(G);
-  constexpr int positions = g.attributes.pool().rows;
   part_range const own = own_part(P::samples, 1, a.part, a.parts);
-  for (extent s = own.begin; s < own.end; ++s)
-    each(g.in[1] < 0 ? nullptr : a.ids(g.in[1] < 0 ? 0 : g.in[1]) + s * positions, s);
+  for (extent s = own.begin; s < own.end; ++s) {
+    pooled_sample of{nullptr, g.attributes.pool().rows, s * g.attributes.pool().rows};
+    if constexpr (takes_lengths<P>)
+      if (a.segments != nullptr) {
+        bool const is_there = s < a.segments->count;
+        of.rows = is_there ? a.segments->length(s) : 0;
+        of.first_row = is_there ? a.segments->first[s] : 0;
+      }
+    if constexpr (g.in[1] >= 0) of.ids = a.ids(g.in[1]) + of.first_row;
+    each(of, s);
+  }
 }
 
 /// One row per sample: the first, the last or the mean of the rows that are not padding.
@@ -93,10 +108,9 @@ struct kernel_of<op_kind::pool> : row_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     using V = typename k::V;
-    each_pooled<P, G>(a, [&a](int const* ids, extent s) {
-      constexpr detail::pool_attributes of = k::g.attributes.pool();
-      pool_sample<T, V>(of.which, of.rows, k::g.columns, ids,
-                        a.template values<V>(k::g.in[0]) + s * of.rows * k::g.columns,
+    each_pooled<P, G>(a, [&a](pooled_sample const& of, extent s) {
+      pool_sample<T, V>(k::g.attributes.pool().which, of.rows, k::g.columns, of.ids,
+                        a.template values<V>(k::g.in[0]) + of.first_row * k::g.columns,
                         a.template values<V>(k::g.out[0]) + s * k::g.columns,
                         static_cast<T*>(a.workspace));
     });
@@ -115,11 +129,10 @@ struct kernel_of<op_kind::pool_gradient> : row_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     using V = typename k::V;
-    each_pooled<P, G>(a, [&a](int const* ids, extent s) {
-      constexpr detail::pool_attributes of = k::g.attributes.pool();
-      pool_gradient_sample<T, V>(of.which, of.rows, k::g.columns, ids,
+    each_pooled<P, G>(a, [&a](pooled_sample const& of, extent s) {
+      pool_gradient_sample<T, V>(k::g.attributes.pool().which, of.rows, k::g.columns, of.ids,
                                  a.template values<V>(k::g.in[0]) + s * k::g.columns,
-                                 a.template values<V>(k::g.out[0]) + s * of.rows * k::g.columns);
+                                 a.template values<V>(k::g.out[0]) + of.first_row * k::g.columns);
     });
   }
 };

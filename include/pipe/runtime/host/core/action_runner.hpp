@@ -186,11 +186,28 @@ class action_runner {
         },
         [&](address const& from, int output) {
           long const each = d_.output_bytes[output] / calls_.value_bytes;
+          if (segment_list const* const rows = segments_of_loss(d_.chunk[c].set_for(mb), j, mb))
+            return deliver_rows(*rows, at.at(from), each / d_.loss_rows,
+                                static_cast<T*>(j.batch.output[output]));
           calls_.from_values(at.at(from), each / d_.samples * samples_in(d_, j, mb),
                              static_cast<T*>(j.batch.output[output]) + mb * each);
         },
         [&](milestone m) { link(r, j).publish(c, m, mb + place.shift); });
     if (j.of_inputs && c == 0 && makes_input_gradient(a.kind)) deliver_input_gradients(j, at, mb);
+  }
+  /// The segments of the last chunk's output, whose axis is that of the loss; null: none, or no
+  /// axis.
+  static segment_list const* segments_of_loss(program_set const& set, job const& j, int mb) {
+    program_view const& view = set.programs[int(program::forward)];
+    return view.launches[view.count - 1].axis == 0 ? nullptr : segments_in(j, mb);
+  }
+  /// Copies the rows of an output that the caller has given, from their segments to their places
+  /// among all rows of the mini-batch.
+  [[gnu::cold]] void deliver_rows(segment_list const& of, char const* from, long columns,
+                                  T* to) const {
+    for (int s = 0; s < of.count; ++s)
+      calls_.from_values(from + of.first[s] * columns * calls_.value_bytes, of.given[s] * columns,
+                         to + of.place[s] * columns);
   }
   /// Copies the gradients of inputs of a micro-batch to the caller, from where the first chunk's
   /// backward has left them.
@@ -231,6 +248,7 @@ class action_runner {
     auto a = host::arguments_of<T>(d_, j, mb, me.memory.data() + d_.rank[r].workspace);
     a.unit = calls_.unit;
     if (d_.rank[r].row_losses >= 0) a.loss = planned<double>(r, d_.rank[r].row_losses);
+    segment_list const* const segments = segments_in(j, mb);
     auto const order = link(r, j).order_of(of, set, p, place.shift);
     // The loss is the last launch; inference leaves it out.
     bool const has_loss = c == d_.chunks - 1 && j.what != job::kind::infer;
@@ -238,6 +256,7 @@ class action_runner {
     require(r, order.begin());
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
+      a.segments = l.axis != 0 ? segments : nullptr;
       if (j.of_inputs && adds_to_sums(view, i)) continue;
       require(r, me.sums.place(c, set, p, i, at, a.operand));
       a.panels = l.panels;
@@ -253,7 +272,7 @@ class action_runner {
       me.sums.after_launch(c, set, view, i);
     }
     order.end();
-    if (p == program::forward && has_loss) parameters_.set_loss(j, mb, a.loss);
+    if (p == program::forward && has_loss) parameters_.set_loss(j, mb, a.loss, a.segments);
   }
 
   pipeline_description const& d_;

@@ -66,6 +66,7 @@ struct batch_of_rank {
 
   /// Copies the partly filled micro-batch, if any, to the arena and pads it with zeros.
   [[gnu::cold]] void stage_partial() const {
+    if (run.batch.place != detail::data_place::host) return;
     int const mb = run.batch.samples / d.samples, real = run.batch.samples % d.samples;
     for (int i = 0; i <= d.inputs && real > 0; ++i) {
       char* const to = d.is_copied_input(i) ? nullptr : at(i, mb);

@@ -54,23 +54,28 @@ void run_launch(detail::pipeline_description const& d, detail::backend_calls<T> 
 template <class T>
 struct seen_operands {
   detail::backend_calls<T> const& calls;
-  void* const* operands;
+  arguments<T> const& with;
   launch_seen const& by;
   std::vector<std::vector<T>> copies{};
 
   [[gnu::cold]] T const* values(int k) {
     detail::placed_operand const& o = by.operands[k];
-    if (calls.widen == nullptr || o.is_wide) return static_cast<T const*>(operands[k]);
+    if (calls.widen == nullptr || o.is_wide) return with.at(k);
     copies.resize(std::size_t(by.what->count));
     std::vector<T>& copy = copies[std::size_t(k)];
     copy.resize(std::size_t(o.elements));
-    calls.widen(operands[k], o.elements, copy.data());
+    calls.widen(with.operand[k], o.elements, copy.data());
     return copy.data();
+  }
+  /// The elements of an operand that the launch has written: with Lengths, of rows that are there.
+  long written(detail::placed_operand const& o) const {
+    detail::segment_list const* const s = o.by_axis ? with.segments : nullptr;
+    return s == nullptr ? o.elements : o.elements / s->planned_rows * s->rows;
   }
   [[gnu::cold]] int first_not_finite() {
     // Operands that the launch only reads have 0 elements.
     for (int k = 0; k < by.what->count; ++k)
-      for (T const *x = values(k), *end = x + by.operands[k].elements; x != end; ++x)
+      for (T const *x = values(k), *end = x + written(by.operands[k]); x != end; ++x)
         if (!libm::isfinite(*x)) return k;
     return -1;
   }
@@ -80,7 +85,7 @@ struct seen_operands {
 template <class T>
 [[gnu::cold]] void show(detail::backend_calls<T> const& calls, arguments<T> const& a,
                         launch_seen seen, detail::job const& run) {
-  seen_operands<T> w{calls, a.operand, seen};
+  seen_operands<T> w{calls, a, seen};
   seen.reader = {
       &w,
       [](void* of, int k) -> void const* { return static_cast<seen_operands<T>*>(of)->values(k); },

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The option for samples of several lengths, and the models and options that it goes with.
+#pragma once
+
+#include <type_traits>
+
+#include <pipe/base/list.hpp>
+#include <pipe/graph/graph.hpp>
+#include <pipe/plan/options/backend.hpp>
+#include <pipe/plan/options/family.hpp>
+#include <pipe/plan/options/gradient_accumulation.hpp>
+#include <pipe/plan/options/micro_batch_size.hpp>
+#include <pipe/plan/options/precision.hpp>
+#include <pipe/plan/options/prefetching.hpp>
+#include <pipe/plan/options/schedule.hpp>
+#include <pipe/plan/options/transport.hpp>
+
+namespace pp {
+
+namespace option_family {
+struct lengths;
+}
+
+/// Samples have several lengths, up to the context of the model's token ids, and a step computes
+/// the rows that are there. The rows of a sample are rounded up to a multiple of Block, a divisor
+/// of the context; blocks of 8 rows are whole tiles of products. Memory is planned for samples of
+/// the longest length. On the host, in one process, in fp32 or double.
+///
+/// law: results have the bits of the same samples padded to the context, without Lengths, if these
+///      are finite, but for the sign of sums of products that underflow to zero
+template <int Block = 8>
+struct Lengths {
+  using family = option_family::lengths;
+  static constexpr int block = Block;
+};
+/// All samples have the length of the context; shorter ones are padded with ids of -1 (default).
+struct NoLengths {
+  using family = option_family::lengths;
+  static constexpr int block = 0;
+};
+
+namespace detail {
+
+/// Whether an operand is the token ids of axis `axis`.
+constexpr bool is_ids_of(operand x, int axis) {
+  return x.where == space::input && x.index + 1 == axis;
+}
+/// Whether the rows of op o, which is on an axis of `positions` rows, are those of its main
+/// operand, or one row of each sample.
+constexpr bool keeps_lengths(op const& o, int positions) {
+  row_rule const rule = row_rule_of(o.kind);
+  if (rule == row_rule::none)
+    return o.kind == op_kind::cross_entropy ||
+           (o.kind == op_kind::pool && is_ids_of(o.in[1], o.axis));
+  return o.rows == positions && (rule != row_rule::attention || is_ids_of(o.in[3], o.axis));
+}
+/// The first op of a model, whose first input is token ids, that needs samples of one length: it
+/// mixes rows, or reads the rows of samples as numbers of one row; or -1.
+template <class M>
+constexpr int first_op_of_one_length() {
+  constexpr int positions = int(M::graph.inputs[0].form.elements());
+  list<unsigned char, M::graph.size.values> axis;
+  for (int i = 0; i < M::graph.size.ops; ++i) {
+    op const o = copy_of(M::graph.ops[i]);
+    if (o.axis != 0 && !keeps_lengths(o, positions)) return i;
+    for (int k = 0; k < o.ins; ++k) {
+      operand const x = o.in[k];
+      if (x.where == space::value && axis[x.index] != o.axis) return i;
+      if (x.where == space::input && !is_ids_of(x, o.axis)) return i;
+    }
+    for (operand const& y : o.out)
+      if (y.where == space::value) axis[y.index] = o.kind == op_kind::pool ? 0 : o.axis;
+  }
+  return -1;
+}
+
+/// Whether a model's only input is token ids.
+template <class M>
+constexpr bool reads_token_ids_alone() {
+  return M::graph.size.inputs == 1 && M::graph.inputs[0].is_ids;
+}
+
+/// Whether the outputs of a model, and the labels of its loss, have a row for each position.
+template <class M>
+inline constexpr bool has_output_rows = M::graph.loss().axis != 0;
+
+/// The diagnosis of batches with lengths in a pipeline with this option.
+template <class Given>
+constexpr auto diagnose_use_of_lengths() {
+  if constexpr (Given::block > 0)
+    return std::type_identity<nothing_wrong>{};
+  else
+    return diagnosis_of<wrong::pipeline_has_samples_of_one_length, Given>();
+}
+
+}  // namespace detail
+
+/// The family of lengths: of one length, or of several in whole blocks.
+struct option_family::lengths : detail::any_family {
+  using fallback = NoLengths;
+
+  template <class Options>
+  static constexpr auto diagnose() {
+    using option = typename Options::template get<lengths>;
+    using runs_on = typename Options::template get<backend>;
+    using carried_by = typename Options::template get<transport>;
+    using steps = typename Options::template get<schedule>;
+    using parts = typename Options::template get<sum>;
+    using numbers = typename Options::template get<precision>;
+    using ahead = typename Options::template get<prefetching>;
+    constexpr auto refused = []<class With>(std::type_identity<With>) {
+      return detail::diagnosis_of<wrong::lengths_do_not_go_with, option, With>();
+    };
+    if constexpr (std::is_same_v<option, fallback>)
+      return std::type_identity<detail::nothing_wrong>{};
+    else if constexpr (option::block < 1)
+      return detail::diagnosis_of<wrong::number_must_be_positive, option>();
+    else if constexpr (runs_on::has_own_memory)
+      return refused(std::type_identity<runs_on>{});
+    else if constexpr (carried_by::transport::copies ||
+                       detail::connects_replicas<typename carried_by::transport>)
+      return refused(std::type_identity<carried_by>{});
+    else if constexpr (detail::overlap_of<steps>() != detail::step_overlap::none)
+      return refused(std::type_identity<steps>{});
+    else if constexpr (parts::room > 1)
+      return refused(std::type_identity<parts>{});
+    else if constexpr (!std::is_same_v<typename numbers::element, typename numbers::value> ||
+                       numbers::product != detail::dtype_of<typename numbers::value>::value)
+      return refused(std::type_identity<numbers>{});
+    else if constexpr (ahead::is_on)
+      return refused(std::type_identity<ahead>{});
+    else
+      return std::type_identity<detail::nothing_wrong>{};
+  }
+  template <class M, class Options>
+  static constexpr auto diagnose_for() {
+    using option = typename Options::template get<lengths>;
+    if constexpr (std::is_same_v<option, fallback>) {
+      return std::type_identity<detail::nothing_wrong>{};
+    } else if constexpr (!detail::reads_token_ids_alone<M>()) {
+      return detail::diagnosis_of<wrong::lengths_are_of_token_ids_alone, M, option>();
+    } else if constexpr (M::graph.inputs[0].form.elements() % option::block != 0) {
+      return detail::diagnosis_of<wrong::block_must_divide_the_context,
+                                  detail::leaf_at<M::graph.inputs[0].leaf, typename M::leaves>,
+                                  option>();
+    } else {
+      constexpr int at = detail::first_op_of_one_length<M>();
+      if constexpr (at >= 0)
+        return detail::diagnosis_of<wrong::layer_needs_samples_of_one_length,
+                                    detail::leaf_at<M::graph.ops[at].leaf, typename M::leaves>,
+                                    option>();
+      else
+        return std::type_identity<detail::nothing_wrong>{};
+    }
+  }
+};
+
+}  // namespace pp

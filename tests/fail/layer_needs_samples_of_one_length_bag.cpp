@@ -1,0 +1,17 @@
+// error: wrong::layer_needs_samples_of_one_length, .*EmbeddingBag<4>.*Lengths<8>
+// SPDX-License-Identifier: BSL-1.0
+//
+// A bag reads as many ids for each sample.
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+struct Net : Model<Tokens<7, 8>, EmbeddingBag<4>, Linear<3>, CrossEntropy> {};
+
+#ifdef PIPE_EXPECT_OK
+using Trainer = Pipeline<Net, PortableHost>;
+#else
+using Trainer = Pipeline<Net, PortableHost, Lengths<>>;
+#endif
+
+#include "program.hpp"

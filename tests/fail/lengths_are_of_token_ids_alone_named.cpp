@@ -1,0 +1,19 @@
+// error: wrong::lengths_are_of_token_ids_alone, .*Net.*Lengths<8>
+// SPDX-License-Identifier: BSL-1.0
+//
+// Each input would have lengths of its own.
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+struct Net : Model<Tokens<7, 8>, Embedding<4>,
+                   ConcatOf<Identity, Seq<Named<"more", Tokens<5, 8>>, Embedding<2>>>, Linear<7>,
+                   CrossEntropy> {};
+
+#ifdef PIPE_EXPECT_OK
+using Trainer = Pipeline<Net, PortableHost, NoLengths>;
+#else
+using Trainer = Pipeline<Net, PortableHost, Lengths<>>;
+#endif
+
+#include "program.hpp"

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Lengths: samples of several lengths give the bits of the same samples padded to the context, in a
+// pipeline without the option. Before each run all memory of values is full of signalling NaNs, so
+// that a kernel that reads a row behind those that are there makes the results NaN.
+#include "catch.hpp"
+
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include <pipe/pipe.hpp>
+#include <pipe/schedule/catalog/families.hpp>
+
+using namespace pp;
+
+namespace {
+
+constexpr int words = 17, context = 24, classes = 5;
+
+using Wide = Seq<Linear<20>, GELU, Linear<12>>;
+struct Learned : Model<Tokens<words, context>, Embedding<12>, Positions,
+                       Repeat<2, Residual<LayerNorm, Attention<3>>, Residual<LayerNorm, Wide>>,
+                       LayerNorm, Linear<words>, CrossEntropy> {};
+struct Rotary
+    : Model<Tokens<words, context>, Embedding<16>, Dropout<1, 10>,
+            Repeat<2, Residual<RMSNorm, Attention<4, KeyValueHeads<2>, RoPE<10000>>, Dropout<1, 5>>,
+                   Residual<RMSNorm, Linear<48>, SwiGLU, Linear<16>>>,
+            RMSNorm, Linear<words>, CrossEntropy> {};
+struct Masked
+    : Model<Tokens<words, context>, Embedding<12>, Positions,
+            Repeat<2, Residual<LayerNorm, Attention<3, NotCausal>>, Residual<LayerNorm, Wide>>,
+            LayerNorm, Linear<words>, CrossEntropy> {};
+struct Sloped : Model<Tokens<words, context>, Embedding<12>,
+                      Residual<LayerNorm, Attention<3, ALiBi, Window<5>>>, PReLU, Linear<words>,
+                      CrossEntropy> {};
+struct Classifier : Model<Tokens<words, context>, Embedding<12>, Positions,
+                          Residual<LayerNorm, Attention<3, NotCausal>>, MeanPool, Dropout<1, 10>,
+                          Linear<classes>, CrossEntropy> {};
+struct Rated : Model<Tokens<words, context>, Embedding<12>, Residual<LayerNorm, Attention<2>>,
+                     LastPosition, Linear<2>, MSE> {};
+
+/// Samples of drawn lengths, with blocks that are full, one row short and one row over.
+template <class Trainer>
+struct documents {
+  using label = typename Trainer::label_type;
+  static constexpr bool by_row = Trainer::labels_per_sample == context;
+  std::vector<int> padded, dense, lengths;
+  std::vector<label> padded_labels, dense_labels;
+
+  documents(unsigned seed, int samples) {
+    std::mt19937 random(seed);
+    auto const draw = [&](int n) { return int(random() % unsigned(n)); };
+    for (int s = 0; s < samples; ++s) {
+      int const usual[] = {1, 7, 8, 9, 16, 17, context, 1 + draw(context)};
+      int const n = s == 3 && seed % 2 == 0 ? 0 : usual[draw(8)];
+      lengths.push_back(n);
+      for (int t = 0; t < context; ++t) {
+        int const id = t < n ? draw(words) : -1;
+        padded.push_back(id);
+        if (t < n) dense.push_back(id);
+        if constexpr (by_row) {
+          label const target = t + 1 < n && draw(6) > 0 ? draw(words) : -1;
+          padded_labels.push_back(target);
+          if (t < n) dense_labels.push_back(target);
+        }
+      }
+      if constexpr (!by_row)
+        for (int k = 0; k < Trainer::labels_per_sample; ++k)
+          padded_labels.push_back(label(draw(classes)));
+    }
+    if (!by_row) dense_labels = padded_labels;
+  }
+};
+
+/// Fills the values, the scratch and the workspace of all ranks with signalling NaNs.
+template <class Trainer>
+void poison(Trainer& trainer) {
+  using T = typename Trainer::element;
+  auto const& map = Trainer::compiled::memory();
+  auto const fill = [](char* from, long bytes) {
+    T const bad = std::numeric_limits<T>::signaling_NaN();
+    for (long i = 0; i + long(sizeof(T)) <= bytes; i += long(sizeof(T)))
+      std::memcpy(from + i, &bad, sizeof(T));
+  };
+  auto const all = trainer.processes();
+  for (int c = 0; c < Trainer::compiled::stages; ++c) {
+    auto const& chunk = map.chunks[c];
+    auto const& rank = map.rank[chunk.rank];
+    char* const arena = all.parameters.engine->memory(c);
+    fill(arena + map.holders[chunk.first_holder].values, chunk.sizes.values);
+    fill(arena + rank.scratch,
+         rank.workspace - rank.scratch + Trainer::compiled::threads * Trainer::compiled::workspace);
+  }
+}
+
+bool same(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+
+/// Bytes of parameters and of gradients in which two trainers differ.
+template <class A, class B>
+long differences(A& a, B& b) {
+  auto const x = a.parameters(), y = b.parameters();
+  long found = x.size() != y.size();
+  for (std::size_t i = 0; i < x.size() && found == 0; ++i)
+    for (std::size_t e = 0; e < x[i].values.size(); ++e)
+      found += std::memcmp(&x[i].values[e], &y[i].values[e], sizeof x[i].values[e]) != 0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    for (std::size_t e = 0; e < x[i].gradients.size(); ++e)
+      found += std::memcmp(&x[i].gradients[e], &y[i].gradients[e], sizeof x[i].gradients[e]) != 0;
+  return found;
+}
+
+template <class M, class... Options>
+using trainer_of = Pipeline<M, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<3>, Options...>;
+
+/// Trains both, and compares all results: whole mini-batches and partly filled ones, padded and
+/// dense, steps and accumulated steps, losses and outputs.
+template <class One, class Several>
+void compare(int steps) {
+  constexpr int most = One::samples;
+  One padded({.seed = 5, .clip_norm = 1});
+  Several dense({.seed = 5, .clip_norm = 1});
+  for (unsigned seed = 1; seed <= unsigned(steps); ++seed) {
+    int const samples = seed % 3 == 0 ? most - 2 : most;
+    documents<One> const of(seed, samples);
+    typename Several::batch ragged{of.dense, of.dense_labels}, whole{of.padded, of.padded_labels};
+    ragged.set_lengths(of.lengths);
+    typename One::batch const reference{of.padded, of.padded_labels};
+    CHECK(One::loss_terms(reference) == Several::loss_terms(ragged));
+    for (bool const is_ragged : {true, false}) {
+      auto const& given = is_ragged ? ragged : whole;
+      poison(dense);
+      CHECK(same(padded.evaluate(reference), dense.evaluate(given)));
+      poison(dense);
+      step_result const g = padded.gradients(reference), h = dense.gradients(given);
+      CHECK(same(g.loss, h.loss));
+      CHECK(same(g.gradient_norm, h.gradient_norm));
+      CHECK(differences(padded, dense) == 0);
+    }
+    if constexpr (One::compiled::sum::accumulations == 1)
+      if (seed == 2) {
+        poison(dense);
+        step_result const a = padded.accumulate(reference), b = dense.accumulate(ragged);
+        CHECK(same(a.loss, b.loss));
+      }
+    poison(dense);
+    step_result const a = padded.step(reference), b = dense.step(seed == 1 ? whole : ragged);
+    CHECK(same(a.loss, b.loss));
+    CHECK(same(a.gradient_norm, b.gradient_norm));
+    CHECK(differences(padded, dense) == 0);
+
+    constexpr long row = Several::outputs_per_sample / (documents<One>::by_row ? context : 1);
+    std::vector<float> expected(std::size_t(samples * One::outputs_per_sample)),
+        found(expected.size(), 7.f),
+        rows(documents<One>::by_row ? of.dense.size() * std::size_t(row) : expected.size());
+    padded.forward(of.padded, expected);
+    poison(dense);
+    dense.forward(of.padded, found);
+    poison(dense);
+    dense.forward(ragged, rows);
+    long at = 0, differ = 0;
+    for (int s = 0; s < samples; ++s) {
+      long const real = documents<One>::by_row ? of.lengths[std::size_t(s)] : 1,
+                 all = documents<One>::by_row ? context : 1;
+      for (long k = 0; k < all * row; ++k) {
+        float const out = found[std::size_t(s * all * row + k)];
+        if (k >= real * row) {
+          differ += out != 0;
+          continue;
+        }
+        float const wanted = expected[std::size_t(s * all * row + k)];
+        differ += std::memcmp(&wanted, &out, sizeof out) != 0;
+        differ += std::memcmp(&wanted, &rows[std::size_t(at)], sizeof out) != 0;
+        ++at;
+      }
+    }
+    CHECK(differ == 0);
+    CHECK(at == long(rows.size()));
+  }
+}
+
+template <class M, class... Options>
+void check(int steps = 3) {
+  compare<trainer_of<M>, trainer_of<M, Lengths<>, Options...>>(steps);
+}
+
+}  // namespace
+
+TEST_CASE("lengths keep the bits of padding: learned positions, in 1, 2 and 4 stages", "[laws]") {
+  check<Learned>();
+  check<Learned, Stages<2>, OneFOneB>();
+  check<Learned, Stages<4>, ZeroBubbleH1, HostThreads<2>>();
+}
+TEST_CASE("lengths keep the bits of padding: rotary positions and dropout", "[laws]") {
+  check<Rotary, Stages<4>, Interleaved<2>, RecomputeAll>();
+  check<Rotary, GPipe, Stages<2>, HostThreads<2>>();
+}
+TEST_CASE("lengths keep the bits of padding: an encoder", "[laws]") {
+  check<Masked, Stages<2>, RecomputeAll>();
+  check<Masked, StageReplicas<1, 2>>();
+}
+TEST_CASE("lengths keep the bits of padding: shaped scores and slopes", "[laws]") {
+  check<Sloped>();
+}
+TEST_CASE("lengths keep the bits of padding: one row for each sample", "[laws]") {
+  check<Classifier, Stages<3>>();
+  check<Rated, HostThreads<2>>();
+}
+TEST_CASE("lengths keep the bits of padding: accumulations", "[laws]") {
+  using Sum = GradientAccumulation<2>;
+  compare<trainer_of<Rotary, Sum>, trainer_of<Rotary, Sum, Lengths<>, Stages<2>>>(3);
+  compare<trainer_of<Classifier, Sum>, trainer_of<Classifier, Sum, Lengths<4>>>(3);
+}
