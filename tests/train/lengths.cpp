@@ -4,9 +4,12 @@
 // rejected step says.
 #include "catch.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <pipe/pipe.hpp>
@@ -129,4 +132,92 @@ TEST_CASE("a rejected step names the first layer, not what lies behind the rows 
     CHECK(seen.all_finite());
   });
   CHECK(launches > 0);
+}
+
+namespace {
+
+/// A data set of `count` padded samples, whose first id is the sample's number modulo 11, and the
+/// mini-batches of an epoch as lists of the samples' lengths.
+struct padded_texts {
+  std::vector<int> ids, labels, lengths;
+  explicit padded_texts(int count) {
+    for (int s = 0; s < count; ++s) {
+      int const n = 1 + (s * s + 7 * s) % 16;
+      lengths.push_back(n);
+      for (int t = 0; t < 16; ++t) {
+        ids.push_back(t < n ? (s + t) % 11 : -1);
+        labels.push_back(t + 1 < n ? (s + t + 1) % 11 : -1);
+      }
+    }
+  }
+  Trainer::batch view() const { return {ids, labels}; }
+};
+/// The ids of an epoch's mini-batches, as sorted samples or in their order.
+std::vector<std::vector<int>> samples_of(batches<Trainer>&& epoch) {
+  std::vector<std::vector<int>> all;
+  for (auto const& b : epoch) all.emplace_back(b.inputs.begin(), b.inputs.end());
+  return all;
+}
+int length_in(std::vector<int> const& batch, std::size_t sample) {
+  int n = 0;
+  for (std::size_t t = 0; t < 16; ++t) n += batch[16 * sample + t] >= 0;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("mini-batches by length have every sample once, sorted within 64 mini-batches") {
+  padded_texts const data(700);  // windows of 256 samples
+  auto const epoch = [&](std::uint64_t seed, long position = 0) {
+    return samples_of(batches<Trainer>(
+        data.view(), {.shuffle = true, .seed = seed, .position = position, .by_length = true}));
+  };
+  auto const one = epoch(1), two = epoch(2), later = epoch(1, 100), next = epoch(1, 175);
+  REQUIRE(one.size() == 175);
+  int apart = 0;
+  std::vector<int> found(17), expected(17);
+  for (int n : data.lengths) ++expected[std::size_t(n)];
+  for (auto const& b : one)
+    for (std::size_t s = 0; s < 4; ++s) {
+      ++found[std::size_t(length_in(b, s))];
+      apart += length_in(b, s) - length_in(b, 0);
+      CHECK(length_in(b, s) >= length_in(b, 0));
+    }
+  CHECK(found == expected);
+  CHECK(apart < 3 * 3 * 16 * 2);  // each window goes once through 16 lengths
+  std::vector<std::vector<int>> samples[2];
+  for (auto const& [all, to] : {std::pair{&one, 0}, std::pair{&two, 1}}) {
+    for (auto const& b : *all)
+      for (std::size_t s = 0; s < 4; ++s)
+        samples[to].emplace_back(b.begin() + long(16 * s), b.begin() + long(16 * (s + 1)));
+    std::sort(samples[to].begin(), samples[to].end());
+  }
+  CHECK(samples[0] == samples[1]);
+  CHECK(one != two);
+  CHECK(one != next);
+  CHECK(std::vector(one.begin() + 100, one.end()) == later);
+  auto const rising = samples_of(batches<Trainer>(data.view(), {.by_length = true}));
+  for (std::size_t b = 1; b < 64; ++b)
+    CHECK(length_in(rising[b], 0) >= length_in(rising[b - 1], 3));
+}
+TEST_CASE("an epoch by length is trained") {
+  padded_texts const texts(20);
+  Trainer::batch const data = texts.view();
+  Trainer trainer;
+  // [by_length]
+  for (auto const& batch : batches<Trainer>(data, {.shuffle = true, .seed = 1, .by_length = true}))
+    trainer.step(batch);
+  // [/by_length]
+  CHECK(trainer.steps() == 5);
+}
+TEST_CASE("mini-batches by length end with the one that is not full") {
+  padded_texts const data(263);
+  auto const all = samples_of(batches<Trainer>(data.view(), {.shuffle = true, .by_length = true}));
+  REQUIRE(all.size() == 66);
+  for (std::size_t b = 0; b < all.size(); ++b) CHECK(all[b].size() == (b < 65 ? 64 : 48));
+  CHECK(message_of<data_error>([&] {
+          batches<Trainer> epoch(data.view(), {.sample_position = 4, .by_length = true});
+        }) ==
+        "batches: by_length: the samples of a mini-batch depend on its size, so an epoch "
+        "begins at a mini-batch, by position, and not at sample_position");
 }

@@ -16,7 +16,9 @@
 #include <vector>
 
 #include <pipe/data/data_set.hpp>
+#include <pipe/data/length_order.hpp>
 #include <pipe/data/shuffled_order.hpp>
+#include <pipe/train/parts/lengths.hpp>
 
 namespace pp {
 
@@ -34,6 +36,9 @@ struct batch_settings {
   long position = 0;  ///< instead of epoch and first: number of mini-batches before, in all epochs
   /// Instead of these: number of samples before, in all epochs, whatever the sizes of mini-batches.
   long sample_position = 0;
+  /// The samples of a mini-batch have like lengths: of every 64 mini-batches the samples are sorted
+  /// by length. With `shuffle` the mini-batches are in random order.
+  bool by_length = false;
 };
 
 }  // namespace detail
@@ -89,6 +94,7 @@ class batches {
                                        " samples is beyond all places that can be counted"});
     reached_ = first_;
     if (s.shuffle) order_ = detail::shuffled_order(count_, s.seed, std::uint64_t(epoch_));
+    if (s.by_length) order_by_length(s);
   }
   batches(batches const&) = delete;
   batches& operator=(batches const&) = delete;
@@ -147,6 +153,28 @@ class batches {
   end_of_range end() const { return {}; }
 
  private:
+  /// Makes the order of an epoch by length.
+  ///
+  /// throws: data_error for a sample position, or if the first input is not token ids
+  void order_by_length(detail::batch_settings const& s) {
+    using M = typename Trainer::model;
+    constexpr detail::input_record in = detail::model_tables<M>::inputs[0];
+    if (s.sample_position > 0)
+      detail::throw_error<data_error>(
+          {"batches: by_length: the samples of a mini-batch depend on its size, so an epoch begins "
+           "at a mini-batch, by position, and not at sample_position"});
+    if constexpr (in.is_ids) {
+      std::vector<int> const lengths =
+          detail::lengths_of<M>(data_.inputs.data(), data_.labels.data(), count_);
+      for (std::size_t i = order_.size(); i < count_; ++i) order_.push_back(i);
+      detail::sort_by_length(order_, lengths, int(in.form.elements()), 64 * whole_);
+      if (s.shuffle) detail::shuffle_batches(order_, whole_, s.seed, std::uint64_t(epoch_));
+    } else {
+      detail::throw_error<data_error>(
+          {"batches: by_length: expected token ids as the first input, which say by -1 where a "
+           "sample ends"});
+    }
+  }
   /// Begins after `samples` samples of all epochs; in the next epoch if no mini-batch is left.
   void begin_at(std::size_t samples, bool drop_last) {
     std::size_t const done = samples % count_;

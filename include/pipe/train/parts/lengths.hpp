@@ -8,6 +8,7 @@
 #include <cstring>
 #include <span>
 #include <type_traits>
+#include <vector>
 
 #include <pipe/backend/segments.hpp>
 #include <pipe/base/error.hpp>
@@ -54,6 +55,22 @@ inline int length_of(int const* ids, int const* labels, int context) {
   int n = context;
   while (n > 0 && ids[n - 1] < 0 && (labels == nullptr || labels[n - 1] < 0)) --n;
   return n;
+}
+
+/// The lengths of padded samples of model M; labels are read if each position has one.
+template <class M, class Label>
+std::vector<int> lengths_of(int const* ids, [[maybe_unused]] Label const* labels,
+                            std::size_t samples) {
+  constexpr int context = int(model_tables<M>::inputs[0].form.elements());
+  std::vector<int> all;
+  all.reserve(samples);
+  for (std::size_t s = 0; s < samples; ++s, ids += context) {
+    int const* of_rows = nullptr;
+    if constexpr (has_output_rows<M> && std::is_same_v<Label, int>)
+      of_rows = labels + s * std::size_t(context);
+    all.push_back(length_of(ids, of_rows, context));
+  }
+  return all;
 }
 
 /// The mini-batches of compiled pipeline P with Lengths, in memory that is allocated once.
