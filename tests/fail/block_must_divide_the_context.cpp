@@ -1,4 +1,4 @@
-// error: wrong::block_must_divide_the_context, .*Tokens<7, 20>.*Lengths<8>
+// error: wrong::block_must_divide_the_context, .*Tokens<7, 20>.*Lengths<8, 8>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A sample of the longest length is whole blocks.

@@ -1,4 +1,4 @@
-// error: wrong::layer_needs_samples_of_one_length, .*EmbeddingBag<4>.*Lengths<8>
+// error: wrong::layer_needs_samples_of_one_length, .*EmbeddingBag<4>.*Lengths<8, 8>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A bag reads as many ids for each sample.

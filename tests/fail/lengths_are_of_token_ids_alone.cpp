@@ -1,4 +1,4 @@
-// error: wrong::lengths_are_of_token_ids_alone, .*Net.*Lengths<8>
+// error: wrong::lengths_are_of_token_ids_alone, .*Net.*Lengths<8, 8>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Numbers have no -1 that says where a sample ends.

@@ -1,4 +1,4 @@
-// error: wrong::lengths_are_of_token_ids_alone, .*Net.*Lengths<8>
+// error: wrong::lengths_are_of_token_ids_alone, .*Net.*Lengths<8, 8>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Each input would have lengths of its own.

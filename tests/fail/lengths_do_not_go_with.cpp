@@ -1,4 +1,4 @@
-// error: wrong::lengths_do_not_go_with, .*Lengths<8>.*GradientAccumulationBySpeed<2
+// error: wrong::lengths_do_not_go_with, .*Lengths<8, 8>.*GradientAccumulationBySpeed<2
 // SPDX-License-Identifier: BSL-1.0
 //
 // Accumulations go from one process to another.

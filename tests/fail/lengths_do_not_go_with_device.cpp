@@ -1,4 +1,4 @@
-// error: wrong::lengths_do_not_go_with, .*Lengths<8>.*Cuda
+// error: wrong::lengths_do_not_go_with, .*Lengths<8, 8>.*Cuda
 // compilers: nvcc
 // SPDX-License-Identifier: BSL-1.0
 //

@@ -1,4 +1,4 @@
-// error: wrong::lengths_do_not_go_with, .*Lengths<8>.*BF16
+// error: wrong::lengths_do_not_go_with, .*Lengths<8, 8>.*BF16
 // SPDX-License-Identifier: BSL-1.0
 //
 // Products of 16-bit numbers add rows in groups, so the bits would depend on their places.

@@ -1,4 +1,4 @@
-// error: wrong::lengths_do_not_go_with, .*Lengths<8>.*Steady
+// error: wrong::lengths_do_not_go_with, .*Lengths<8, 8>.*Steady
 // SPDX-License-Identifier: BSL-1.0
 //
 // Steps that overlap copy mini-batches of samples of one length.

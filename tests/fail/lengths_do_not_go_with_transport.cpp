@@ -1,4 +1,4 @@
-// error: wrong::lengths_do_not_go_with, .*Lengths<8>.*Tcp
+// error: wrong::lengths_do_not_go_with, .*Lengths<8, 8>.*Tcp
 // SPDX-License-Identifier: BSL-1.0
 //
 // Messages between processes have the sizes of the longest samples.

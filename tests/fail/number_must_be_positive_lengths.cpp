@@ -1,4 +1,4 @@
-// error: wrong::number_must_be_positive, .*Lengths<0>
+// error: wrong::number_must_be_positive, .*Lengths<0, 8>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A block has rows.

@@ -86,6 +86,35 @@ TEST_CASE("lengths that are out of range or do not add up are refused") {
   CHECK(refused(t, six, six, {2, 4}) == "no error");
   CHECK(refused(c, five, {1, 2}, {2, 3}) == "no error");
 }
+TEST_CASE("numbers of samples that do not fit into micro-batches are refused") {
+  Trainer t;
+  std::vector<int> const ids(40, 1), lengths{16, 8, 1, 15};
+  auto const refused_counts = [&](std::vector<int> const& counts) {
+    Trainer::batch b{ids, ids};
+    b.set_lengths(lengths).set_micro_batches(counts);
+    return message_of<data_error>([&] { t.step(b); });
+  };
+  CHECK(refused_counts({2, 1}) == "micro_batches: their sum is 3, but there are 4 samples");
+  CHECK(refused_counts({2, 3}) == "micro_batches: 3 samples in micro-batch 1 are not in [1, 2]");
+  CHECK(refused_counts({0, 4}) == "micro_batches: 0 samples in micro-batch 0 are not in [1, 4]");
+  CHECK(refused_counts({1, 1, 2}) == "micro_batches: expected at most 2 numbers, got 3");
+  CHECK(refused_counts({3, 1}) == "no error");  // 16, 8 and 8 rows
+  CHECK(refused_counts({4}) ==
+        "micro_batches: the samples of micro-batch 0 have more rows than 32, MicroBatchSize times "
+        "the context");
+  Classifier c;
+  std::vector<int> const two{1, 2}, four(4, 2), one{1, 1};
+  Classifier::batch b{four, two};
+  b.set_lengths(two).set_micro_batches(one);
+  CHECK(message_of<data_error>([&] { c.step(b); }) ==
+        "lengths: their sum is 3, but there are 4 inputs");
+  std::vector<int> const three(3, 2);
+  Classifier::batch d{three, two};
+  d.set_lengths(two).set_micro_batches(one);
+  CHECK(message_of<data_error>([&] { c.step(d); }) ==
+        "micro_batches: this model makes one row of each sample, so each micro-batch has "
+        "MicroBatchSize samples");
+}
 TEST_CASE("a data set with lengths is not divided into mini-batches") {
   std::vector<int> const five(5, 1), lengths{2, 3};
   Trainer::batch b{five, five};
@@ -220,4 +249,73 @@ TEST_CASE("mini-batches by length end with the one that is not full") {
         }) ==
         "batches: by_length: the samples of a mini-batch depend on its size, so an epoch "
         "begins at a mini-batch, by position, and not at sample_position");
+}
+TEST_CASE("mini-batches by tokens have every sample once, and fill their micro-batches") {
+  padded_texts const data(500);
+  constexpr int room = 32;  // rows of a micro-batch
+  auto const epoch = [&](long first) {
+    std::vector<std::vector<int>> all;
+    std::vector<std::vector<int>> counts;
+    batches<Trainer> by_tokens(data.view(), {.shuffle = true, .first = first, .by_tokens = true});
+    for (auto const& b : by_tokens) {
+      all.emplace_back(b.inputs.begin(), b.inputs.end());
+      counts.emplace_back(b.micro_batches.begin(), b.micro_batches.end());
+    }
+    return std::pair{all, counts};
+  };
+  auto const [all, counts] = epoch(0);
+  CHECK(all.size() < 125);  // which 500 samples padded to the context make
+  std::vector<int> found(17), expected(17);
+  for (int n : data.lengths) ++expected[std::size_t(n)];
+  for (std::size_t b = 0; b < all.size(); ++b) {
+    std::size_t s = 0;
+    int rows = room;
+    if (b + 1 < all.size()) CHECK(counts[b].size() == 2);
+    for (int count : counts[b]) {
+      int const before = rows;
+      rows = 0;
+      for (int k = 0; k < count; ++k, ++s) {
+        int const n = length_in(all[b], s), more = n > 8 ? 16 : 8;
+        ++found[std::size_t(n)];
+        if (k == 0) CHECK(before + more > room);  // it had no room in the micro-batch before
+        rows += more;
+      }
+      CHECK(rows <= room);
+    }
+    CHECK(16 * s == all[b].size());
+  }
+  CHECK(found == expected);
+  auto const [later, later_counts] = epoch(10);
+  CHECK(std::vector(all.begin() + 10, all.end()) == later);
+  CHECK(std::vector(counts.begin() + 10, counts.end()) == later_counts);
+
+  Trainer trainer;
+  Trainer::batch const texts = data.view();
+  // [by_tokens]
+  for (auto const& batch : batches<Trainer>(texts, {.shuffle = true, .seed = 1, .by_tokens = true}))
+    trainer.step(batch);
+  // [/by_tokens]
+  CHECK(trainer.steps() < 125);
+}
+TEST_CASE("mini-batches by tokens refuse what has no meaning for them") {
+  padded_texts const data(40);
+  auto const refused_settings = [&](detail::batch_settings const& s) {
+    return message_of<data_error>([&] { batches<Trainer> epoch(data.view(), s); });
+  };
+  std::string const said =
+      "batches: by_tokens: mini-batches have different numbers of samples, so by_length, samples, "
+      "position and sample_position do not go with it: resume by epoch and first";
+  CHECK(refused_settings({.position = 1, .by_tokens = true}) == said);
+  CHECK(refused_settings({.by_length = true, .by_tokens = true}) == said);
+  CHECK(refused_settings({.first = 9, .by_tokens = true}) ==
+        "batches: first: mini-batch 9 is not in [0, 8]");
+  using Padded = Pipeline<Words, PortableHost, MicroBatches<2>, MicroBatchSize<2>>;
+  CHECK(message_of<data_error>(
+            [&] { batches<Padded> epoch({data.ids, data.labels}, {.by_tokens = true}); }) ==
+        "batches: by_tokens: expected a Pipeline with Lengths whose model has an output for "
+        "each position");
+  batches<Trainer> epoch(data.view(), {.by_tokens = true});
+  CHECK(message_of<data_error>([&] { epoch.position(); }) ==
+        "batches: position() counts mini-batches of one size, and those by tokens have several: "
+        "keep epoch() and the number of mini-batches");
 }

@@ -15,12 +15,14 @@ struct row_place {
   long segment = 0, position = 0;
 };
 
-/// The segments of a micro-batch. Segment s has rows [first[s], first[s + 1]), of which the caller
-/// gave the first given[s]; the others are padding, up to a whole number of blocks.
+/// The segments of a micro-batch, none in one without samples. Segment s has rows [first[s],
+/// first[s + 1]), of which the caller gave the first given[s]; the others are padding, up to a
+/// whole number of blocks.
 ///
 /// law: no segment is empty; first[0] is 0, first[count] is rows
 struct segment_list {
   int rows = 0, count = 0;
+  long first_sample = 0;         ///< index in the mini-batch of the first segment's sample
   int planned_rows = 0;          ///< of a micro-batch of samples of the longest length
   int const* first = nullptr;    ///< [count + 1]
   int const* segment = nullptr;  ///< [rows]: the segment of each row

@@ -46,4 +46,48 @@ void shuffle_batches(std::vector<std::size_t>& order, std::size_t whole, std::ui
     for (std::size_t i = 0; i < whole; ++i) order[to++] = before[batch * whole + i];
 }
 
+/// The rows and the samples that a micro-batch has room for, and the rows of a block.
+struct row_room {
+  int rows, samples, block;
+  /// The rows of a sample: whole blocks, at least one.
+  constexpr int rows_of(int length) const {
+    return (length > block ? (length + block - 1) / block : 1) * block;
+  }
+};
+/// Mini-batches of consecutive samples of an order, which fill their micro-batches: each has as
+/// many samples as there is room for.
+struct filled_batches {
+  std::vector<std::size_t> first_sample;       ///< of each mini-batch, and the end
+  std::vector<std::size_t> first_micro_batch;  ///< likewise
+  std::vector<int> counts;                     ///< samples, by micro-batch
+
+  std::span<int const> counts_of(std::size_t batch) const {
+    return std::span(counts).subspan(first_micro_batch[batch],
+                                     first_micro_batch[batch + 1] - first_micro_batch[batch]);
+  }
+};
+/// needs: each sample has room alone
+template <class = void>
+filled_batches fill_batches(std::span<std::size_t const> order, std::span<int const> lengths,
+                            row_room const& room, std::size_t micro_batches) {
+  filled_batches all;
+  int rows = room.rows, samples = 0;  // of the micro-batch so far: at first a full one
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    int const more = room.rows_of(lengths[order[i]]);
+    if (rows + more > room.rows || samples == room.samples) {
+      if (all.first_sample.empty() ||
+          all.counts.size() - all.first_micro_batch.back() == micro_batches) {
+        all.first_sample.push_back(i);
+        all.first_micro_batch.push_back(all.counts.size());
+      }
+      all.counts.push_back(0);
+      rows = samples = 0;
+    }
+    rows += more, ++samples, ++all.counts.back();
+  }
+  all.first_sample.push_back(order.size());
+  all.first_micro_batch.push_back(all.counts.size());
+  return all;
+}
+
 }  // namespace pp::detail

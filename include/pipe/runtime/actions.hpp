@@ -16,15 +16,23 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// The real samples of a micro-batch: d.samples, fewer in a padded micro-batch, 0 after the end of
-/// the mini-batch.
-inline int samples_in(pipeline_description const& d, job const& j, int micro_batch) {
-  int const left = j.batch.samples - micro_batch * d.samples;
-  return left < 0 ? 0 : left < d.samples ? left : d.samples;
-}
 /// The segments of a micro-batch's rows on an axis; null: all planned rows are there.
 inline segment_list const* segments_in(job const& j, int micro_batch) {
   return j.batch.segments == nullptr ? nullptr : j.batch.segments + micro_batch;
+}
+/// The real samples of a micro-batch: d.samples, fewer in a padded micro-batch, 0 after the end of
+/// the mini-batch; of a micro-batch with segments as many.
+inline int samples_in(pipeline_description const& d, job const& j, int micro_batch) {
+  if (j.batch.segments != nullptr)
+    return micro_batch < d.micro_batches ? segments_in(j, micro_batch)->count : 0;
+  int const left = j.batch.samples - micro_batch * d.samples;
+  return left < 0 ? 0 : left < d.samples ? left : d.samples;
+}
+/// Index of a micro-batch's first sample, for random bits.
+inline long first_sample_in(pipeline_description const& d, job const& j, int micro_batch) {
+  segment_list const* const segments = segments_in(j, micro_batch);
+  return j.part.first_sample +
+         (segments == nullptr ? long(micro_batch) * d.samples : segments->first_sample);
 }
 /// The first row of a loss among the rows of a micro-batch; for number d.losses the end of all
 /// rows. segments: of the loss's rows, or null

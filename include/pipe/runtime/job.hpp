@@ -91,8 +91,8 @@ struct job_batch {
   /// If arrays are in device memory: the cudaStream_t behind whose work they are accessed.
   void* stream = nullptr;
   int samples = 0;  ///< in the mini-batch, at most as planned
-  /// With Lengths, by micro-batch, those with samples: the rows of inputs and of labels that are
-  /// there. Each micro-batch begins where it would with the longest samples. Else null.
+  /// With Lengths, by micro-batch: the rows of inputs and of labels that are there. Each
+  /// micro-batch begins where it would with the longest samples. Else null.
   segment_list const* segments = nullptr;
   std::uint64_t label_hash = 0;  ///< of labels, weights and targets: see hash_labels
 };

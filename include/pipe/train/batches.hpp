@@ -39,6 +39,9 @@ struct batch_settings {
   /// The samples of a mini-batch have like lengths: of every 64 mini-batches the samples are sorted
   /// by length. With `shuffle` the mini-batches are in random order.
   bool by_length = false;
+  /// Each micro-batch has as many samples as there is room for their rows, and a mini-batch as many
+  /// as fill its micro-batches: see Lengths. To be resumed by `epoch` and `first`.
+  bool by_tokens = false;
 };
 
 }  // namespace detail
@@ -95,6 +98,7 @@ class batches {
     reached_ = first_;
     if (s.shuffle) order_ = detail::shuffled_order(count_, s.seed, std::uint64_t(epoch_));
     if (s.by_length) order_by_length(s);
+    if (s.by_tokens) fill_by_tokens(s);
   }
   batches(batches const&) = delete;
   batches& operator=(batches const&) = delete;
@@ -109,6 +113,10 @@ class batches {
   ///
   /// throws: data_error if mini-batches of another size went before, as sample_position says
   long position() const {
+    if (!filled_.counts.empty())
+      detail::throw_error<data_error>(
+          {"batches: position() counts mini-batches of one size, and those by tokens have several: "
+           "keep epoch() and the number of mini-batches"});
     if (shift_ > 0)
       detail::throw_error<data_error>(
           {"batches: position() counts mini-batches of one size, and this epoch begins within one, "
@@ -121,8 +129,7 @@ class batches {
   /// replicas.
   long sample_position() const {
     bool const ends = reached_ == size_;
-    return ends ? (epoch_ + 1) * long(count_)
-                : epoch_ * long(count_) + long(shift_) + reached_ * long(whole_);
+    return ends ? (epoch_ + 1) * long(count_) : epoch_ * long(count_) + long(first_of(reached_));
   }
 
   /// What end() returns.
@@ -153,27 +160,56 @@ class batches {
   end_of_range end() const { return {}; }
 
  private:
+  /// The lengths of all samples, for the setting of that name.
+  ///
+  /// throws: data_error if the first input is not token ids
+  std::vector<int> lengths_for(char const* setting) const {
+    using M = typename Trainer::model;
+    if constexpr (detail::model_tables<M>::inputs[0].is_ids)
+      return detail::lengths_of<M>(data_.inputs.data(), data_.labels.data(), count_);
+    else
+      detail::throw_error<data_error>({"batches: ", setting,
+                                       ": expected token ids as the first input, which say by -1 "
+                                       "where a sample ends"});
+  }
   /// Makes the order of an epoch by length.
   ///
   /// throws: data_error for a sample position, or if the first input is not token ids
   void order_by_length(detail::batch_settings const& s) {
-    using M = typename Trainer::model;
-    constexpr detail::input_record in = detail::model_tables<M>::inputs[0];
     if (s.sample_position > 0)
       detail::throw_error<data_error>(
           {"batches: by_length: the samples of a mini-batch depend on its size, so an epoch begins "
            "at a mini-batch, by position, and not at sample_position"});
-    if constexpr (in.is_ids) {
-      std::vector<int> const lengths =
-          detail::lengths_of<M>(data_.inputs.data(), data_.labels.data(), count_);
+    std::vector<int> const lengths = lengths_for("by_length");
+    for (std::size_t i = order_.size(); i < count_; ++i) order_.push_back(i);
+    detail::sort_by_length(order_, lengths, int(Trainer::inputs_per_sample), 64 * whole_);
+    if (s.shuffle) detail::shuffle_batches(order_, whole_, s.seed, std::uint64_t(epoch_));
+  }
+  /// Makes the mini-batches of an epoch by tokens.
+  ///
+  /// throws: data_error for a setting that has no meaning then, or without Lengths
+  void fill_by_tokens(detail::batch_settings const& s) {
+    using lengths = typename Trainer::compiled::lengths;
+    if (s.by_length || s.samples > 0 || s.position > 0 || s.sample_position > 0)
+      detail::throw_error<data_error>(
+          {"batches: by_tokens: mini-batches have different numbers of samples, so by_length, "
+           "samples, position and sample_position do not go with it: resume by epoch and first"});
+    if constexpr (lengths::block > 0 && detail::has_output_rows<typename Trainer::model>) {
+      constexpr int each = Trainer::compiled::samples;
       for (std::size_t i = order_.size(); i < count_; ++i) order_.push_back(i);
-      detail::sort_by_length(order_, lengths, int(in.form.elements()), 64 * whole_);
-      if (s.shuffle) detail::shuffle_batches(order_, whole_, s.seed, std::uint64_t(epoch_));
+      filled_ = detail::fill_batches(
+          order_, lengths_for("by_tokens"),
+          {each * int(Trainer::inputs_per_sample), each * lengths::most, lengths::block},
+          std::size_t(Trainer::compiled::mini_batch));
     } else {
       detail::throw_error<data_error>(
-          {"batches: by_length: expected token ids as the first input, which say by -1 where a "
-           "sample ends"});
+          {"batches: by_tokens: expected a Pipeline with Lengths whose "
+           "model has an output for each position"});
     }
+    size_ = long(filled_.first_sample.size()) - 1 - (s.drop_last ? 1 : 0);
+    if (size_ < 1 || s.first > size_)
+      detail::throw_error<data_error>(
+          {"batches: first: mini-batch ", s.first, " is not in [0, ", size_, "]"});
   }
   /// Begins after `samples` samples of all epochs; in the next epoch if no mini-batch is left.
   void begin_at(std::size_t samples, bool drop_last) {
@@ -190,10 +226,16 @@ class batches {
   void make(long index) {
     reached_ = index < size_ ? index + 1 : size_;
     if (index >= size_) return;
-    std::size_t const first = shift_ + std::size_t(index) * whole_, left = count_ - first;
-    std::size_t const n = left < whole_ ? left : whole_;
+    std::size_t const first = first_of(index), n = first_of(index + 1) - first;
     current_ = order_.empty() ? data_set::slice<Trainer>(data_, first, n)
                               : gather(std::span(order_).subspan(first, n));
+    if (!filled_.counts.empty()) current_.micro_batches = filled_.counts_of(std::size_t(index));
+  }
+  /// The place in the order of a mini-batch's first sample; of the number after the last the end.
+  std::size_t first_of(long index) const {
+    if (!filled_.counts.empty()) return filled_.first_sample[std::size_t(index)];
+    std::size_t const first = shift_ + std::size_t(index) * whole_;
+    return first < count_ ? first : count_;
   }
   /// Copies samples into consecutive memory.
   batch gather(std::span<std::size_t const> samples) {
@@ -229,6 +271,7 @@ class batches {
   std::size_t whole_;      // samples of a full mini-batch
   std::size_t shift_ = 0;  // samples before mini-batch 0, less than whole_
   long size_ = 0, epoch_ = 0, reached_ = 0;
+  detail::filled_batches filled_;  // by tokens; else empty
   // Samples in the order of a shuffled epoch; empty: in order.
   std::vector<std::size_t> order_;
   // Copied samples, list after list: lists of ids, and lists of numbers.

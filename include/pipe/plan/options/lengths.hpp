@@ -25,19 +25,20 @@ struct lengths;
 /// Samples have several lengths, up to the context of the model's token ids, and a step computes
 /// the rows that are there. The rows of a sample are rounded up to a multiple of Block, a divisor
 /// of the context; blocks of 8 rows are whole tiles of products. Memory is planned for samples of
-/// the longest length. On the host, in one process, in fp32 or double.
+/// the longest length; of shorter ones a micro-batch has at most Most * MicroBatchSize. On the
+/// host, in one process, in fp32 or double.
 ///
 /// law: results have the bits of the same samples padded to the context, without Lengths, if these
 ///      are finite, but for the sign of sums of products that underflow to zero
-template <int Block = 8>
+template <int Block = 8, int Most = 8>
 struct Lengths {
   using family = option_family::lengths;
-  static constexpr int block = Block;
+  static constexpr int block = Block, most = Most;
 };
 /// All samples have the length of the context; shorter ones are padded with ids of -1 (default).
 struct NoLengths {
   using family = option_family::lengths;
-  static constexpr int block = 0;
+  static constexpr int block = 0, most = 1;
 };
 
 namespace detail {
@@ -114,7 +115,7 @@ struct option_family::lengths : detail::any_family {
     };
     if constexpr (std::is_same_v<option, fallback>)
       return std::type_identity<detail::nothing_wrong>{};
-    else if constexpr (option::block < 1)
+    else if constexpr (option::block < 1 || option::most < 1)
       return detail::diagnosis_of<wrong::number_must_be_positive, option>();
     else if constexpr (runs_on::has_own_memory)
       return refused(std::type_identity<runs_on>{});

@@ -89,7 +89,9 @@ struct batch_accumulations {
     };
     job j = whole;
     long const given = long(begin) * samples, most = long(number) * samples,
-               from = given < whole.batch.samples ? given : whole.batch.samples,
+               from = given < whole.batch.samples || whole.batch.segments != nullptr
+                          ? given
+                          : whole.batch.samples,
                left = whole.batch.samples - from;
     j.batch.samples = int(left < most ? left : most);
     j.part.first_sample = whole.part.first_sample + from;
@@ -165,6 +167,13 @@ class accumulation_runs : public batch_accumulations {
                                               : run_each(engine, whole, *this);
     return engine.run(whole);
   }
+  /// The segments of an accumulation, whose first samples count in the whole mini-batch.
+  static void take_segments(job const& whole, job& j) {
+    j.part.first_sample = whole.part.first_sample;
+    j.batch.segments = whole.batch.segments + j.part.first_micro_batch;
+    j.batch.samples = 0;
+    for (int mb = 0; mb < P::micro_batches; ++mb) j.batch.samples += j.batch.segments[mb].count;
+  }
   int most() const { return most_accumulations(accumulations, replicas, P::sum::room); }
   /// Runs accumulations one by one. Only the last accumulation updates and has a result, which is
   /// returned with the times of all accumulations.
@@ -181,7 +190,7 @@ class accumulation_runs : public batch_accumulations {
       j.part.replicas = s.replicas;
       j.part.shares = s.counts.begin();
       j.part.first_micro_batch = accumulation * P::micro_batches;
-      if (j.batch.segments != nullptr) j.batch.segments += j.part.first_micro_batch;
+      if (whole.batch.segments != nullptr) take_segments(whole, j);
       j.update.applies = whole.update.applies && i + 1 == count;
       all = engine.run(j);
       seconds += all.seconds;

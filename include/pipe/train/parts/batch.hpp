@@ -48,7 +48,8 @@ struct batch_of {
   // used.
   further_values<int> named_ids[max_inputs]{};
   further_values<Element> named_numbers[max_inputs]{};
-  std::span<int const> lengths{};  // empty: samples are padded to the context
+  std::span<int const> lengths{};        // empty: samples are padded to the context
+  std::span<int const> micro_batches{};  // samples of each; empty: MicroBatchSize
 
   /// Sets an input by its name in the model.
   template <Text Name>
@@ -69,6 +70,14 @@ struct batch_of {
   batch_of& set_lengths(std::span<int const> of_samples) {
     static_assert(accepted<decltype(diagnose_use_of_lengths<Option>())>::value);
     lengths = of_samples;
+    return *this;
+  }
+  /// Sets the number of samples of each micro-batch, in their order: as many as have room for their
+  /// rows. Needs Lengths, and a model with an output for each position.
+  template <class Option = Given>
+  batch_of& set_micro_batches(std::span<int const> samples) {
+    static_assert(accepted<decltype(diagnose_use_of_lengths<Option>())>::value);
+    micro_batches = samples;
     return *this;
   }
 };

@@ -82,6 +82,8 @@ class dense_batches {
                        context = int(model_tables<M>::inputs[0].form.elements());
   static constexpr int capacity = each * context;  // rows of a micro-batch
   static constexpr bool by_row = has_output_rows<M>;
+  // Segments of a micro-batch; one row for each sample is planned for `each` samples.
+  static constexpr int most = by_row ? each * P::lengths::most : each;
   static constexpr long labels_of_micro_batch = each * model_tables<M>::labels;
 
  public:
@@ -100,9 +102,13 @@ class dense_batches {
           std::span<label_type const>(b.labels), std::span<typename P::element const>(),
           model_tables<M>::output.columns(), long(n) * model_tables<M>::output.rows()));
     }
-    for (int mb = 0; mb * each < n; ++mb)
-      fill(mb, n - mb * each < each ? n - mb * each : each, b.inputs.data(),
-           reads_labels ? b.labels.data() : nullptr);
+    long done = 0;
+    for (int mb = 0; mb < micro_batches; ++mb) {
+      int const count = count_in(b.micro_batches, mb, n - done);
+      fill(mb, done, count, b.inputs.data(), reads_labels ? b.labels.data() : nullptr);
+      done += count;
+    }
+    if (done < n) reject_rest(done, n);
     j.batch.samples = n;
     j.batch.input[0] = ids_.begin();
     j.batch.label = reads_labels ? labels_.begin() : nullptr;
@@ -133,14 +139,14 @@ class dense_batches {
   /// Finds the samples of a mini-batch; returns their number.
   template <class Batch>
   int find_samples(Batch const& b, bool with_labels) {
-    constexpr int most = micro_batches * each;
+    int const end = b.micro_batches.empty() ? micro_batches * each : int(samples_.size());
     if (!b.lengths.empty()) {
-      take_lengths(b.lengths, b.inputs.size(), context, most, samples_.begin());
+      take_lengths(b.lengths, b.inputs.size(), context, end, samples_.begin());
       return int(b.lengths.size());
     }
     std::size_t const n = b.inputs.size() / std::size_t(context);
-    if (n < 1 || n > std::size_t(most) || b.inputs.size() % std::size_t(context) != 0)
-      throw_error<data_error>({"inputs: expected 1 to ", most, " samples of ", context,
+    if (n < 1 || n > std::size_t(end) || b.inputs.size() % std::size_t(context) != 0)
+      throw_error<data_error>({"inputs: expected 1 to ", end, " samples of ", context,
                                " numbers, got ", b.inputs.size(), " numbers"});
     int const* of_rows = nullptr;
     if constexpr (by_row)
@@ -151,18 +157,47 @@ class dense_batches {
                      s * context};
     return int(n);
   }
+  /// The samples of a micro-batch, if `left` are left.
+  ///
+  /// throws: data_error for a number of samples that cannot be
+  static int count_in(std::span<int const> counts, int mb, long left) {
+    if (counts.empty()) return int(left < each ? left : each);
+    if (!by_row)
+      throw_error<data_error>(
+          {"micro_batches: this model makes one row of each sample, so each "
+           "micro-batch has MicroBatchSize samples"});
+    if (counts.size() > std::size_t(micro_batches))
+      throw_error<data_error>(
+          {"micro_batches: expected at most ", micro_batches, " numbers, got ", counts.size()});
+    if (std::size_t(mb) >= counts.size()) return 0;
+    int const count = counts[std::size_t(mb)], end = int(left < most ? left : most);
+    if (count < 1 || count > end)
+      throw_error<data_error>(
+          {"micro_batches: ", count, " samples in micro-batch ", mb, " are not in [1, ", end, "]"});
+    return count;
+  }
+  [[noreturn, gnu::cold]] static void reject_rest(long done, long given) {
+    throw_error<data_error>(
+        {"micro_batches: their sum is ", done, ", but there are ", given, " samples"});
+  }
   /// Copies the rows of a micro-batch of `count` samples, and lists their segments. A sample
   /// without a row has a block of padding, so that no segment is empty.
-  void fill(int mb, int count, int const* ids, label_type const* labels) {
-    int* const first = firsts_.begin() + mb * (each + 1);
-    int* const given = given_.begin() + mb * each;
-    long* const place = places_.begin() + mb * each;
+  ///
+  /// throws: data_error for more rows than are planned
+  void fill(int mb, long from, int count, int const* ids, label_type const* labels) {
+    int* const first = firsts_.begin() + mb * (most + 1);
+    int* const given = given_.begin() + mb * most;
+    long* const place = places_.begin() + mb * most;
     int* const segment = segments_.begin() + long(mb) * capacity;
     int* const to = ids_.begin() + long(mb) * capacity;
     int row = 0;
     for (int s = 0; s < count; ++s) {
-      sample_rows const of = samples_[mb * each + s];
+      sample_rows const of = samples_[from + s];
       int const rows = (of.length > block ? (of.length + block - 1) / block : 1) * block;
+      if (row + rows > capacity)
+        throw_error<data_error>({"micro_batches: the samples of micro-batch ", mb,
+                                 " have more rows than ", capacity,
+                                 ", MicroBatchSize times the context"});
       first[s] = row;
       given[s] = of.length;
       place[s] = of.place;
@@ -183,7 +218,7 @@ class dense_batches {
                     sizeof(label_type) * std::size_t(here));
         for (long i = here; i < labels_of_micro_batch; ++i) label[i] = label_type(0);
       }
-    lists_[mb] = segment_list{row, count, capacity, first, segment, given, place};
+    lists_[mb] = segment_list{row, count, from, capacity, first, segment, given, place};
   }
 
   /// to[0, rows) = from[0, count), and -1 behind them.
@@ -192,11 +227,11 @@ class dense_batches {
     for (int r = count; r < rows; ++r) to[r] = -1;
   }
 
-  heap_array<sample_rows> samples_{micro_batches * each};
+  heap_array<sample_rows> samples_{micro_batches * most};
   heap_array<int> ids_{long(micro_batches) * capacity}, segments_{long(micro_batches) * capacity};
   heap_array<label_type> labels_{micro_batches * labels_of_micro_batch};
-  heap_array<int> firsts_{micro_batches * (each + 1)}, given_{micro_batches * each};
-  heap_array<long> places_{micro_batches * each};
+  heap_array<int> firsts_{micro_batches * (most + 1)}, given_{micro_batches * most};
+  heap_array<long> places_{micro_batches * most};
   heap_array<segment_list> lists_{micro_batches};
 };
 

@@ -24,7 +24,7 @@ arguments<T> arguments_of(detail::pipeline_description const& d, detail::job con
   detail::set_context(a, d, j, micro_batch);
   a.seed = j.seed;
   a.step = j.step;
-  a.first_sample = j.part.first_sample + long(micro_batch) * d.samples;
+  a.first_sample = first_sample_in(d, j, micro_batch);
   a.workspace = workspace;
   a.loss_scale = T(1 / j.loss.gradient_terms);
   a.further = j.loss.further.count > 0 ? &j.loss.further : nullptr;
