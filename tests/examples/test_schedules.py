@@ -212,7 +212,7 @@ class Searches(unittest.TestCase):
         self.assertEqual(straight["chunks"], "1")
 
     def test_more_effort_is_never_worse_where_less_is_not_the_floor(self):
-        asked = ("--ranks", 5, "--micro-batches", 12, "--hop", 3, "--limit", 0.7, "--schedule", "searched", "--placement", "vee",
+        asked = ("--ranks", 6, "--micro-batches", 14, "--hop", 3, "--limit", 0.7, "--schedule", "searched", "--placement", "vee",
                  *times(47, 61, 20))
         little, usual = rows(*asked, "--effort", 0.001)["searched"], rows(*asked)["searched"]
         self.assertEqual(usual, rows(*asked, "--effort", 1)["searched"])
