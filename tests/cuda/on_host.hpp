@@ -65,8 +65,6 @@ void replace(pp::host::kernels<P>& k) {
 struct Kernels : pp::PortableHost {
   static constexpr char const* name = "cuda on the host";
   static constexpr bool has_transposes = pp::Cuda::has_transposes;
-  template <class Precision>
-  static constexpr bool has_panels = pp::Cuda::has_panels<Precision>;
   static constexpr int parts_for(pp::detail::group const&, int, int) { return 1; }
 
   template <class P>

@@ -16,8 +16,6 @@ namespace on_host {
 struct Device {
   static constexpr char const* name = "cuda on the host";
   static constexpr bool has_own_memory = true, has_transposes = pp::Cuda::has_transposes;
-  template <class Precision>
-  static constexpr bool has_panels = pp::Cuda::has_panels<Precision>;
   template <class Precision, class Products>
   using chains = pp::Cuda::chains<Precision, Products>;
   static constexpr int parts_for(pp::detail::group const&, int, int) { return 1; }

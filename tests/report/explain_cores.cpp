@@ -131,6 +131,14 @@ TEST_CASE("weights beyond the cache are read again for each micro-batch", "[repo
         warm.one_thread().time + (4 + 3 + 4) * layer / 2);
 }
 
+TEST_CASE("all stages of a rank share its cache", "[report]") {
+  using P = Few<Stages<4>, ZeroBubbleV>;
+  core_speed of_one_stage = plain;
+  of_one_stage.cached = 20'000;  // a stage has 16,384 bytes of weights, a rank two stages
+  CHECK(step_on_cores<P::compiled>(of_one_stage).of_plan().time >
+        step_on_cores<P::compiled>(plain).of_plan().time);
+}
+
 TEST_CASE("values of small micro-batches stay in the cache", "[report]") {
   using P = Few<Stages<2>>;
   core_speed core = plain;
@@ -258,6 +266,8 @@ TEST_CASE("a plan of one rank is told what its threads lose, and one core nothin
   CHECK(told<Planned<Squares, HostThreads<4>>>() ==
         "expected on 4 cores of one machine: 4 threads of one stage 0.026 ms, one thread 0.019 ms\n"
         "one thread is about as fast: leave out HostThreads<4>\n");
+  std::string const both = told<Few<Stages<2>, HostThreads<2>>>();
+  CHECK(both.ends_with("one thread is about as fast: leave out Stages and HostThreads\n"));
   CHECK(told<Planned<MLP<512>>>().empty());
   // More than HostThreads may have.
   CHECK(told<Planned<Squares, Stages<4>, HostThreads<128>>>().empty());

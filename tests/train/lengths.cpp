@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <pipe/data/owned_batch.hpp>
 #include <pipe/pipe.hpp>
 
 #include "message_of.hpp"
@@ -120,7 +121,8 @@ TEST_CASE("a data set with lengths is not divided into mini-batches") {
   Trainer::batch b{five, five};
   b.set_lengths(lengths);
   std::string const said =
-      "lengths: a data set is divided by samples padded to the context, without lengths";
+      "lengths: a data set is divided by samples padded to the context, without lengths and "
+      "micro_batches";
   CHECK(message_of<data_error>([&] { batches<Trainer> all(b); }) == said);
   Trainer t;
   std::vector<float> outputs(55);
@@ -318,4 +320,51 @@ TEST_CASE("mini-batches by tokens refuse what has no meaning for them") {
   CHECK(message_of<data_error>([&] { epoch.position(); }) ==
         "batches: position() counts mini-batches of one size, and those by tokens have several: "
         "keep epoch() and the number of mini-batches");
+}
+TEST_CASE("a mini-batch that is copied keeps the numbers of samples of its micro-batches") {
+  padded_texts const data(3);
+  std::vector<int> const counts{2, 1};
+  Trainer::batch b = data.view();
+  b.set_micro_batches(counts);
+  owned_batch<Trainer> copy;
+  copy.assign(b);
+  CHECK(std::ranges::equal(copy.view().micro_batches, counts));
+  copy.resize(2);
+  CHECK(copy.view().micro_batches.empty());
+}
+TEST_CASE("a mini-batch that drop_last leaves out has samples of any length") {
+  padded_texts const data(6);
+  int const longest = *std::ranges::max_element(data.lengths);
+  int trained = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed)
+    for (auto const& b : samples_of(batches<Trainer>(
+             data.view(), {.shuffle = true, .seed = seed, .drop_last = true, .by_length = true})))
+      trained += length_in(b, 3) == longest;
+  CHECK(trained > 0);
+  // Two micro-batches of two rows of blocks each: all four are full.
+  std::vector<int> const ids(4 * 16, 1);
+  CHECK(batches<Trainer>({ids, ids}, {.drop_last = true, .by_tokens = true}).size() == 1);
+  CHECK(batches<Trainer>({ids, ids}, {.by_tokens = true}).size() == 1);
+}
+TEST_CASE("labels of other positions than the first input's say nothing of its lengths") {
+  struct Answers
+      : Model<Tokens<9, 6>, Embedding<4>, Stash<"asked">, Named<"words", Tokens<7, 3>>,
+              Embedding<4>, Residual<CrossAttention<1, "asked">>, Linear<7>, CrossEntropy> {};
+  using Answerer = Pipeline<Answers, PortableHost, MicroBatches<4>>;
+  std::vector<int> ids(4 * 6, -1), labels(4 * 3, 1), order;
+  for (std::size_t s = 0, lengths[] = {6, 1, 3, 2}; s < 4; ++s)
+    std::fill_n(ids.begin() + long(6 * s), lengths[s], int(s));
+  batches<Answerer> epoch(Answerer::batch{ids, labels}.set<"words">(labels), {.by_length = true});
+  for (auto const& b : epoch)
+    for (std::size_t s = 0; s < 4; ++s) order.push_back(b.inputs[6 * s]);
+  CHECK(order == std::vector{1, 3, 2, 0});
+}
+TEST_CASE("lengths without the option are refused") {
+  using Padded = Pipeline<Words, PortableHost, MicroBatches<2>, MicroBatchSize<2>>;
+  Padded t;
+  std::vector<int> const ids(16, 1), lengths{10, 6};
+  Padded::batch b{ids, ids};
+  b.lengths = lengths;
+  CHECK(message_of<data_error>([&] { t.step(b); }) ==
+        "lengths, micro_batches: they need the option Lengths");
 }

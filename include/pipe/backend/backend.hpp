@@ -25,6 +25,15 @@ constexpr int reserved_multiprocessors() {
     return 0;
 }
 
+/// Whether products of backend B read transposed copies in panels.
+template <class B, class Precision>
+constexpr bool reads_panels() {
+  if constexpr (requires { B::template has_panels<Precision>; })
+    return B::template has_panels<Precision>;
+  else
+    return false;
+}
+
 /// A backend, an option of a Pipeline:
 ///
 ///     name                              in reports
@@ -32,6 +41,8 @@ constexpr int reserved_multiprocessors() {
 ///                                       also keeps its books
 ///     has_transposes                    whether it keeps transposed copies of the matrices that
 ///                                       are read transposed; else kernels transpose as they read
+///     has_panels<Precision>             whether products read these copies in panels: see
+///                                       copy_layout; false if it is missing
 ///     parts_for(group, samples, threads)    in how many parts the threads of a rank run a group
 ///     chains<Precision, Products>       which launches it runs as one (passes/chains.hpp)
 ///     contraction_elements<T>(m, n, k)  numbers of workspace of an optimizer's product c[m, n] =

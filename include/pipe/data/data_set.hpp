@@ -52,9 +52,10 @@ constexpr void for_each_list(Batch& b, Use const& use) {
 /// throws: data_error if a list has another number of samples than the first, or for lengths
 template <class Trainer>
 std::size_t count(typename Trainer::batch const& data, bool needs_labels) {
-  if (!data.lengths.empty())
+  if (!data.lengths.empty() || !data.micro_batches.empty())
     detail::throw_error<data_error>(
-        {"lengths: a data set is divided by samples padded to the context, without lengths"});
+        {"lengths: a data set is divided by samples padded to the context, without lengths and "
+         "micro_batches"});
   std::size_t const per_sample = std::size_t(Trainer::inputs_per_sample),
                     n = data.inputs.size() / per_sample;
   if (data.inputs.size() % per_sample != 0)

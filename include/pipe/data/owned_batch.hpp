@@ -26,6 +26,8 @@ struct owned_batch {
   // used.
   std::vector<int> named_ids[detail::max_inputs];
   std::vector<element> named_numbers[detail::max_inputs];
+  /// The number of samples of each micro-batch, or nothing: see batch::set_micro_batches.
+  std::vector<int> micro_batches;
 
   /// The list of an input by its name in the model.
   template <Text Name>
@@ -41,8 +43,10 @@ struct owned_batch {
       return named_numbers[input];
   }
 
-  /// Resizes every list to the numbers of `samples` samples; new numbers are 0.
+  /// Resizes every list to the numbers of `samples` samples; new numbers are 0. Micro-batches have
+  /// MicroBatchSize samples then.
   void resize(std::size_t samples) {
+    micro_batches.clear();
     data_set::for_each_list<Trainer>(
         *this, [&](auto& list, std::size_t per_sample, data_set::list_name const&) {
           list.resize(samples * per_sample);
@@ -52,6 +56,7 @@ struct owned_batch {
   void assign(batch const& from) {
     inputs.assign(from.inputs.begin(), from.inputs.end());
     labels.assign(from.labels.begin(), from.labels.end());
+    micro_batches.assign(from.micro_batches.begin(), from.micro_batches.end());
     for (int i = 1; i < detail::max_inputs; ++i) {
       named_ids[i].assign(from.named_ids[i].begin(), from.named_ids[i].end());
       named_numbers[i].assign(from.named_numbers[i].begin(), from.named_numbers[i].end());
@@ -60,6 +65,7 @@ struct owned_batch {
   /// The mini-batch for a trainer, valid until a list changes.
   batch view() const {
     batch b{inputs, labels};
+    b.micro_batches = micro_batches;
     for (int i = 1; i < detail::max_inputs; ++i) {
       b.named_ids[i] = named_ids[i];
       b.named_numbers[i] = named_numbers[i];

@@ -54,17 +54,19 @@ std::string explain_loss(expected_step const& step) {
 
 /// Which of the ways to use several cores is the fastest, and what the other loses most by.
 ///
-/// stages: the plan's, or null for a plan of one rank
+/// stages: the plan's, or null for a plan of one rank; of_rank: the threads of a rank
 template <class = void>
 std::string explain_fastest(expected_step const& one, expected_step const& threads,
-                            expected_step const* stages, int cores) {
+                            expected_step const* stages, int cores, int of_rank) {
   constexpr double alike = 1.1;  // two times within 10 %
   std::string const option = "HostThreads<" + std::to_string(cores) + ">",
                     of_threads = "threads lose " + explain_loss(threads);
   double best = threads.time;
   if (stages != nullptr && stages->time < best) best = stages->time;
   if (one.time < alike * best)
-    return "one thread is about as fast: leave out " + (stages == nullptr ? option : "Stages");
+    return "one thread is about as fast: leave out " + (stages == nullptr ? option
+                                                        : of_rank > 1     ? "Stages and HostThreads"
+                                                                          : "Stages");
   if (stages == nullptr) return of_threads;
   std::string const of_stages = "stages lose " + explain_loss(*stages);
   if (stages->time > alike * threads.time)
@@ -93,8 +95,9 @@ std::string explain_cores() {
              readable_milliseconds(threads.time) + ", one thread " +
              readable_milliseconds(one.time);
     return wrapped(times, 100, 2) + "\n" +
-           wrapped(explain_fastest(one, threads, is_cut ? &stages : nullptr, expected.cores), 100,
-                   2) +
+           wrapped(explain_fastest(one, threads, is_cut ? &stages : nullptr, expected.cores,
+                                   compiled::threads),
+                   100, 2) +
            "\n";
   } else {
     return {};

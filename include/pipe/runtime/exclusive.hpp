@@ -24,10 +24,14 @@ namespace pp::detail {
 /// costs nothing, whereas getpid() is a call of the system, a tenth of a microsecond.
 class fork_count {
  public:
-  /// Begins to count, once in a program. Forks before the first call are not counted.
+  /// Begins to count, once in a program. Forks before the first call are not counted, nor are those
+  /// that run no handlers: _Fork() and clone().
+  ///
+  /// throws: std::bad_alloc
   static unsigned begin() {
     static int const failure = pthread_atfork(nullptr, nullptr, [] { ++count_; });
-    return static_cast<void>(failure), now();
+    if (failure != 0) throw std::bad_alloc();
+    return now();
   }
   static unsigned now() { return count_.load(std::memory_order_relaxed); }
 

@@ -182,6 +182,8 @@ class batches {
            "at a mini-batch, by position, and not at sample_position"});
     std::vector<int> const lengths = lengths_for("by_length");
     for (std::size_t i = order_.size(); i < count_; ++i) order_.push_back(i);
+    // Samples that are left out are any of the epoch's, not its longest.
+    if (s.drop_last) order_.resize(std::size_t(size_) * whole_);
     detail::sort_by_length(order_, lengths, int(Trainer::inputs_per_sample), 64 * whole_);
     if (s.shuffle) detail::shuffle_batches(order_, whole_, s.seed, std::uint64_t(epoch_));
   }
@@ -206,8 +208,15 @@ class batches {
           {"batches: by_tokens: expected a Pipeline with Lengths whose "
            "model has an output for each position"});
     }
-    size_ = long(filled_.first_sample.size()) - 1 - (s.drop_last ? 1 : 0);
-    if (size_ < 1 || s.first > size_)
+    size_ = long(filled_.first_sample.size()) - 1;
+    bool const is_last_full = filled_.counts_of(std::size_t(size_) - 1).size() ==
+                              std::size_t(Trainer::compiled::mini_batch);
+    if (s.drop_last && !is_last_full) --size_;
+    if (size_ == 0)
+      detail::throw_error<data_error>(
+          {"batches: by_tokens: the samples do not fill the ", Trainer::compiled::mini_batch,
+           " micro-batches of a mini-batch, and drop_last leaves out what is not full"});
+    if (s.first > size_)
       detail::throw_error<data_error>(
           {"batches: first: mini-batch ", s.first, " is not in [0, ", size_, "]"});
   }

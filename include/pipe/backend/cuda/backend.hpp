@@ -73,8 +73,6 @@ constexpr bool runs_on_the_host_alone(op const& o) {
 struct Cuda {
   static constexpr char const* name = "cuda";
   static constexpr bool has_own_memory = true, has_transposes = false;
-  template <class Precision>
-  static constexpr bool has_panels = false;
 
   template <class Precision>
   static constexpr bool computes_in =

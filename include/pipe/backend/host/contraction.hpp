@@ -190,7 +190,8 @@ constexpr blocking narrow_product_blocking(extent columns, extent k, extent tile
 constexpr blocking panel_blocking(extent m, extent n, extent k, extent tile_columns, extent bytes) {
   constexpr extent rows = 256;
   extent panels = 16;
-  // The last columns are one panel less and two pairs of vectors, in a block as in the whole.
+  // A block must not end one vector before the last column: its last tile would have three vectors,
+  // where the panels have two and two.
   while (panels > 1 && n % (panels * tile_columns) * 3 == tile_columns) --panels;
   extent const deepest = tile_columns * bytes <= narrow_tile_bytes ? 256 : 768 / bytes;
   return {m < rows ? m : rows, n < panels * tile_columns ? n : panels * tile_columns,

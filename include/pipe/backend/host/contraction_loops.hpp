@@ -131,10 +131,12 @@ PIPE_ONE_COPY void copy_left(int high, strided<T const> a, extent rows, extent d
 ///
 /// shape:     (m, n, k), each >= 1; B is row-major with row stride ldb, or in_panels
 /// law:       element (i, j) is one chain of fused multiply-adds over ascending p: the same bits
-///            for every blocking, tile and m. B is read inside [b, b + (k - 1) * ldb + n) only.
+///            for every blocking, tile and m. B is read inside [b, b + (k - 1) * ldb + n) only,
+///            in panels inside [b, b + k * n).
 /// workspace: contraction_workspace<T>(n, k, cut) bytes, aligned to widest_vector_bytes
 /// needs:     cut.pack if with.make_right; a left factor that is made is made again for every
-///            cut.columns columns. cut.pack_left: A is stored by columns, no row of it is made
+///            cut.columns columns. cut.pack_left: A is stored by columns, no row of it is made.
+///            B in panels: panel_blocking
 template <class T>
 PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const& shape,
                                   strided<T const> a, T const* b, extent ldb,

@@ -183,14 +183,16 @@ class step_on_cores {
     expected_step e;
     per_op_list<double> mean;
     double busy = 0, updates = 0, slowest = 0;
-    list<double, P::ranks> update;
+    list<double, P::ranks> update, weights;
+    for (int s = 0; s < stages; ++s)
+      weights[P::plan().stages[s].rank] += stage_[s].weights[op_list::forward];
     for (int s = 0; s < stages; ++s) {
       stage_work const& w = stage_[s];
       per_op_list<double> t;
       for (op_list l : every_op_list) {
         team_share const of = on_rank_[l];
-        double const read =
-            w.weights[l] * reading(w.weights[op_list::forward]) * additions(l, times);
+        double const read = w.weights[l] * reading(weights[P::plan().stages[s].rank]) *
+                            additions(l, times) / (l == op_list::weight_gradients ? P::threads : 1);
         t[l] = w.time[l] * of.busiest + w.sharing[l] + read;
         mean[l] += t[l] / stages;
         busy += t[l] * times / P::ranks;

@@ -138,7 +138,7 @@ struct chosen_options {
   using attention_library = typename option<option_family::attentions>::attention_library;
   static constexpr number_widths widths{int(sizeof(element)), int(sizeof(value)),
                                         backend::has_transposes, zero::level > 1,
-                                        backend::template has_panels<precision>};
+                                        reads_panels<backend, precision>()};
   static constexpr product_policy products = option<option_family::products>::products;
   static constexpr int devices = option<option_family::devices>::count;
   /// Per rank.

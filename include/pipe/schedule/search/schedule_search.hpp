@@ -149,7 +149,8 @@ class schedule_search {
   }
   int questions() const { return shorts_ > 0 ? shorts_ : 1; }
 
-  /// Openings; of a problem that is not improved, the families and a few plans.
+  /// Openings; of a problem that is not improved, the families, the usual plans and
+  /// their variations.
   void open(search_question& q, bool is_improved) {
     search_openings openings(q.plans, q.actions);
     search_dice roll(q.actions.micro_batches);

@@ -30,7 +30,8 @@ class order_tuner {
     long good_enough = 0;  ///< it ends when no rank takes longer
     /// The initial temperature: mean allowed growth of the energy, in 1/256 of the mean action.
     int heat = usual_heat;
-    /// Above 0, tabu search: the moves for which a move is not taken back, and up to twice as many.
+    /// Above 0: tabu search. A move is not taken back for this number of moves, or up to twice as
+    /// many.
     int tenure = 0;
   };
   static constexpr int usual_heat = 51;
@@ -170,7 +171,8 @@ class order_tuner {
     return best;
   }
   /// Of some moves on the path, the one with the least bound, by chance among equal ones; any move
-  /// that costs little if the path has none; no move at all if that cannot be either.
+  /// that costs little if the path has none; or no move, if that one is not possible or
+  /// costs much.
   move best_candidate(int made, score const& best, search_dice& roll) {
     move chosen;
     long least = LONG_MAX;

@@ -123,6 +123,9 @@ void take_inputs(Batch const& b, int most, job& j, Checks& checks) {
   using M = typename Batch::model;
   std::size_t const per_sample = std::size_t(model_tables<M>::inputs[0].form.elements()),
                     n = b.inputs.size() / per_sample;
+  if constexpr (requires { b.micro_batches; })
+    if (!b.lengths.empty() || !b.micro_batches.empty())
+      throw_error<data_error>({"lengths, micro_batches: they need the option Lengths"});
   if (n < 1 || n > std::size_t(most) || b.inputs.size() % per_sample != 0)
     throw_error<data_error>({"inputs: expected 1 to ", most, " samples of ", per_sample,
                              " numbers, got ", b.inputs.size(), " numbers"});

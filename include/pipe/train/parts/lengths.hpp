@@ -66,7 +66,7 @@ std::vector<int> lengths_of(int const* ids, [[maybe_unused]] Label const* labels
   all.reserve(samples);
   for (std::size_t s = 0; s < samples; ++s, ids += context) {
     int const* of_rows = nullptr;
-    if constexpr (has_output_rows<M> && std::is_same_v<Label, int>)
+    if constexpr (M::graph.loss().axis == 1 && std::is_same_v<Label, int>)  // of the first input
       of_rows = labels + s * std::size_t(context);
     all.push_back(length_of(ids, of_rows, context));
   }
@@ -82,8 +82,11 @@ class dense_batches {
                        context = int(model_tables<M>::inputs[0].form.elements());
   static constexpr int capacity = each * context;  // rows of a micro-batch
   static constexpr bool by_row = has_output_rows<M>;
-  // Segments of a micro-batch; one row for each sample is planned for `each` samples.
-  static constexpr int most = by_row ? each * P::lengths::most : each;
+  // Segments of a micro-batch, each of a block at least; one row for each sample is planned for
+  // `each` samples.
+  static constexpr int most = !by_row                                      ? each
+                              : each * P::lengths::most < capacity / block ? each * P::lengths::most
+                                                                           : capacity / block;
   static constexpr long labels_of_micro_batch = each * model_tables<M>::labels;
 
  public:

@@ -235,6 +235,7 @@ class tcp_world {
 
   /// Begins an operation of this name, in which each process sends this number of bytes.
   void begin(char const* name, long bytes) {
+    if (has_failed()) throw rank_error(watch_.failure());
     name_ = name;
     bytes_ = bytes;
     number_ = operations_++;
@@ -295,7 +296,8 @@ class tcp_world {
     throw error(text);
   }
   /// Moves all bytes to or from another process. events: POLLIN or POLLOUT. Bytes that a process
-  /// sent before it failed are read: an operation that all have made ends alike in all.
+  /// sent before it failed are read, so that a process which ends after an operation does not fail
+  /// the operation in others.
   ///
   /// throws: rank_error if a process has failed, has ended, or does not come before the deadline of
   ///         the operation: see running_time
