@@ -56,7 +56,7 @@ build tests "${targets[@]}"
 ! grep -q '^PIPE_HAS_NCCL:INTERNAL=FALSE' "$root/build/tests/CMakeCache.txt" ||
   echo "left out: a program with NCCL itself: it needs nvcc and NCCL (Debian's libnccl-dev, or PyPI's nvidia-nccl-cu13)"
 code=0
-# Tests that start processes mostly wait, so twice as many run as there are cores.
-ctest --test-dir "$root/build/tests" --output-on-failure --no-label-summary --output-junit results.xml --parallel $((2 * jobs)) "$@" || code=$?
+# Tests that start processes mostly wait, so three times as many run as there are cores.
+ctest --test-dir "$root/build/tests" --output-on-failure --no-label-summary --output-junit results.xml --parallel $((3 * jobs)) "$@" || code=$?
 [[ ! $costs ]] || python3 "$root/tests/structure/costs.py" "$root" --of "$root/build/tests" --record
 exit $code
