@@ -333,7 +333,7 @@ struct checkpoint_of {
   }
   // ---- loading ----
 
-  /// What a checkpoint must fit.
+  /// The run of this trainer, with which a checkpoint is compared.
   [[gnu::cold]] static expected_run expected_of(Trainer const& trainer, long step) {
     return {numbers_of(trainer),
             text_of_optimizer(trainer.settings_.optimizer),

@@ -114,6 +114,17 @@ void take_input(Batch const& b, std::size_t samples, job& j, [[maybe_unused]] Ch
   j.batch.input[Index] = expected > 0 ? values.data() : nullptr;  // labels may be of no numbers
 }
 
+/// The number of samples of a batch whose first input has this number of elements.
+///
+/// throws: data_error unless there are 1 to `most` whole samples
+inline int count_samples(std::size_t elements, std::size_t per_sample, int most) {
+  std::size_t const n = elements / per_sample;
+  if (n < 1 || n > std::size_t(most) || elements % per_sample != 0)
+    throw_error<data_error>({"inputs: expected 1 to ", most, " samples of ", per_sample,
+                             " numbers, got ", elements, " numbers"});
+  return int(n);
+}
+
 /// Counts the samples, checks every input and enters them in a job.
 ///
 /// throws: data_error unless there are 1 to `most` samples, each input has as many, and every token
@@ -121,17 +132,13 @@ void take_input(Batch const& b, std::size_t samples, job& j, [[maybe_unused]] Ch
 template <class Batch, class Checks>
 void take_inputs(Batch const& b, int most, job& j, Checks& checks) {
   using M = typename Batch::model;
-  std::size_t const per_sample = std::size_t(model_tables<M>::inputs[0].form.elements()),
-                    n = b.inputs.size() / per_sample;
   if constexpr (requires { b.micro_batches; })
     if (!b.lengths.empty() || !b.micro_batches.empty())
       throw_error<data_error>({"lengths, micro_batches: they need the option Lengths"});
-  if (n < 1 || n > std::size_t(most) || b.inputs.size() % per_sample != 0)
-    throw_error<data_error>({"inputs: expected 1 to ", most, " samples of ", per_sample,
-                             " numbers, got ", b.inputs.size(), " numbers"});
-  j.batch.samples = int(n);
+  std::size_t const per_sample = std::size_t(model_tables<M>::inputs[0].form.elements());
+  j.batch.samples = count_samples(b.inputs.size(), per_sample, most);
   [&]<int... Is>(std::integer_sequence<int, Is...>) {
-    (take_input<Is>(b, n, j, checks), ...);
+    (take_input<Is>(b, std::size_t(j.batch.samples), j, checks), ...);
   }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
 }
 

@@ -15,6 +15,7 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/data/batch_check.hpp>
+#include <pipe/data/length_order.hpp>
 #include <pipe/plan/options/lengths.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/train/parts/batch.hpp>
@@ -147,18 +148,15 @@ class dense_batches {
       take_lengths(b.lengths, b.inputs.size(), context, end, samples_.begin());
       return int(b.lengths.size());
     }
-    std::size_t const n = b.inputs.size() / std::size_t(context);
-    if (n < 1 || n > std::size_t(end) || b.inputs.size() % std::size_t(context) != 0)
-      throw_error<data_error>({"inputs: expected 1 to ", end, " samples of ", context,
-                               " numbers, got ", b.inputs.size(), " numbers"});
+    int const n = count_samples(b.inputs.size(), std::size_t(context), end);
     int const* of_rows = nullptr;
     if constexpr (by_row)
       if (with_labels && b.labels.size() == b.inputs.size()) of_rows = b.labels.data();
-    for (long s = 0; s < long(n); ++s)
+    for (long s = 0; s < n; ++s)
       samples_[s] = {length_of(b.inputs.data() + s * context,
                                of_rows == nullptr ? nullptr : of_rows + s * context, context),
                      s * context};
-    return int(n);
+    return n;
   }
   /// The samples of a micro-batch, if `left` are left.
   ///
@@ -196,7 +194,7 @@ class dense_batches {
     int row = 0;
     for (int s = 0; s < count; ++s) {
       sample_rows const of = samples_[from + s];
-      int const rows = (of.length > block ? (of.length + block - 1) / block : 1) * block;
+      int const rows = row_room{capacity, most, block}.rows_of(of.length);
       if (row + rows > capacity)
         throw_error<data_error>({"micro_batches: the samples of micro-batch ", mb,
                                  " have more rows than ", capacity,
