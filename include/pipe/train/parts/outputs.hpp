@@ -13,6 +13,7 @@
 #include <pipe/data/batch_check.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/graph/model_tables.hpp>
+#include <pipe/plan/compiled/diagnose_pipeline.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/train/parts/device_batch.hpp>
 #include <pipe/train/parts/losses.hpp>
