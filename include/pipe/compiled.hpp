@@ -36,6 +36,7 @@ PIPE_COMPILED template void contract_tiles<float>(tile_set<float> const&, produc
                                                   contraction_ends<float> const&, void*);
 PIPE_COMPILED template decltype(contract_values<float>) contract_values<float>;
 PIPE_COMPILED template decltype(transpose_squares<float>) transpose_squares<float>;
+PIPE_COMPILED template decltype(transpose_to_panels<float>) transpose_to_panels<float>;
 PIPE_COMPILED template decltype(attention_forward<float>) attention_forward<float>;
 PIPE_COMPILED template decltype(attention_backward<float>) attention_backward<float>;
 PIPE_COMPILED template decltype(convolve<float>) convolve<float>;

@@ -12,6 +12,7 @@ PIPE_COMPILED template decltype(copy_rows<float>) copy_rows<float>;
 PIPE_COMPILED template decltype(transpose_square<float>) transpose_square<float>;
 PIPE_COMPILED template void transpose<float>(float const*, extent, extent, extent, float*, extent);
 PIPE_COMPILED template decltype(transpose_to<float, float>) transpose_to<float, float>;
+PIPE_COMPILED template decltype(transpose_in_panels<float>) transpose_in_panels<float>;
 PIPE_COMPILED template decltype(column_sums<float, false>) column_sums<float, false>;
 PIPE_COMPILED template decltype(column_sums<float, true>) column_sums<float, true>;
 PIPE_COMPILED template decltype(slope_sums<float, false>) slope_sums<float, false>;
