@@ -79,10 +79,12 @@ struct kept_attention {
     host::softmax_rows<T> const state{sums, wide, largest, denominators};
     host::positions<T const> const query =
         rotated({x + t * row_of_x() + head * d, row_of_x()}, rows, position() + t, angled);
-    host::attend(set, shape, T(1) / libm::sqrt(T(d)), {head, t, rows, query},
-                 {nullptr, nullptr, shape.keys, pages, keys + group * keys_of_head(),
-                  values + group * values_of_head()},
-                 scores, state);
+    host::attend(
+        host::number_products<T>{set}, shape, T(1) / libm::sqrt(T(d)),
+        host::query_rows<host::number_block<T>>{head, t, rows, {query.data, query.stride}},
+        host::head_numbers<T>{nullptr, nullptr, shape.keys, pages, keys + group * keys_of_head(),
+                              values + group * values_of_head()},
+        scores, state);
     set.finish(state, rows, d, y + head * d, shape.heads * d, logs, extent(1));
   }
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include <pipe/backend/host/isa.hpp>
+#include <pipe/backend/host/sliced_products.hpp>
 #include <pipe/backend/host/values.hpp>
 #include <pipe/backend/segments.hpp>
 #include <pipe/graph/attention_mask.hpp>
@@ -91,7 +92,12 @@ struct attention_operands : attention_slices<V const> {
                                 ///< queries and keys are rotated; see rotate_rows
   int const* ids =
       nullptr;  ///< [B, S]: trailing ids of -1 in a sample are padding, which no query sees
-  value_rows<T, V> conversions{};  ///< where V is not T
+  value_rows<T, V> conversions{};                ///< where V is not T
+  sliced_kernels<T, V> const* sliced = nullptr;  ///< of one slice, where V is bfloat16
+  product_unit unit = product_unit::vectors;     ///< which multiplies; see contract_values
+
+  /// Whether products are of slices: tiles of bfloat16 numbers.
+  constexpr bool slices() const { return unit != product_unit::vectors && sliced != nullptr; }
 };
 
 /// The results of the forward pass, which the backward pass reads. lse: the logs of the softmaxes'
@@ -118,42 +124,60 @@ inline constexpr extent key_block = 128;
 constexpr extent round_up(extent x, extent alignment) { return (x + alignment - 1) & -alignment; }
 
 /// Elements of each workspace part, rounded so that every part starts on a cache line on any
-/// instruction set.
+/// instruction set. slices: products are of tiles of bfloat16 numbers, so parts hold whole tiles.
 template <class T>
 struct attention_parts {
   static constexpr extent alignment = widest_vector_bytes / sizeof(T);
 
-  extent transposed;  ///< keys (or values) of one head as [block][d][key_block]
-  extent key_rows;    ///< keys (or values, or a gradient) of one head as [S][d rounded up]
-  extent query_rows;  ///< the same for a block of queries
-  extent scores;      ///< [query_block][key_block]
+  extent columns;     ///< keys (or values) of one head, transposed: [block][d][key_block], or tiles
+  extent rows;        ///< keys (or values) of one head: [S][d rounded up], or tiles
+  extent sums;        ///< a gradient by keys (or values) of one head: [S][d rounded up]
+  extent query_rows;  ///< numbers for a block of queries: [query_block][d rounded up]
+  extent query_tiles = 0;  ///< tiles of such a block, as a left factor and as a right one
+  extent made = 0;         ///< tiles of scores, as a left factor
+  extent rotated = 0;      ///< a block of keys before they become tiles: [key_block][d rounded up]
+  extent scores = query_block * key_block;
   extent per_query = query_block;
 
-  constexpr explicit attention_parts(attention_shape const& s)
-      : transposed(round_up(s.keys, key_block) * s.head_size),
-        key_rows(s.keys * round_up(s.head_size, alignment)),
-        query_rows(query_block * round_up(s.head_size, alignment)),
-        scores(query_block * key_block) {}
+  constexpr explicit attention_parts(attention_shape const& s, bool slices = false)
+      : columns(round_up(s.keys, key_block) * s.head_size),
+        rows(s.keys * round_up(s.head_size, alignment)), sums(rows),
+        query_rows(query_block * round_up(s.head_size, alignment)) {
+    if (!slices) return;
+    // A number of T has room for two of a tile.
+    extent const keys = whole_tiles(s.keys, block_side), wide = whole_tiles(s.head_size, tile_side),
+                 deep = whole_tiles(s.head_size, tile_depth);
+    columns = keys * deep / 2;
+    rows = keys * wide / 2;
+    sums = keys * wide;
+    query_tiles = query_block * (deep + wide) / 2;
+    made = scores / 2;
+    rotated = key_block * wide;
+  }
+  constexpr extent of_forward() const {
+    return columns + rows + 2 * query_rows + query_tiles + made + rotated + scores + 2 * per_query;
+  }
+  constexpr extent of_backward() const {
+    return 2 * columns + rows + 2 * sums + 3 * query_rows + 2 * query_tiles + made + rotated +
+           2 * scores + per_query;
+  }
 };
 
-/// Bytes of workspace that attention_forward needs on any instruction set; to be aligned to
-/// widest_vector_bytes.
+/// Bytes of workspace that attention_forward needs on any instruction set, with any unit; to be
+/// aligned to widest_vector_bytes.
 template <class T, class V = T>
 constexpr std::size_t attention_forward_workspace(attention_shape const& shape) {
-  attention_parts<T> const part(shape);
-  return static_cast<std::size_t>(part.transposed + part.key_rows + 2 * part.query_rows +
-                                  part.scores + 2 * part.per_query) *
-         sizeof(T);
+  extent const numbers = attention_parts<T>(shape).of_forward(),
+               tiles = in_place<T, V> ? 0 : attention_parts<T>(shape, true).of_forward();
+  return static_cast<std::size_t>(numbers > tiles ? numbers : tiles) * sizeof(T);
 }
 
-/// Bytes of workspace that attention_backward needs on any instruction set; to be aligned to
-/// widest_vector_bytes.
+/// Bytes of workspace that attention_backward needs, likewise.
 template <class T, class V = T>
 constexpr std::size_t attention_backward_workspace(attention_shape const& shape) {
-  attention_parts<T> const part(shape);
-  return static_cast<std::size_t>(2 * part.transposed + 3 * part.key_rows + 3 * part.query_rows +
-                                  2 * part.scores + part.per_query) *
-         sizeof(T);
+  extent const numbers = attention_parts<T>(shape).of_backward(),
+               tiles = in_place<T, V> ? 0 : attention_parts<T>(shape, true).of_backward();
+  return static_cast<std::size_t>(numbers > tiles ? numbers : tiles) * sizeof(T);
 }
 
 }  // namespace pp::host

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include <pipe/backend/host/attention.hpp>
+#include <pipe/backend/host/attention_factors.hpp>
 #include <pipe/backend/host/attention_loops.hpp>
 #include <pipe/backend/host/parts.hpp>
 #include <pipe/base/config.hpp>
@@ -33,39 +34,29 @@ void write_rows(attention_set<T> const& set, [[maybe_unused]] value_rows<T, V> c
   }
 }
 
-/// dq, dk, dv (overwritten; dq alone, or dk with dv, may be absent) from dout and the operands and
-/// results of the forward pass.
-///
-/// shape:     q, out, dout, dq: [B * T, H * d]; k, v, dk, dv: [B * S, KV * d]; lse: [B * T, H]
-/// law:       the order of additions is fixed: heads of a group ascending, then queries ascending,
-///            for any B
-/// own:       the heads of keys to compute, of the B * KV
-/// workspace: attention_backward_workspace<T>(shape) bytes
-///
-/// With p = e^(scale * q k^T - lse), dp = dout v^T and mean = dot(out, dout) per query:
-///   ds = p * (dp - mean) * scale,  dq = ds k,  dk = ds^T q,  dv = p^T dout.
-/// The loops run over heads, then blocks of queries, then blocks of keys: the gradients of one head
-/// of keys stay in cache, for all query heads that share this head.
-template <class T, class V = T>
-PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_shape const& all,
-                                      attention_operands<T, V> const& with,
-                                      attention_results<V const, T const> const& of,
-                                      positions<V const> dout, attention_slices<V> const& to,
-                                      void* workspace, part_range own = everything) {
+/// attention_backward by one unit; part: of the workspace.
+template <class By, class T, class V>
+PIPE_ONE_COPY void differentiate_heads(attention_set<T> const& set, attention_shape const& all,
+                                       attention_operands<T, V> const& with,
+                                       attention_results<V const, T const> const& of,
+                                       positions<V const> dout, attention_slices<V> const& to,
+                                       attention_parts<T> const& part, void* workspace,
+                                       part_range own) {
   positions<V const> const q = with.q, k = with.k, v = with.v, out = of.out;
   positions<V> const dq = to.q, dk = to.k, dv = to.v;
   value_rows<T, V> const& conversions = with.conversions;
-  extent const d = all.head_size, group = all.heads / all.kv_heads,
-               padded = round_up(d, set.tiles.lanes);
-  attention_parts<T> const part(all);
+  By by(set, with, all.head_size);
+  extent const d = all.head_size, group = all.heads / all.kv_heads, padded = by.padded;
   carver<T> space{static_cast<T*>(workspace)};
-  T* const keys_t = space.take(part.transposed);
-  T* const values_t = space.take(part.transposed);
-  T* const keys = space.take(part.key_rows);
-  T* const key_sums = space.take(part.key_rows);
-  T* const value_sums = space.take(part.key_rows);
-  T* const query = space.take(part.query_rows);
-  T* const slope_out = space.take(part.query_rows);
+  by.take_rooms(space, part);
+  auto* const keys_t = by.take(space, part.columns);
+  auto* const values_t = by.take(space, part.columns);
+  auto* const keys = by.take(space, part.rows);
+  auto query = by.take_block(space, part), slope_out = by.take_block(space, part);
+  T* const key_sums = space.take(part.sums);
+  T* const value_sums = space.take(part.sums);
+  T* const query_numbers = space.take(part.query_rows);
+  T* const slope_numbers = space.take(part.query_rows);
   T* const query_sums = space.take(part.query_rows);
   T* const scores = space.take(part.scores);
   T* const slopes = space.take(part.scores);
@@ -80,20 +71,16 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
         present_keys(with.ids != nullptr ? with.ids + key_row : nullptr, shape.keys);
     double const slope_of_head = slope_of(shape, h);
     if (h % group == 0) {
-      positions<V const> const key{k.data + key_row * k.stride + at, k.stride},
-          value{v.data + key_row * v.stride + at, v.stride};
-      read_rows<T, V>(set, conversions, key, shape.keys, d, with.rotation, padded, {keys, padded});
-      transpose_blocks<T>(set, keys, padded, shape.keys, d, keys_t);
-      if constexpr (in_place<T, V>) {
-        transpose_blocks(set, value.data, value.stride, shape.keys, d, values_t);
-      } else {
-        conversions.widen(value.data, value.stride, shape.keys, d, d, value_sums, padded);
-        transpose_blocks<T>(set, value_sums, padded, shape.keys, d, values_t);
-      }
-      std::size_t const bytes = sizeof(T) * static_cast<std::size_t>(shape.keys * padded);
+      by.make({k.data + key_row * k.stride + at, k.stride}, present, with.rotation, keys, keys_t,
+              nullptr);
+      by.make({v.data + key_row * v.stride + at, v.stride}, present, nullptr, nullptr, values_t,
+              value_sums);
+      std::size_t const bytes =
+          sizeof(T) * static_cast<std::size_t>(round_up(shape.keys, by.row_alignment) * padded);
       std::memset(key_sums, 0, bytes);
       std::memset(value_sums, 0, bytes);
     }
+    typename By::head const of_keys{keys_t, keys, present}, of_values{values_t, nullptr, present};
     for (extent t0 = 0; t0 < shape.queries; t0 += query_block) {
       extent const rows = shape.queries - t0 < query_block ? shape.queries - t0 : query_block;
       extent const first_row = query_row + t0;
@@ -103,9 +90,12 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
       auto const rows_of = [&](positions<V const> const& x) {
         return positions<V const>{x.data + first_row * x.stride + h * d, x.stride};
       };
-      read_rows<T, V>(set, conversions, rows_of(q), rows, d, rotation, padded, {query, padded});
+      read_rows<T, V>(set, conversions, rows_of(q), rows, d, rotation, padded,
+                      {query_numbers, padded});
       read_rows<T, V>(set, conversions, rows_of(dout), rows, d, nullptr, padded,
-                      {slope_out, padded});
+                      {slope_numbers, padded});
+      by.make_both(query, query_numbers, rows);
+      by.make_both(slope_out, slope_numbers, rows);
       positions<T const> result{query_sums, padded};
       if constexpr (in_place<T, V>)
         result = rows_of(out);
@@ -113,7 +103,7 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
         conversions.widen(rows_of(out).data, out.stride, rows, d, d, query_sums, padded);
       for (extent r = 0; r < rows; ++r) {
         // The mean of dp over a row's probabilities: the sum of p * dp, which is dot(out, dout).
-        mean[r] = set.dot(result.data + r * result.stride, slope_out + r * padded, d);
+        mean[r] = set.dot(result.data + r * result.stride, slope_numbers + r * padded, d);
       }
       extent const seen = visible_keys(shape, present, t0 + rows - 1, 0);
       bool begun = false;  // whether query_sums has sums
@@ -122,17 +112,17 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
         if (shape.mask != nullptr && !mask_shows(shape, t0, rows, s0, count)) continue;
         int high = 0;
         for (extent i = 0; i < rows; i += high) {
-          high = set.tiles.next_rows(rows - i);
+          high = by.next_queries(rows - i);
           extent depth = visible_keys(shape, present, t0 + i + high - 1, s0);
           if (depth > count) depth = count;
           if (depth == 0) continue;
-          extent const columns = round_up(depth, set.column_alignment());
+          extent const columns = round_up(depth, by.column_alignment());
           T* const score = scores + i * key_block;
           T* const slope = slopes + i * key_block;
-          multiply_block<T>(set.tiles, {high, columns, d}, {query + i * padded, padded, 1},
-                            keys_t + s0 * d, key_block, score, key_block, false);
-          multiply_block<T>(set.tiles, {high, columns, d}, {slope_out + i * padded, padded, 1},
-                            values_t + s0 * d, key_block, slope, key_block, false);
+          by.multiply({high, columns, d}, query.left_from(i), of_keys.columns_from(s0, d), score,
+                      key_block, false);
+          by.multiply({high, columns, d}, slope_out.left_from(i), of_values.columns_from(s0, d),
+                      slope, key_block, false);
           for (extent r = i; r < i + high; ++r) {
             extent visible = visible_keys(shape, present, t0 + r, s0);
             if (visible > count) visible = count;
@@ -140,22 +130,23 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
                                scores + r * key_block, slopes + r * key_block, with.scale,
                                of.lse[(first_row + r) * shape.heads + h], mean[r]);
           }
-          multiply_block<T>(set.tiles, {high, padded, depth}, {slope, key_block, 1},
-                            keys + s0 * padded, padded, query_sums + i * padded, padded, begun);
+          by.multiply({high, padded, depth}, strided<T const>{slope, key_block, 1},
+                      of_keys.rows_from(s0, padded), query_sums + i * padded, padded, begun);
         }
         begun = true;
         extent const last = visible_keys(shape, present, t0 + rows - 1, s0);
         for (extent s = 0; s < count && s < last; s += high) {
-          high = set.tiles.next_rows(count - s);
+          high = by.next_keys(count - s, last - s);
           // The first query of the block that sees key s0 + s.
           extent skip =
               shape.causal && s0 + s >= shape.scores.prefix ? s0 + s - shape.place(t0) : 0;
           if (skip < 0) skip = 0;
+          skip -= skip % by.depth;
           extent const from = (s0 + s) * padded, depth = rows - skip, corner = skip * key_block + s;
-          multiply_block<T>(set.tiles, {high, padded, depth}, {scores + corner, 1, key_block},
-                            slope_out + skip * padded, padded, value_sums + from, padded, true);
-          multiply_block<T>(set.tiles, {high, padded, depth}, {slopes + corner, 1, key_block},
-                            query + skip * padded, padded, key_sums + from, padded, true);
+          by.multiply({high, padded, depth}, strided<T const>{scores + corner, 1, key_block},
+                      slope_out.right_from(skip), value_sums + from, padded, true);
+          by.multiply({high, padded, depth}, strided<T const>{slopes + corner, 1, key_block},
+                      query.right_from(skip), key_sums + from, padded, true);
         }
       }
       if (!begun) std::memset(query_sums, 0, sizeof(T) * static_cast<std::size_t>(rows * padded));
@@ -170,6 +161,34 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
                        {dv.data + key_row * dv.stride + at, dv.stride});
     }
   }
+}
+
+/// dq, dk, dv (overwritten; dq alone, or dk with dv, may be absent) from dout and the operands and
+/// results of the forward pass.
+///
+/// shape:     q, out, dout, dq: [B * T, H * d]; k, v, dk, dv: [B * S, KV * d]; lse: [B * T, H]
+/// law:       the order of additions is fixed: heads of a group ascending, then queries ascending,
+///            for any B. With products of slices, rotated queries and keys, p and ds are rounded to
+///            bfloat16 as factors; sums of gradients are in fp32.
+/// own:       the heads of keys to compute, of the B * KV
+/// workspace: attention_backward_workspace<T, V>(shape) bytes
+///
+/// With p = e^(scale * q k^T - lse), dp = dout v^T and mean = dot(out, dout) per query:
+///   ds = p * (dp - mean) * scale,  dq = ds k,  dk = ds^T q,  dv = p^T dout.
+/// The loops run over heads, then blocks of queries, then blocks of keys: the gradients of one head
+/// of keys stay in cache, for all query heads that share this head.
+template <class T, class V = T>
+PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_shape const& all,
+                                      attention_operands<T, V> const& with,
+                                      attention_results<V const, T const> const& of,
+                                      positions<V const> dout, attention_slices<V> const& to,
+                                      void* workspace, part_range own = everything) {
+  if constexpr (!in_place<T, V>)
+    if (with.slices())
+      return differentiate_heads<sliced_factors<T, V>>(
+          set, all, with, of, dout, to, attention_parts<T>(all, true), workspace, own);
+  differentiate_heads<number_factors<T, V>>(set, all, with, of, dout, to, attention_parts<T>(all),
+                                            workspace, own);
 }
 
 }  // namespace pp::host

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The common parts of both attention kernels' loops: the table of functions for rows, copies of a
-// head in the layout that register tiles read, products of whole blocks, and which keys a query
-// sees.
+// head in the layout that register tiles read, and which keys a query sees.
 #pragma once
 
 #include <pipe/backend/host/attention.hpp>
-#include <pipe/backend/host/contraction.hpp>
 #include <pipe/backend/host/isa.hpp>
 #include <pipe/backend/host/tiles.hpp>
 #include <pipe/base/config.hpp>
@@ -84,26 +82,6 @@ struct carver {
     return part;
   }
 };
-
-/// to = A B or, if `continuing`, to += A B: each element's chain of multiply-adds starts from `to`.
-///
-/// shape: A (rows, k), B (k, columns), row stride ldb -> to (rows, columns), row stride ldto
-/// needs: columns: whole vectors
-template <class T>
-PIPE_ONE_COPY void multiply_block(tile_set<T> const& tiles, product_shape const& shape,
-                                  strided<T const> a, T const* b, extent ldb, T* to, extent ldto,
-                                  bool continuing) {
-  int wide = 0, high = 0;
-  for (extent j = 0; j < shape.columns; j += wide * tiles.lanes) {
-    wide = tiles.next_vectors(tiles.vectors_in(shape.columns - j));
-    for (extent i = 0; i < shape.rows; i += high) {
-      high = tiles.next_rows(shape.rows - i);
-      T* const corner = to + i * ldto + j;
-      tiles.tile(high, wide, {shape.inner, a.from(i, 0), b + j, ldb},
-                 {continuing ? corner : nullptr, ldto, corner, ldto, false});
-    }
-  }
-}
 
 /// The keys of a head, transposed in blocks, as the second factor of scores = q k^T.
 ///

@@ -72,6 +72,20 @@ template <class T>
         sum = again[r * panel_columns + c];
 }
 
+/// The function by which a unit multiplies tiles. This thread's tiles are configured while the
+/// object lives.
+struct tile_multiplier {
+  void (*multiply)(sliced_block const&);
+#ifdef __x86_64__
+  amx::tiles_of_thread configured;
+  tile_multiplier(void (*emulation)(sliced_block const&), product_unit unit)
+      : multiply(unit == product_unit::amx ? &amx::multiply_block : emulation),
+        configured(unit == product_unit::amx) {}
+#else
+  tile_multiplier(void (*emulation)(sliced_block const&), product_unit) : multiply(emulation) {}
+#endif
+};
+
 /// Multiplies up to block_side rows of tiles of A, those of `block`, with the tiles of a panel of B
 /// from `right` on. The sums of the panel's columns begin at block.sums.
 inline void multiply_blocks(void (*multiply)(sliced_block const&), sliced_block block,
@@ -119,14 +133,7 @@ PIPE_ONE_COPY void contract_sliced(value_products<T, V> const& set, product_unit
   auto* const right = reinterpret_cast<std::uint16_t*>(space(at.right));
   T* const finished = reinterpret_cast<T*>(space(at.finished));
   T* const panel = reinterpret_cast<T*>(space(at.panel));
-  void (*multiply)(sliced_block const&) = by.multiply;
-#ifdef __x86_64__
-  bool const by_amx = unit == product_unit::amx;
-  amx::tiles_of_thread const configured(by_amx);
-  if (by_amx) multiply = &amx::multiply_block;
-#else
-  (void)unit;
-#endif
+  tile_multiplier const tiles_by(by.multiply, unit);
   for (extent i0 = 0; i0 < m; i0 += cut.rows) {
     extent const i1 = i0 + cut.rows < m ? i0 + cut.rows : m;
     if (with.prologue != nullptr) with.make_rows(with.prologue, i0, i1 - i0);
@@ -162,7 +169,7 @@ PIPE_ONE_COPY void contract_sliced(value_products<T, V> const& set, product_unit
             block.stride = panel_columns;
             block.begins = first;
             block.sums = sums;
-            multiply_blocks(multiply, block, right, columns);
+            multiply_blocks(tiles_by.multiply, block, right, columns);
             if (last) {
               finished_block<T> const done{i, j, rows, columns, sums};
               if constexpr (in_place<T, V>)

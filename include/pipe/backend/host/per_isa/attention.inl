@@ -296,8 +296,13 @@ attention_shape shape_in_run([[maybe_unused]] arguments<typename P::element> con
 template <class T, class V>
 attention_operands<T, V> operands(arguments<T> const& a, attention_slices<V const> const& x,
                                   attention_shape const& shape, int rotation, int ids) {
-  return {x, reciprocal_sqrt(T(shape.head_size)), a.maybe(rotation), ids < 0 ? nullptr : a.ids(ids),
-          row_conversions<T, V>()};
+  return {x,
+          reciprocal_sqrt(T(shape.head_size)),
+          a.maybe(rotation),
+          ids < 0 ? nullptr : a.ids(ids),
+          row_conversions<T, V>(),
+          sliced_or_null<T, V, std::is_same_v<V, bf16> ? 1 : 0>(),
+          a.unit};
 }
 /// The heads of keys and values, numbered over all samples, that this part owns.
 template <class T>
