@@ -40,6 +40,10 @@
     static void column_sums(Arguments... arguments) {                                    \
       pp::host::NAME::column_sums<T>(arguments...);                                      \
     }                                                                                    \
+    template <class T, class V>                                                          \
+    static auto const& products() {                                                      \
+      return pp::host::NAME::products_of<T, V, 1, 1>;                                    \
+    }                                                                                    \
     template <class T>                                                                   \
     static auto const& attention_rows(pp::host::attention_shape const& shape) {          \
       return shape.scores.is_plain() ? pp::host::NAME::attention_rows<T>                 \
@@ -90,7 +94,9 @@ struct exact {
     unsigned state = seed * 2654435761u + 1u;
     for (std::size_t i = 0; i < count; ++i) {
       state = state * 1664525u + 1013904223u;
-      items[i] = static_cast<T>(static_cast<double>(state >> 8) / 16777216.0 - 0.5);
+      // Exact in float, too.
+      items[i] =
+          static_cast<T>(static_cast<float>(static_cast<double>(state >> 8) / 16777216.0 - 0.5));
     }
   }
   T* data() const { return items.get(); }
