@@ -15,16 +15,20 @@ from layers import Attention, Embedding, Model, Positions, Residual
 from write_golden import HERE, Draw, stored, write_safetensors
 
 
+def rounded(x):
+    return x.float().bfloat16().double()
+
+
 class Rounded(torch.autograd.Function):
     """A value in memory, and its gradient."""
 
     @staticmethod
     def forward(ctx, x):
-        return x.float().bfloat16().double()
+        return rounded(x)
 
     @staticmethod
     def backward(ctx, slope):
-        return slope.float().bfloat16().double()
+        return rounded(slope)
 
 
 class Copied(torch.autograd.Function):
@@ -32,19 +36,44 @@ class Copied(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x):
-        return x.float().bfloat16().double()
+        return rounded(x)
 
     @staticmethod
     def backward(ctx, slope):
         return slope
 
 
+class AttentionByAMX(torch.autograd.Function):
+    """Causal attention whose products have bfloat16 factors, as in FlashAttention: e^(score - largest), probabilities and gradients of scores are rounded where
+    they are multiplied, and nowhere else."""
+
+    @staticmethod
+    def forward(ctx, q, k, v):
+        scale = q.shape[-1] ** -0.5
+        hidden = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).triu(1)
+        scores = (q @ k.mT * scale).masked_fill(hidden, -torch.inf)
+        weights = torch.exp(scores - scores.amax(-1, keepdim=True))
+        out = rounded(weights) @ v / weights.sum(-1, keepdim=True)
+        ctx.scale = scale
+        ctx.save_for_backward(q, k, v, torch.softmax(scores, -1), out)
+        return out
+
+    @staticmethod
+    def backward(ctx, slope):
+        q, k, v, p, out = ctx.saved_tensors
+        mean = (rounded(out) * slope).sum(-1, keepdim=True)
+        of_scores = rounded(p * (slope @ v.mT - mean) * ctx.scale)
+        return of_scores @ k, of_scores.mT @ q, rounded(p).mT @ slope
+
+
 class Rules:
     """value(x): a result of an op. Each op reads a result through a value of its own, as gradients are rounded before they are added up."""
 
-    def __init__(self, rounds):
+    def __init__(self, rounds, by_amx):
         self.value = Rounded.apply if rounds else lambda x: x
         self.copy = Copied.apply if rounds else lambda x: x
+        self.attend = AttentionByAMX.apply if rounds and by_amx else \
+            lambda q, k, v: functional.scaled_dot_product_attention(q, k, v, is_causal=True)
 
     def linear(self, x, weight, bias):
         return self.value(functional.linear(self.value(x), self.copy(weight), self.copy(bias)))
@@ -62,7 +91,7 @@ class Rules:
     def attention(self, x, layer):
         qkv = self.linear(x, layer.in_proj_weight, layer.in_proj_bias)
         q, k, v = (z.unflatten(-1, (layer.num_heads, -1)).transpose(1, 2) for z in self.value(qkv).chunk(3, -1))
-        y = self.value(functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+        y = self.value(self.attend(q, k, v).transpose(1, 2).flatten(2))
         return self.linear(y, layer.out_proj.weight, layer.out_proj.bias)
 
 
@@ -92,7 +121,7 @@ def transformer():
     return model, run
 
 
-def case(name, make, samples, draw_input, loss):
+def case(name, make, samples, draw_input, loss, by_amx=False):
     """All that bf16.cpp compares: of the model with rounding, and, under wide/, without."""
     draw = Draw("bf16 " + name)
     model, run = make()
@@ -104,7 +133,7 @@ def case(name, make, samples, draw_input, loss):
         all_of[f"{name}/weight/{parameter}"] = p.float()
     for rounds in (True, False):
         prefix = name if rounds else f"{name}/wide"
-        rules = Rules(rounds)
+        rules = Rules(rounds, by_amx)
         model.zero_grad()
         output = run(rules, rules.value(x) if x.is_floating_point() else x)
         value = loss(rules.value(output), label)
@@ -119,8 +148,9 @@ def case(name, make, samples, draw_input, loss):
 def main():
     tensors = case("perceptron", perceptron, 32, lambda d, n: (d.numbers(n, 20), d.numbers(n, 5)),
                    lambda y, label: ((y - label) ** 2).mean())
-    tensors |= case("transformer", transformer, 8, lambda d, n: (d.ids(17, n, 8), d.ids(17, n, 8)),
-                    lambda y, label: functional.cross_entropy(y.flatten(0, 1), label.flatten()))
+    for name, by_amx in (("transformer", False), ("transformer_by_amx", True)):
+        tensors |= case(name, transformer, 8, lambda d, n: (d.ids(17, n, 8), d.ids(17, n, 8)),
+                        lambda y, label: functional.cross_entropy(y.flatten(0, 1), label.flatten()), by_amx)
     write_safetensors(HERE / "bf16.safetensors", tensors)
 
 
