@@ -38,9 +38,8 @@ attention_shape with(attention_shape shape, rules const& scores) {
 std::vector<example> examples() {
   std::vector<example> all;
   for (bool const causal : {false, true}) {
-    for (extent const n : {1, 5, 16, 33, 128, 150, 290})
-      for (extent const d : {1, 16, 40}) all.push_back({{1, n, n, 1, 1, d, causal}});
-    all.push_back({{1, 40, 40, 2, 2, 100, causal}});
+    for (extent const n : {1, 5, 16, 33, 128, 150}) all.push_back({{1, n, n, 1, 1, 16, causal}});
+    for (extent const d : {1, 33, 40, 100}) all.push_back({{1, 40, 40, 2, 2, d, causal}});
     all.push_back({{3, 20, 20, 4, 2, 8, causal}});
     all.push_back({{2, 35, 140, 3, 1, 5, causal}});
     all.push_back({{1, 3, 290, 2, 2, 16, causal}});
@@ -49,9 +48,9 @@ std::vector<example> examples() {
     all.push_back({{3, 40, 40, 2, 2, 8, causal}, true, 7});
     all.push_back({{2, 30, 270, 4, 2, 10, causal}, false, 141});
     all.push_back({with({2, 70, 70, 2, 1, 6, causal}, {.cap = 2, .has_alibi = true})});
-    all.push_back({with({1, 290, 290, 2, 1, 6, causal}, {.cap = 1, .is_masked = true}), true, 3});
+    all.push_back({with({1, 270, 270, 2, 1, 6, causal}, {.cap = 1, .is_masked = true}), true, 3});
   }
-  attention_shape const long_one{1, 290, 290, 2, 1, 6, true};
+  attention_shape const long_one{1, 170, 170, 2, 1, 6, true};
   for (int const window : {1, 40, 129}) all.push_back({with(long_one, {.window = window})});
   all.push_back({with(long_one, {.prefix = 140}), false, 4});
   all.push_back({{2, 150, 20, 2, 1, 16, false}, false, 10});
@@ -131,7 +130,7 @@ TEST_CASE("attention by AMX's instructions has the bits of the emulation", "[bac
   for (example const& e : examples())
     on_every_isa([&](auto kernels) {
       extent const work = e.shape.samples * e.shape.heads * e.shape.queries * e.shape.keys;
-      if (work > 20000) return;  // instructions are executed one by one
+      if (work > 10000) return;  // instructions are executed one by one
       CAPTURE(kernels.name, e.shape.queries, e.shape.keys, e.shape.head_size, e.shape.causal);
       CHECK(same(result_of(kernels, e, product_unit::amx),
                  result_of(kernels, e, product_unit::emulated_amx)));
