@@ -104,16 +104,16 @@ TEST_CASE("attention by AMX is near its definition", "[backend]") {
   for (example const& e : examples()) {
     reference const wanted = naive(narrow(e.shape, e.rotated, e.padding), true);
     auto const& terms = wanted.of_terms;
-    double const bound = 0x1p-7 * (e.rotated ? 1 + terms.score : 1);
+    double const bound = 0x1p-7 * (e.rotated ? 1 + 2 * terms.score : 1);
     on_every_isa([&](auto kernels) {
       attention_shape const& s = e.shape;
       CAPTURE(kernels.name, s.samples, s.queries, s.keys, s.heads, s.kv_heads, s.head_size,
               s.causal, s.scores.window, s.scores.prefix, s.scores.is_masked, e.rotated, e.padding);
       narrow const got = result_of(kernels, e, product_unit::emulated_amx);
-      CHECK(error_of(got.out, wanted.out, terms.out) < bound);
+      CHECK(error_of(got.out, wanted.out, terms.out) < bound / 2);
       CHECK(error_of(got.dq, wanted.dq, terms.dq) < bound);
       CHECK(error_of(got.dk, wanted.dk, terms.dk) < bound);
-      CHECK(error_of(got.dv, wanted.dv, terms.dv) < bound);
+      CHECK(error_of(got.dv, wanted.dv, terms.dv) < bound / 2);
       CHECK(distance(got.lse, wanted.lse) < (e.rotated ? 0x1p-8 * terms.score : 2e-5));
       if (s.head_size < 16 || s.queries < 16) return;
       CHECK(distance_of(got.out, wanted.out) < 0x1p-8);

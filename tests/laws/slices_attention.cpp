@@ -50,9 +50,9 @@ std::vector<float> output() {
 }  // namespace
 
 TEST_CASE("attention by AMX: cuts, threads and recomputation keep the bits", "[laws]") {
-  laws::same_as_one_stage<Of<Texts, BF16, Emulated>,
-                          Of<Texts, BF16, Emulated, Stages<5>, laws::LateWeights, RecomputeAll,
-                             HostThreads<2>>>(4, 2);
+  laws::same_as_one_stage<
+      Of<Texts, BF16, Emulated>,
+      Of<Texts, BF16, Emulated, Stages<5>, laws::LateWeights, RecomputeAll, HostThreads<2>>>(4, 2);
 }
 TEST_CASE("attention by AMX: gradients are near those of fp32", "[laws]") {
   laws::float_report const r =

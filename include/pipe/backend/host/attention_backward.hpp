@@ -34,19 +34,19 @@ void write_rows(attention_set<T> const& set, [[maybe_unused]] value_rows<T, V> c
   }
 }
 
-/// attention_backward by one unit; part: of the workspace.
+/// attention_backward by one unit.
 template <class By, class T, class V>
 PIPE_ONE_COPY void differentiate_heads(attention_set<T> const& set, attention_shape const& all,
                                        attention_operands<T, V> const& with,
                                        attention_results<V const, T const> const& of,
                                        positions<V const> dout, attention_slices<V> const& to,
-                                       attention_parts<T> const& part, void* workspace,
-                                       part_range own) {
+                                       void* workspace, part_range own) {
   positions<V const> const q = with.q, k = with.k, v = with.v, out = of.out;
   positions<V> const dq = to.q, dk = to.k, dv = to.v;
   value_rows<T, V> const& conversions = with.conversions;
   By by(set, with, all.head_size);
   extent const d = all.head_size, group = all.heads / all.kv_heads, padded = by.padded;
+  attention_parts<T> const part = by.parts(all);
   carver<T> space{static_cast<T*>(workspace)};
   by.take_rooms(space, part);
   auto* const keys_t = by.take(space, part.columns);
@@ -185,10 +185,9 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
                                       void* workspace, part_range own = everything) {
   if constexpr (!in_place<T, V>)
     if (with.slices())
-      return differentiate_heads<sliced_factors<T, V>>(
-          set, all, with, of, dout, to, attention_parts<T>(all, true), workspace, own);
-  differentiate_heads<number_factors<T, V>>(set, all, with, of, dout, to, attention_parts<T>(all),
-                                            workspace, own);
+      return differentiate_heads<sliced_factors<T, V>>(set, all, with, of, dout, to, workspace,
+                                                       own);
+  differentiate_heads<number_factors<T, V>>(set, all, with, of, dout, to, workspace, own);
 }
 
 }  // namespace pp::host

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What multiplies the blocks of attention, and the factors that it reads. By register tiles,
-// factors are numbers; by AMX or its emulation they are tiles of bfloat16 numbers, to which
-// probabilities and gradients of scores are rounded. The loops of attention_forward.hpp and
-// attention_backward.hpp are the same for both.
+// Factors of attention's products, and what multiplies them. By register tiles, factors are
+// numbers; by AMX or its emulation they are tiles of bfloat16 numbers, to which probabilities and
+// gradients of scores are rounded. The loops of attention_forward.hpp and attention_backward.hpp
+// are the same for both.
 #pragma once
 
 #include <cstdint>
@@ -95,6 +95,7 @@ struct number_block {
 template <class T, class V>
 struct number_factors : number_products<T> {
   using number_products<T>::set;
+  using products = number_products<T>;
   using head = head_numbers<T>;
   attention_operands<T, V> const& with;
   extent d, padded;
@@ -104,6 +105,9 @@ struct number_factors : number_products<T> {
       : number_products<T>{functions}, with(operands), d(head_size),
         padded(round_up(head_size, functions.tiles.lanes)) {}
 
+  static attention_parts<T> parts(attention_shape const& shape) {
+    return attention_parts<T>(shape);
+  }
   static T* take(carver<T>& space, extent elements) { return space.take(elements); }
   void take_rooms(carver<T>&, attention_parts<T> const&) {}
 
@@ -175,6 +179,7 @@ struct head_tiles {
 /// bfloat16. Rows and columns that tiles have beyond a factor are zeros.
 template <class T, class V>
 struct sliced_factors {
+  using products = sliced_factors;
   using head = head_tiles;
   attention_set<T> const& set;
   attention_operands<T, V> const& with;
@@ -190,6 +195,9 @@ struct sliced_factors {
         padded(whole_tiles(head_size, tile_side)), deep(whole_tiles(head_size, tile_depth)),
         by(kernels.multiply, operands.unit) {}
 
+  static attention_parts<T> parts(attention_shape const& shape) {
+    return attention_parts<T>(shape, true);
+  }
   static std::uint16_t* take(carver<T>& space, extent elements) {
     return reinterpret_cast<std::uint16_t*>(space.take(elements));
   }

@@ -47,7 +47,7 @@ struct query_rows {
 /// the sums of e^(score - largest) * value and of e^(score - largest); set.finish divides the first
 /// by the second.
 ///
-/// by:    what multiplies: number_products, or factors of a unit; query, of: factors that it reads
+/// by:    what multiplies; query, of: factors that it reads
 /// shape: query (rows, d), of (S, d) -> state
 /// law:   the sums of a row do not depend on the rows beside it
 /// cost:  blocks that no query sees are skipped; within a block, tiles end at the last visible key
@@ -103,16 +103,17 @@ void write_results(attention_set<T> const& set,
   }
 }
 
-/// attention_forward by one unit; part: of the workspace.
+/// attention_forward by one unit.
 template <class By, class T, class V>
 PIPE_ONE_COPY void attend_heads(attention_set<T> const& set, attention_shape const& all,
                                 attention_operands<T, V> const& with,
-                                attention_results<V, T> const& to, attention_parts<T> const& part,
-                                void* workspace, part_range own) {
+                                attention_results<V, T> const& to, void* workspace,
+                                part_range own) {
   positions<V const> const q = with.q, k = with.k, v = with.v;
   positions<V> const out = to.out;
   By by(set, with, all.head_size);
   extent const d = all.head_size, group = all.heads / all.kv_heads, padded = by.padded;
+  attention_parts<T> const part = by.parts(all);
   carver<T> space{static_cast<T*>(workspace)};
   by.take_rooms(space, part);
   auto* const keys = by.take(space, part.columns);
@@ -146,8 +147,9 @@ PIPE_ONE_COPY void attend_heads(attention_set<T> const& set, attention_shape con
                    with.rotation != nullptr ? with.rotation + (t0 + shape.keys - shape.queries) * d
                                             : nullptr,
                    rotated);
-      attend(by, shape, with.scale, query_rows<decltype(query)>{h, t0, rows, query},
-             typename By::head{keys, values, present}, scores, state);
+      attend<typename By::products>(by, shape, with.scale,
+                                    query_rows<decltype(query)>{h, t0, rows, query},
+                                    typename By::head{keys, values, present}, scores, state);
       V* const result = out.data + first_row * out.stride + h * d;
       T* const logs = to.lse + first_row * shape.heads + h;
       if (present > 0)
@@ -179,9 +181,8 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shap
                                      part_range own = everything) {
   if constexpr (!in_place<T, V>)
     if (with.slices())
-      return attend_heads<sliced_factors<T, V>>(set, all, with, to, attention_parts<T>(all, true),
-                                                workspace, own);
-  attend_heads<number_factors<T, V>>(set, all, with, to, attention_parts<T>(all), workspace, own);
+      return attend_heads<sliced_factors<T, V>>(set, all, with, to, workspace, own);
+  attend_heads<number_factors<T, V>>(set, all, with, to, workspace, own);
 }
 
 }  // namespace pp::host
