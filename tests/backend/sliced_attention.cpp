@@ -97,14 +97,14 @@ double distance_of(exact<bf16> const& got, std::vector<double> const& wanted) {
 }  // namespace
 
 TEST_CASE("attention by AMX is near its definition", "[backend]") {
-  // Rounding takes 2^-9 of a number at most: of probabilities and gradients of scores as factors,
+  // Rounding takes 2^-8 of a number at most: of probabilities and gradients of scores as factors,
   // of results, and of the result in the mean of a row's slopes. Rotated queries and keys are
-  // rounded, too, which moves a score by 2^-8 of its terms, and probabilities by twice as much of
+  // rounded, too, which moves a score by 2^-7 of its terms, and probabilities by twice as much of
   // themselves.
   for (example const& e : examples()) {
     reference const wanted = naive(narrow(e.shape, e.rotated, e.padding), true);
     auto const& terms = wanted.of_terms;
-    double const bound = 0x1p-7 * (e.rotated ? 1 + 2 * terms.score : 1);
+    double const bound = 0x1p-6 * (e.rotated ? 1 + 2 * terms.score : 1);
     on_every_isa([&](auto kernels) {
       attention_shape const& s = e.shape;
       CAPTURE(kernels.name, s.samples, s.queries, s.keys, s.heads, s.kv_heads, s.head_size,
@@ -114,7 +114,7 @@ TEST_CASE("attention by AMX is near its definition", "[backend]") {
       CHECK(error_of(got.dq, wanted.dq, terms.dq) < bound);
       CHECK(error_of(got.dk, wanted.dk, terms.dk) < bound);
       CHECK(error_of(got.dv, wanted.dv, terms.dv) < bound / 2);
-      CHECK(distance(got.lse, wanted.lse) < (e.rotated ? 0x1p-8 * terms.score : 2e-5));
+      CHECK(distance(got.lse, wanted.lse) < (e.rotated ? 0x1p-7 * terms.score : 2e-5));
       if (s.head_size < 16 || s.queries < 16) return;
       CHECK(distance_of(got.out, wanted.out) < 0x1p-8);
       CHECK(distance_of(got.dq, wanted.dq) < 0x1p-8);

@@ -69,6 +69,8 @@ struct decoder_settings {
   int group = 64;
   /// Texts that the decoder keeps; text 0 is that of functions without a text.
   int texts = 1;
+  /// Whether keys and values of earlier positions are kept rounded to bfloat16.
+  bool keys_in_bf16 = false;
 };
 
 /// The threads of a rank of a trainer.
@@ -98,6 +100,16 @@ int checked_texts(decoder_settings const& s) {
     throw_error<data_error>(
         {"decoder: texts: ", s.texts, " is not in [1, ", new_rows<T>::most_rows, "]"});
   return s.texts;
+}
+
+/// Whether settings ask for keys and values in bfloat16.
+///
+/// throws: data_error if the decoder's numbers are no floats
+template <class T>
+bool checked_keys(decoder_settings const& s) {
+  if (s.keys_in_bf16 && !std::is_same_v<T, float>)
+    throw_error<data_error>({"decoder: keys_in_bf16: a decoder of double keeps them in double"});
+  return s.keys_in_bf16;
 }
 
 /// The storage of matrices that settings ask for.
@@ -133,6 +145,8 @@ inline void check_tokens(std::span<int const> tokens, int vocabulary) {
 /// With `.weights` other than decoder_weights::as_trained, the decoder has a copy of all parameters
 /// as they are at construction, with rounded matrices, and the trainer need not outlive it.
 ///
+/// With `.keys_in_bf16`, keys and values of positions are rounded to bfloat16 when they are kept.
+///
 /// With `.texts` more than 1, it keeps several texts. A copy of a text shares the keys and values
 /// of its positions, and read_each() reads a token of each of many texts in little more time than
 /// one, as the weights are read once.
@@ -142,7 +156,8 @@ inline void check_tokens(std::span<int const> tokens, int vocabulary) {
 /// law: the logits after n tokens are those of the trainer's forward() on them, bit for bit on the
 ///      host, however the tokens were divided among calls, for any number of threads
 /// law: the logits of a text are those of the text alone, bit for bit
-/// law: with rounded matrices, they are those of a trainer that has the rounded numbers
+/// law: with rounded matrices, they are those of a trainer that has the rounded numbers; with
+///      rounded keys and values they do not depend on how tokens were divided, or on threads
 /// law: a token costs the work of its position and of the attention to earlier positions
 template <class Trainer>
 class decoder {
@@ -164,7 +179,7 @@ class decoder {
   [[gnu::cold]] explicit decoder(Trainer& trainer, detail::decoder_settings const& settings = {})
       : rows_(model_of(trainer, detail::checked_weights<element>(settings)),
               detail::checked_threads(settings, detail::threads_of<Trainer>()),
-              detail::checked_texts<element>(settings)),
+              detail::checked_texts<element>(settings), detail::checked_keys<element>(settings)),
         positions_(settings.texts) {}
 
   /// The number of texts.

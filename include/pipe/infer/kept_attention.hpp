@@ -2,19 +2,61 @@
 //
 // Attention of a decoder's new positions to themselves and to all earlier ones. Keys, rotated, and
 // values of all positions are kept in the layout that the kernels of attention read, so a position
-// is appended once.
+// is appended once. They may be kept in bfloat16; then a block is widened when it is read.
 #pragma once
 
+#include <type_traits>
+
 #include <pipe/backend/host/attention_forward.hpp>
+#include <pipe/backend/host/values.hpp>
+#include <pipe/base/half.hpp>
 #include <pipe/base/libm.hpp>
 
 namespace pp::detail {
+
+/// Keys and values of one head in bfloat16: see host::head_numbers. A block is widened once for all
+/// the rows of queries that read it.
+template <class T>
+struct narrow_head {
+  using extent = host::extent;
+  host::value_rows<T, bf16> const& conversions;
+  extent present;
+  T* const* pages;
+  extent keys, values, head_of_keys, head_of_values;  ///< offsets of the pages' parts, and in them
+  T* columns;                                         ///< room for a block of each
+  T* rows;
+  mutable extent columns_of = -1, rows_of = -1;  ///< the first keys of the blocks there
+
+  extent count(extent s0) const {
+    return present - s0 < host::key_block ? present - s0 : host::key_block;
+  }
+  host::positions<T const> columns_from(extent s0, extent d) const {
+    if (columns_of != s0)
+      conversions.widen(narrow(s0, keys) + head_of_keys, host::key_block, d, count(s0),
+                        host::round_up(count(s0), host::tile_side), columns, host::key_block);
+    columns_of = s0;
+    return {columns, host::key_block};
+  }
+  host::positions<T const> rows_from(extent s0, extent padded) const {
+    if (rows_of != s0)
+      conversions.widen(narrow(s0, values) + head_of_values, padded, count(s0), padded, padded,
+                        rows, padded);
+    rows_of = s0;
+    return {rows, padded};
+  }
+
+ private:
+  bf16 const* narrow(extent s0, extent part) const {
+    return reinterpret_cast<bf16 const*>(pages[s0 / host::key_block] + part);
+  }
+};
 
 /// One attention of a model, in a run of n new positions.
 ///
 /// shape: x (n, (H + 2 KV) * d): queries, keys, values -> y (n, H * d); in a page keys (KV, d,
 ///        key_block), transposed, and values (KV, key_block, padded d)
-/// law:   the sums of a row are those of attention_forward on the whole context: the same bits
+/// law:   the sums of a row are those of attention_forward on the whole context: the same bits; in
+///        bfloat16, those for keys and values that have been rounded
 template <class T>
 struct kept_attention {
   using extent = host::extent;
@@ -22,9 +64,10 @@ struct kept_attention {
   host::attention_set<T> const& set;
   host::attention_shape shape;  ///< queries: the new positions; keys: these and all earlier ones
   extent context;
-  T const* rotation;    ///< the angles of all positions; null: none
-  T* const* pages;      ///< of the text, for key_block positions each
-  extent keys, values;  ///< their offsets in a page, head after head
+  T const* rotation;                                  ///< the angles of all positions; null: none
+  T* const* pages;                                    ///< of the text, for key_block positions each
+  extent keys, values;                                ///< their offsets in a page, head after head
+  host::value_rows<T, bf16> const* narrow = nullptr;  ///< null: keys and values are numbers of T
 
   /// The position of the first new row.
   extent position() const { return shape.keys - shape.queries; }
@@ -35,8 +78,14 @@ struct kept_attention {
   extent values_of_head() const {
     return (context < host::key_block ? context : host::key_block) * padded();
   }
+  /// The numbers of T in a page that all keys take, and all values.
+  extent all_keys() const { return stored(shape.kv_heads * keys_of_head()); }
+  extent all_values() const { return stored(shape.kv_heads * values_of_head()); }
   /// The numbers of workspace of each function.
-  extent workspace() const { return host::query_block * (2 * padded() + host::key_block + 3); }
+  extent workspace() const {
+    extent const blocks = narrow != nullptr ? host::key_block * (shape.head_size + padded()) : 0;
+    return host::query_block * (2 * padded() + host::key_block + 3) + blocks;
+  }
 
   /// Appends the new keys and values of head `group` of KV.
   [[gnu::cold]] void append(T const* x, extent group, T* workspace) const {
@@ -49,6 +98,11 @@ struct kept_attention {
       if (count > left) count = left;
       T* const page = pages[at / host::key_block];
       extent const in_page = at % host::key_block;
+      if (narrow != nullptr) {
+        append_narrow({value + r * stride, stride}, x + r * stride + (shape.heads + group) * d,
+                      count, at, group, workspace);
+        continue;
+      }
       set.tiles.copy_rows(value + r * stride, stride, count, d, wide,
                           page + values + group * values_of_head() + in_page * wide, wide);
       host::positions<T const> const key =
@@ -79,16 +133,43 @@ struct kept_attention {
     host::softmax_rows<T> const state{sums, wide, largest, denominators};
     host::positions<T const> const query =
         rotated({x + t * row_of_x() + head * d, row_of_x()}, rows, position() + t, angled);
-    host::attend(
-        host::number_products<T>{set}, shape, T(1) / libm::sqrt(T(d)),
-        host::query_rows<host::number_block<T>>{head, t, rows, {query.data, query.stride}},
-        host::head_numbers<T>{nullptr, nullptr, shape.keys, pages, keys + group * keys_of_head(),
-                              values + group * values_of_head()},
-        scores, state);
+    host::query_rows<host::number_block<T>> const at{head, t, rows, {query.data, query.stride}};
+    auto const attend_to = [&](auto const& of) {
+      host::attend(host::number_products<T>{set}, shape, T(1) / libm::sqrt(T(d)), at, of, scores,
+                   state);
+    };
+    extent const of_keys = group * keys_of_head(), of_values = group * values_of_head();
+    if (narrow == nullptr)
+      attend_to(host::head_numbers<T>{nullptr, nullptr, shape.keys, pages, keys + of_keys,
+                                      values + of_values});
+    else if constexpr (std::is_same_v<T, float>)
+      attend_to(narrow_head<T>{*narrow, shape.keys, pages, keys, values, of_keys, of_values,
+                               space.take(host::key_block * d),
+                               space.take(host::key_block * wide)});
     set.finish(state, rows, d, y + head * d, shape.heads * d, logs, extent(1));
   }
 
  private:
+  /// The numbers of T whose room n kept numbers take.
+  extent stored(extent n) const {
+    return narrow != nullptr ? n * extent(sizeof(bf16)) / extent(sizeof(T)) : n;
+  }
+  /// append() of some rows to one page, rounded.
+  [[gnu::cold]] void append_narrow(host::positions<T const> value, T const* key, extent count,
+                                   extent at, extent group, T* workspace) const {
+    extent const d = shape.head_size, wide = padded(), in_page = at % host::key_block;
+    T* const page = pages[at / host::key_block];
+    bf16* const to_keys = reinterpret_cast<bf16*>(page + keys) + group * keys_of_head() + in_page;
+    bf16* const to_values =
+        reinterpret_cast<bf16*>(page + values) + group * values_of_head() + in_page * wide;
+    T* const transposed = workspace + host::query_block * wide;
+    host::positions<T const> const angled = rotated({key, row_of_x()}, count, at, workspace);
+    set.transpose(angled.data, count, d, angled.stride, transposed, host::query_block);
+    narrow->narrow(transposed, host::query_block, d, count, to_keys, host::key_block);
+    // With zeros beyond d.
+    set.tiles.copy_rows(value.data, value.stride, count, d, wide, workspace, wide);
+    narrow->narrow(workspace, wide, count, wide, to_values, wide);
+  }
   extent row_of_x() const { return (shape.heads + 2 * shape.kv_heads) * shape.head_size; }
   /// Rows of a head at positions from `at` on, rotated into `to` if the attention rotates.
   host::positions<T const> rotated(host::positions<T const> from, extent rows, extent at,

@@ -72,10 +72,10 @@ class new_rows {
   ///
   /// needs: texts <= most_rows
   /// throws: error if a thread cannot be started
-  [[gnu::cold]] new_rows(new_rows_model<T>&& model, int threads, int texts)
+  [[gnu::cold]] new_rows(new_rows_model<T>&& model, int threads, int texts, bool keys_in_bf16)
       : m_(static_cast<new_rows_model<T>&&>(model)), rows_(rows_for(m_.context, texts)),
-        plan_(m_.ops, m_.values, m_.output, m_.context, rows_, texts),
-        caches_(long(m_.ops.size())) {
+        plan_(m_.ops, m_.values, m_.output, m_.context, rows_, texts), caches_(long(m_.ops.size())),
+        keys_in_bf16_(keys_in_bf16) {
     long total = plan_.total(), page = 0;
     auto const room = [&](long elements) {
       long const begin = total;
@@ -88,8 +88,8 @@ class new_rows {
       if (needed > workspace_) workspace_ = needed;
       if (row_rule_of(o.kind) != row_rule::attention) continue;
       kept_attention<T> const a = attention_of(o, {}, {});
-      caches_[i] = {page, page + padded<T>(a.shape.kv_heads * a.keys_of_head())};
-      page = caches_[i].values + padded<T>(a.shape.kv_heads * a.values_of_head());
+      caches_[i] = {page, page + padded<T>(a.all_keys())};
+      page = caches_[i].values + padded<T>(a.all_values());
     }
     if (page > 0) {
       int const of_text = (m_.context + int(host::key_block) - 1) / int(host::key_block);
@@ -179,7 +179,8 @@ class new_rows {
             weights(o.in[2]),
             pages_.of(of.text),
             kept.keys,
-            kept.values};
+            kept.values,
+            keys_in_bf16_ ? &m_.kernels.kept : nullptr};
   }
 
   /// The rows that pass through all ops of a chain before the next ones: they stay in L1 or L2.
@@ -384,6 +385,7 @@ class new_rows {
   int rows_ = 0;
   row_plan<T> plan_;
   heap_array<cache> caches_;  // by op
+  bool keys_in_bf16_ = false;
   kept_pages<T> pages_;
   std::span<new_positions const> parts_;  // of the call of run()
   int first_end_ = 0;                     // the first of its rows whose logits are read

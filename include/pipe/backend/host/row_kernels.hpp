@@ -8,6 +8,8 @@
 #include <pipe/backend/host/attention_loops.hpp>
 #include <pipe/backend/host/isa.hpp>
 #include <pipe/backend/host/narrow_matrix.hpp>
+#include <pipe/backend/host/values.hpp>
+#include <pipe/base/half.hpp>
 #include <pipe/graph/op.hpp>
 
 namespace pp::host {
@@ -20,6 +22,7 @@ struct row_kernels {
   attention_set<T> shaped;     ///< the same for shaped scores, if the program has some
   /// y[n] = x[k] w[k, n], with the bits of a contraction; w is read in the order of memory.
   void (*multiply)(extent n, extent k, T const* x, T const* w, extent ldw, T* y) = nullptr;
+  value_rows<T, bf16> kept;     ///< of keys and values in bfloat16; empty for double
   narrow_kernels<T> narrow[3];  ///< by decoder_weights; empty for weights as trained
   void (*add)(extent n, T const* x, T const* z, T* y) = nullptr;
   void (*times)(extent n, T const* x, T const* z, T* y) = nullptr;

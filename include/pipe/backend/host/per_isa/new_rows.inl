@@ -114,6 +114,7 @@ void fill_rows(row_kernels<T>& k, [[maybe_unused]] row_function<T>* functions,
   }
   k.multiply = &multiply_row<T>;
   if constexpr (std::is_same_v<T, float>) {
+    k.kept = row_conversions<T, bf16>();
     k.narrow[int(decoder_weights::bf16)] = narrow_kernels_of<decoder_weights::bf16>;
     k.narrow[int(decoder_weights::int8)] = narrow_kernels_of<decoder_weights::int8>;
   }
