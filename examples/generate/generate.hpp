@@ -19,6 +19,7 @@ struct options {
   long tokens = 100;
   int threads = 1;
   std::string numbers = "fp32";  ///< of the weights: a name in numbers_of_weights
+  bool keys_in_bf16 = false;     ///< keys and values of earlier tokens
   std::string measured;      ///< a file: its perplexity is printed, in place of a continued text
   double temperature = 0.8;  ///< 0: the most likely token, always
   int top_k = 40;

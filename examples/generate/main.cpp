@@ -89,8 +89,10 @@ int main(int count, char** arguments) {
   app.add_option("--numbers", o.numbers, "of the weights: fp32, or rounded")
       ->check(CLI::IsMember(kinds))
       ->capture_default_str();
+  app.add_flag("--keys-in-bf16", o.keys_in_bf16, "keeps keys and values of earlier tokens in bf16");
   app.add_option("--perplexity", o.measured,
-                 "a text: prints its perplexity for weights in fp32, bf16 and int8, and no text")
+                 "a text: prints its perplexity for weights in fp32, bf16 and int8, with keys in "
+                 "fp32 and bf16, and no text")
       ->check(CLI::ExistingFile);
   auto* const temperature = app.add_option("--temperature", o.temperature,
                                            "divides the scores; 0: the most likely token, always")

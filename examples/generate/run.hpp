@@ -62,21 +62,25 @@ inline std::vector<int> prompt_of(options const& o, pp::byte_pair_tokenizer cons
   return prompt;
 }
 
-/// Prints the perplexity of a text for all numbers of weights.
+/// Prints the perplexity of a text for all numbers of weights, and of keys and values.
 template <class Model>
 void measure(options const& o, pp::model_weights<Model>& weights,
              pp::byte_pair_tokenizer const& tokenizer) {
   std::ifstream file(o.measured, std::ios::binary);
   std::string const text(std::istreambuf_iterator<char>(file), {});
   std::vector<int> const tokens = tokenizer.encode(text);
-  for (named_numbers const& n : numbers_of_weights) {
-    // [perplexity]
-    pp::decoder read(weights, {.threads = o.threads, .weights = n.weights, .texts = 16});
-    double const found = pp::perplexity(read, tokens);
-    // [/perplexity]
-    std::printf("%s: perplexity %.4f of %zu tokens\n", n.name, found, tokens.size());
-    std::fflush(stdout);
-  }
+  for (named_numbers const& n : numbers_of_weights)
+    for (bool const narrow : {false, true}) {
+      // [perplexity]
+      pp::decoder read(
+          weights,
+          {.threads = o.threads, .weights = n.weights, .texts = 16, .keys_in_bf16 = narrow});
+      double const found = pp::perplexity(read, tokens);
+      // [/perplexity]
+      std::printf("%s%s: perplexity %.4f of %zu tokens\n", n.name, narrow ? ", keys in bf16" : "",
+                  found, tokens.size());
+      std::fflush(stdout);
+    }
 }
 
 /// The map of a model's names to those in files.
@@ -111,7 +115,9 @@ void run(options const& o, names_in* names) {
   auto const* numbers = std::begin(numbers_of_weights);
   while (o.numbers != numbers->name) ++numbers;
   // [rounded]
-  pp::decoder read(*weights, {.threads = o.threads, .weights = numbers->weights});
+  pp::decoder read(
+      *weights,
+      {.threads = o.threads, .weights = numbers->weights, .keys_in_bf16 = o.keys_in_bf16});
   if (numbers->weights != pp::decoder_weights::as_trained) weights.reset();
   // [/rounded]
   int const end = tokenizer ? token_of(*tokenizer, {"<|endoftext|>", "<|end_of_text|>"}) : -1;

@@ -63,6 +63,9 @@ class Generate(unittest.TestCase):
             self.assertRegex(result.stdout, r"(?s)\AThe number.*\n\Z")
             if numbers == "fp32":
                 self.assertEqual(self.learned.stdout, result.stdout)
+        result = self.run_generate(*given, "--keys-in-bf16")
+        self.assertEqual(0, result.returncode, result.stderr)
+        self.assertRegex(result.stdout, r"(?s)\AThe number.*\n\Z")
 
     def test_the_perplexity_of_a_text_by_all_kinds_of_weights(self):
         found = {}
@@ -70,8 +73,9 @@ class Generate(unittest.TestCase):
             (self.folder / "other").write_text("Quite another sentence, of other words: was it seen before?\n" * 5)
             result = self.run_generate("--perplexity", text)
             self.assertEqual(0, result.returncode, result.stderr)
-            lines = re.findall(r"^(fp32|bf16|int8): perplexity (\d+\.\d{4}) of (\d+) tokens$", result.stdout, re.MULTILINE)
-            self.assertEqual(["fp32", "bf16", "int8"], [line[0] for line in lines], result.stdout)
+            lines = re.findall(r"^(\S+(?:, keys in bf16)?): perplexity (\d+\.\d{4}) of (\d+) tokens$", result.stdout, re.MULTILINE)
+            self.assertEqual([weights + keys for weights in ("fp32", "bf16", "int8") for keys in ("", ", keys in bf16")],
+                             [line[0] for line in lines], result.stdout)
             found[text] = [float(line[1]) for line in lines]
             for value in found[text]:
                 self.assertAlmostEqual(1, value / found[text][0], delta=0.05)
