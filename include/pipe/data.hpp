@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // All readers of data files that need no other library: arrays, images, tokens, texts and their
-// translations. Not part of pipe.hpp, which includes nothing of files. Pictures as PNG and JPEG are
-// read by <pipe/images.hpp>.
+// translations; and documents of tokens. Not part of pipe.hpp, which includes nothing of files.
+// Pictures as PNG and JPEG are read by <pipe/images.hpp>.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -19,6 +19,7 @@
 #include <pipe/data/scale.hpp>
 #include <pipe/data/table_inputs.hpp>
 #include <pipe/data/text.hpp>
+#include <pipe/data/token_documents.hpp>
 #include <pipe/data/token_shards.hpp>
 #include <pipe/data/tokenizer_file.hpp>
 #include <pipe/io/files_like.hpp>

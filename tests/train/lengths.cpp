@@ -116,17 +116,23 @@ TEST_CASE("numbers of samples that do not fit into micro-batches are refused") {
         "micro_batches: this model makes one row of each sample, so each micro-batch has "
         "MicroBatchSize samples");
 }
-TEST_CASE("a data set with lengths is not divided into mini-batches") {
-  std::vector<int> const five(5, 1), lengths{2, 3};
-  Trainer::batch b{five, five};
-  b.set_lengths(lengths);
-  std::string const said =
-      "lengths: a data set is divided by samples padded to the context, without lengths and "
-      "micro_batches";
-  CHECK(message_of<data_error>([&] { batches<Trainer> all(b); }) == said);
+TEST_CASE("a data set with lengths has lists of these lengths, and no micro-batches of its own") {
+  std::vector<int> const five(5, 1), four(4, 1), lengths{2, 3}, counts{2};
+  auto const refused_data = [](Trainer::batch const& b) {
+    return message_of<data_error>([&] { batches<Trainer> all(b); });
+  };
+  CHECK(refused_data(Trainer::batch{five, five}.set_lengths(lengths)) == "no error");
+  CHECK(refused_data(Trainer::batch{five, four}.set_lengths(lengths)) ==
+        "labels: expected 5 numbers for 2 samples, got 4");
+  CHECK(refused_data(Trainer::batch{four, four}.set_lengths(lengths)) ==
+        "lengths: their sum is 5, but there are 4 inputs");
+  CHECK(refused_data(Trainer::batch{five, five}.set_lengths(lengths).set_micro_batches(counts)) ==
+        "micro_batches: a data set is divided into micro-batches by batches");
   Trainer t;
   std::vector<float> outputs(55);
-  CHECK(message_of<data_error>([&] { predict(t, b, outputs); }) == said);
+  CHECK(message_of<data_error>([&] {
+          predict(t, Trainer::batch{five, five}.set_lengths(lengths), outputs);
+        }) == "predict: expected samples padded to the context, without lengths");
 }
 TEST_CASE("outputs of dense samples are of the rows that are there") {
   Trainer t;
@@ -247,10 +253,11 @@ TEST_CASE("mini-batches by length end with the one that is not full") {
   REQUIRE(all.size() == 66);
   for (std::size_t b = 0; b < all.size(); ++b) CHECK(all[b].size() == (b < 65 ? 64 : 48));
   CHECK(message_of<data_error>([&] {
-          batches<Trainer> epoch(data.view(), {.sample_position = 4, .by_length = true});
+          batches<Trainer> epoch(data.view(), {.sample_position = 5, .by_length = true});
         }) ==
-        "batches: by_length: the samples of a mini-batch depend on its size, so an epoch "
-        "begins at a mini-batch, by position, and not at sample_position");
+        "batches: sample_position: no mini-batch of epoch 0 begins at sample 5: by_length, "
+        "by_tokens and packed go on only with the data set, the settings and the sizes of the run "
+        "that was left");
 }
 TEST_CASE("mini-batches by tokens have every sample once, and fill their micro-batches") {
   padded_texts const data(500);
@@ -305,8 +312,8 @@ TEST_CASE("mini-batches by tokens refuse what has no meaning for them") {
     return message_of<data_error>([&] { batches<Trainer> epoch(data.view(), s); });
   };
   std::string const said =
-      "batches: by_tokens: mini-batches have different numbers of samples, so by_length, samples, "
-      "position and sample_position do not go with it: resume by epoch and first";
+      "batches: by_tokens: mini-batches have different numbers of samples, so samples, position "
+      "and another composition do not go with it: resume by sample_position";
   CHECK(refused_settings({.position = 1, .by_tokens = true}) == said);
   CHECK(refused_settings({.by_length = true, .by_tokens = true}) == said);
   CHECK(refused_settings({.first = 9, .by_tokens = true}) ==
@@ -318,8 +325,8 @@ TEST_CASE("mini-batches by tokens refuse what has no meaning for them") {
         "each position");
   batches<Trainer> epoch(data.view(), {.by_tokens = true});
   CHECK(message_of<data_error>([&] { epoch.position(); }) ==
-        "batches: position() counts mini-batches of one size, and those by tokens have several: "
-        "keep epoch() and the number of mini-batches");
+        "batches: position() counts mini-batches of one size, and those by tokens and packed have "
+        "several: use sample_position()");
 }
 TEST_CASE("a mini-batch that is copied keeps the numbers of samples of its micro-batches") {
   padded_texts const data(3);

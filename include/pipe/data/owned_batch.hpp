@@ -26,8 +26,9 @@ struct owned_batch {
   // used.
   std::vector<int> named_ids[detail::max_inputs];
   std::vector<element> named_numbers[detail::max_inputs];
-  /// The number of samples of each micro-batch, or nothing: see batch::set_micro_batches.
-  std::vector<int> micro_batches;
+  /// The lengths of samples and the number of samples of each micro-batch, or nothing: see
+  /// batch::set_lengths and set_micro_batches.
+  std::vector<int> lengths, micro_batches;
 
   /// The list of an input by its name in the model.
   template <Text Name>
@@ -43,9 +44,10 @@ struct owned_batch {
       return named_numbers[input];
   }
 
-  /// Resizes every list to the numbers of `samples` samples; new numbers are 0. Micro-batches have
-  /// MicroBatchSize samples then.
+  /// Resizes every list to the numbers of `samples` samples; new numbers are 0. Samples have the
+  /// length of the context then, and micro-batches MicroBatchSize samples.
   void resize(std::size_t samples) {
+    lengths.clear();
     micro_batches.clear();
     data_set::for_each_list<Trainer>(
         *this, [&](auto& list, std::size_t per_sample, data_set::list_name const&) {
@@ -56,6 +58,7 @@ struct owned_batch {
   void assign(batch const& from) {
     inputs.assign(from.inputs.begin(), from.inputs.end());
     labels.assign(from.labels.begin(), from.labels.end());
+    lengths.assign(from.lengths.begin(), from.lengths.end());
     micro_batches.assign(from.micro_batches.begin(), from.micro_batches.end());
     for (int i = 1; i < detail::max_inputs; ++i) {
       named_ids[i].assign(from.named_ids[i].begin(), from.named_ids[i].end());
@@ -65,6 +68,7 @@ struct owned_batch {
   /// The mini-batch for a trainer, valid until a list changes.
   batch view() const {
     batch b{inputs, labels};
+    b.lengths = lengths;
     b.micro_batches = micro_batches;
     for (int i = 1; i < detail::max_inputs; ++i) {
       b.named_ids[i] = named_ids[i];

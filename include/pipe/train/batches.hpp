@@ -40,15 +40,20 @@ struct batch_settings {
   /// by length. With `shuffle` the mini-batches are in random order.
   bool by_length = false;
   /// Each micro-batch has as many samples as there is room for their rows, and a mini-batch as many
-  /// as fill its micro-batches: see Lengths. To be resumed by `epoch` and `first`.
+  /// as fill its micro-batches: see Lengths.
   bool by_tokens = false;
+  /// Micro-batches are packed by first fit decreasing: from the longest sample to the shortest,
+  /// each goes into the first one with room for its rows; of samples of equal length in the epoch's
+  /// order. With `shuffle` the micro-batches are in random order.
+  bool packed = false;
 };
 
 }  // namespace detail
 
 /// The mini-batches of one epoch, with `samples` samples each; the last may be smaller. A data set
-/// is a batch of any number of samples, which must outlive this object. In order, mini-batches are
-/// views of the data set; shuffled, each is copied into a buffer when the loop reaches it.
+/// is a batch of any number of samples, padded or with lengths, which must outlive this object. In
+/// order, mini-batches are views of the data set; shuffled, each is copied into a buffer when the
+/// loop reaches it.
 ///
 ///     for (auto const& batch : batches<Trainer>({inputs, labels}, {.shuffle = true}))
 ///       trainer.step(batch);
@@ -56,7 +61,8 @@ struct batch_settings {
 /// law: every sample is in exactly one mini-batch, except those that drop_last omits
 /// law: mini-batch i does not depend on `first`
 /// law: an epoch that begins at the sample position at which another epoch was left has, together
-///      with that epoch, every sample once, whatever the sizes of mini-batches
+///      with that epoch, every sample once, whatever the sizes of mini-batches; by length, by
+///      tokens and packed with the same ones
 template <class Trainer>
 class batches {
   using element = typename Trainer::element;
@@ -67,8 +73,8 @@ class batches {
   /// Throws data_error for lists of different numbers of samples, an epoch without mini-batches, or
   /// a setting out of range.
   explicit batches(batch const& data, detail::batch_settings const& s = detail::batch_settings{})
-      : data_(data), count_(data_set::count<Trainer>(data, true)), first_(s.first),
-        whole_(std::size_t(s.samples > 0 ? s.samples : Trainer::samples)) {
+      : data_(data), count_(data_set::count<Trainer>(data, true)), places_(data.lengths),
+        first_(s.first), whole_(std::size_t(s.samples > 0 ? s.samples : Trainer::samples)) {
     if (s.samples < 0)
       detail::throw_error<data_error>({"batches: samples: expected 0 or more, got ", s.samples});
     size_ = long(s.drop_last ? count_ / whole_ : (count_ + whole_ - 1) / whole_);
@@ -91,14 +97,22 @@ class batches {
       detail::throw_error<data_error>({"batches: epoch: expected 0 or more, got ", s.epoch});
     epoch_ = s.epoch + s.position / size_;
     first_ += s.position % size_;
-    if (s.sample_position > 0) begin_at(std::size_t(s.sample_position), s.drop_last);
+    bool const is_composed = s.by_length || s.by_tokens || s.packed;
+    std::size_t const before = std::size_t(s.sample_position);
+    if (is_composed)
+      epoch_ += long(before / count_);
+    else if (before > 0)
+      begin_at(before, s.drop_last);
     if (epoch_ > std::numeric_limits<long>::max() / long(count_) - 2)
       detail::throw_error<data_error>({"batches: epoch ", epoch_, " of ", count_,
                                        " samples is beyond all places that can be counted"});
-    reached_ = first_;
     if (s.shuffle) order_ = detail::shuffled_order(count_, s.seed, std::uint64_t(epoch_));
-    if (s.by_length) order_by_length(s);
-    if (s.by_tokens) fill_by_tokens(s);
+    if (s.by_tokens || s.packed)
+      fill_micro_batches(s);
+    else if (s.by_length)
+      order_by_length(s);
+    if (is_composed && before > 0) begin_at_batch(before % count_);
+    reached_ = first_;
   }
   batches(batches const&) = delete;
   batches& operator=(batches const&) = delete;
@@ -115,8 +129,8 @@ class batches {
   long position() const {
     if (!filled_.counts.empty())
       detail::throw_error<data_error>(
-          {"batches: position() counts mini-batches of one size, and those by tokens have several: "
-           "keep epoch() and the number of mini-batches"});
+          {"batches: position() counts mini-batches of one size, and those by tokens and packed ",
+           "have several: use sample_position()"});
     if (shift_ > 0)
       detail::throw_error<data_error>(
           {"batches: position() counts mini-batches of one size, and this epoch begins within one, "
@@ -166,47 +180,59 @@ class batches {
   std::vector<int> lengths_for(char const* setting) const {
     using M = typename Trainer::model;
     if constexpr (detail::model_tables<M>::inputs[0].is_ids)
-      return detail::lengths_of<M>(data_.inputs.data(), data_.labels.data(), count_);
+      return data_.lengths.empty()
+                 ? detail::lengths_of<M>(data_.inputs.data(), data_.labels.data(), count_)
+                 : std::vector<int>(data_.lengths.begin(), data_.lengths.end());
     else
       detail::throw_error<data_error>({"batches: ", setting,
                                        ": expected token ids as the first input, which say by -1 "
                                        "where a sample ends"});
   }
+  /// The samples in their order, which the epoch's composition will change.
+  void number_samples() {
+    for (std::size_t i = order_.size(); i < count_; ++i) order_.push_back(i);
+  }
   /// Makes the order of an epoch by length.
   ///
-  /// throws: data_error for a sample position, or if the first input is not token ids
+  /// throws: data_error if the first input is not token ids
   void order_by_length(detail::batch_settings const& s) {
-    if (s.sample_position > 0)
-      detail::throw_error<data_error>(
-          {"batches: by_length: the samples of a mini-batch depend on its size, so an epoch begins "
-           "at a mini-batch, by position, and not at sample_position"});
     std::vector<int> const lengths = lengths_for("by_length");
-    for (std::size_t i = order_.size(); i < count_; ++i) order_.push_back(i);
+    number_samples();
     // Samples that are left out are any of the epoch's, not its longest.
     if (s.drop_last) order_.resize(std::size_t(size_) * whole_);
     detail::sort_by_length(order_, lengths, int(Trainer::inputs_per_sample), 64 * whole_);
-    if (s.shuffle) detail::shuffle_batches(order_, whole_, s.seed, std::uint64_t(epoch_));
+    if (!s.shuffle) return;
+    std::vector<int> whole_batches(order_.size() / whole_, int(whole_));
+    detail::shuffle_parts(order_, whole_batches, s.seed, std::uint64_t(epoch_));
   }
-  /// Makes the mini-batches of an epoch by tokens.
+  /// Makes the mini-batches of an epoch by tokens, or of packed micro-batches.
   ///
   /// throws: data_error for a setting that has no meaning then, or without Lengths
-  void fill_by_tokens(detail::batch_settings const& s) {
+  void fill_micro_batches(detail::batch_settings const& s) {
     using lengths = typename Trainer::compiled::lengths;
-    if (s.by_length || s.samples > 0 || s.position > 0 || s.sample_position > 0)
+    char const* const setting = s.by_tokens ? "by_tokens" : "packed";
+    if (s.by_length || (s.by_tokens && s.packed) || s.samples > 0 || s.position > 0)
       detail::throw_error<data_error>(
-          {"batches: by_tokens: mini-batches have different numbers of samples, so by_length, "
-           "samples, position and sample_position do not go with it: resume by epoch and first"});
+          {"batches: ", setting,
+           ": mini-batches have different numbers of samples, so samples, position and another "
+           "composition do not go with it: resume by sample_position"});
     if constexpr (lengths::block > 0 && detail::has_output_rows<typename Trainer::model>) {
-      constexpr int each = Trainer::compiled::samples;
-      for (std::size_t i = order_.size(); i < count_; ++i) order_.push_back(i);
-      filled_ = detail::fill_batches(
-          order_, lengths_for("by_tokens"),
-          {each * int(Trainer::inputs_per_sample), each * lengths::most, lengths::block},
-          std::size_t(Trainer::compiled::mini_batch));
+      constexpr int each = Trainer::compiled::samples, context = int(Trainer::inputs_per_sample);
+      constexpr detail::row_room room{each * context, each * lengths::most, lengths::block};
+      std::vector<int> const of_samples = lengths_for(setting);
+      number_samples();
+      std::vector<int> counts;
+      if (s.packed) {
+        counts = detail::pack_decreasing(order_, of_samples, context, room);
+        if (s.shuffle) detail::shuffle_parts(order_, counts, s.seed, std::uint64_t(epoch_));
+      } else {
+        counts = detail::fill_in_order(order_, of_samples, room);
+      }
+      filled_ = {std::move(counts), std::size_t(Trainer::compiled::mini_batch)};
     } else {
-      detail::throw_error<data_error>(
-          {"batches: by_tokens: expected a Pipeline with Lengths whose "
-           "model has an output for each position"});
+      detail::throw_error<data_error>({"batches: ", setting,
+                                       ": expected a Pipeline with Lengths whose model has an "
+                                       "output for each position"});
     }
     size_ = long(filled_.first_sample.size()) - 1;
     bool const is_last_full = filled_.counts_of(std::size_t(size_) - 1).size() ==
@@ -214,11 +240,22 @@ class batches {
     if (s.drop_last && !is_last_full) --size_;
     if (size_ == 0)
       detail::throw_error<data_error>(
-          {"batches: by_tokens: the samples do not fill the ", Trainer::compiled::mini_batch,
+          {"batches: ", setting, ": the samples do not fill the ", Trainer::compiled::mini_batch,
            " micro-batches of a mini-batch, and drop_last leaves out what is not full"});
     if (s.first > size_)
       detail::throw_error<data_error>(
           {"batches: first: mini-batch ", s.first, " is not in [0, ", size_, "]"});
+  }
+  /// Begins at the mini-batch before which the epoch has `samples` samples.
+  ///
+  /// throws: data_error if there is none: the epoch is not the one that was left
+  void begin_at_batch(std::size_t samples) {
+    while (first_ < size_ && first_of(first_) < samples) ++first_;
+    if (first_ == size_ || first_of(first_) != samples)
+      detail::throw_error<data_error>(
+          {"batches: sample_position: no mini-batch of epoch ", epoch_, " begins at sample ",
+           samples, ": by_length, by_tokens and packed go on only with the data set, the settings ",
+           "and the sizes of the run that was left"});
   }
   /// Begins after `samples` samples of all epochs; in the next epoch if no mini-batch is left.
   void begin_at(std::size_t samples, bool drop_last) {
@@ -236,7 +273,7 @@ class batches {
     reached_ = index < size_ ? index + 1 : size_;
     if (index >= size_) return;
     std::size_t const first = first_of(index), n = first_of(index + 1) - first;
-    current_ = order_.empty() ? data_set::slice<Trainer>(data_, first, n)
+    current_ = order_.empty() ? data_set::slice<Trainer>(data_, first, n, places_)
                               : gather(std::span(order_).subspan(first, n));
     if (!filled_.counts.empty()) current_.micro_batches = filled_.counts_of(std::size_t(index));
   }
@@ -250,20 +287,27 @@ class batches {
   batch gather(std::span<std::size_t const> samples) {
     ids_.clear();
     numbers_.clear();
+    lengths_.clear();
     batch b = data_;
+    if (!data_.lengths.empty())
+      for (std::size_t const s : samples) lengths_.push_back(data_.lengths[s]);
+    b.lengths = lengths_;
     for (bool const copies :
          {true, false}) {  // a list's address is known when all have been copied
       std::size_t ids = 0, numbers = 0;
       data_set::for_each_list<Trainer>(
-          b, [&](auto& list, std::size_t per_sample, data_set::list_name const&) {
+          b, [&](auto& list, std::size_t per_sample, data_set::list_name const& name) {
             auto const take = [&](auto& buffer, std::size_t& at) {
-              if (copies)
-                for (std::size_t const s : samples)
-                  buffer.insert(buffer.end(), list.data() + s * per_sample,
-                                list.data() + (s + 1) * per_sample);
-              else
-                list = std::span(std::as_const(buffer)).subspan(at, samples.size() * per_sample);
-              at += samples.size() * per_sample;
+              std::size_t n = 0;
+              for (std::size_t const s : samples) {
+                auto const of = places_.of(s, 1, per_sample, name.by_position);
+                if (copies)
+                  buffer.insert(buffer.end(), list.data() + of.first,
+                                list.data() + of.first + of.count);
+                n += of.count;
+              }
+              if (!copies) list = std::span(std::as_const(buffer)).subspan(at, n);
+              at += n;
             };
             if constexpr (std::is_same_v<std::remove_cvref_t<decltype(list[0])>, int>)
               take(ids_, ids);
@@ -276,15 +320,16 @@ class batches {
 
   batch data_, current_;
   std::size_t count_;
+  data_set::sample_places places_;
   long first_;
   std::size_t whole_;      // samples of a full mini-batch
   std::size_t shift_ = 0;  // samples before mini-batch 0, less than whole_
   long size_ = 0, epoch_ = 0, reached_ = 0;
-  detail::filled_batches filled_;  // by tokens; else empty
+  detail::filled_batches filled_;  // by tokens and packed; else empty
   // Samples in the order of a shuffled epoch; empty: in order.
   std::vector<std::size_t> order_;
   // Copied samples, list after list: lists of ids, and lists of numbers.
-  std::vector<int> ids_;
+  std::vector<int> ids_, lengths_;
   std::vector<element> numbers_;
 };
 

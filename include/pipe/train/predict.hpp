@@ -85,7 +85,11 @@ void predict(Trainer& trainer, typename Trainer::batch const& data,
              typename Trainer::output_values outputs,
              typename detail::named_values<typename Trainer::output_values, More>::type... more) {
   constexpr std::size_t most = std::size_t(Trainer::samples);
+  if (!data.lengths.empty())
+    detail::throw_error<data_error>(
+        {"predict: expected samples padded to the context, without lengths"});
   std::size_t const samples = data_set::count<Trainer>(data, false);
+  data_set::sample_places const places(data.lengths);
   auto const check = [&](detail::batch_part of, std::size_t found, long per_sample) {
     detail::check_size(of, found, samples * std::size_t(per_sample));
   };
@@ -98,8 +102,8 @@ void predict(Trainer& trainer, typename Trainer::batch const& data,
       std::size_t const each = of.size() / samples;
       return of.subspan(first * each, n * each);
     };
-    trainer.template forward<Name, More...>(data_set::slice<Trainer>(data, first, n), part(outputs),
-                                            part(more)...);
+    trainer.template forward<Name, More...>(data_set::slice<Trainer>(data, first, n, places),
+                                            part(outputs), part(more)...);
   }
 }
 template <Text Name = "labels", Text... More, class Trainer>

@@ -38,16 +38,12 @@ inline void take_lengths(std::span<int const> lengths, std::size_t ids, int cont
                          sample_rows* samples) {
   if (lengths.size() > std::size_t(most))
     throw_error<data_error>({"lengths: expected 1 to ", most, " samples, got ", lengths.size()});
-  long sum = 0;
+  check_lengths(lengths, context, ids);
+  long place = 0;
   for (std::size_t s = 0; s < lengths.size(); ++s) {
-    if (lengths[s] < 0 || lengths[s] > context)
-      throw_error<data_error>(
-          {"lengths: ", lengths[s], " at position ", s, " is not in [0, ", context, "]"});
-    samples[s] = {lengths[s], sum};
-    sum += lengths[s];
+    samples[s] = {lengths[s], place};
+    place += lengths[s];
   }
-  if (std::size_t(sum) != ids)
-    throw_error<data_error>({"lengths: their sum is ", sum, ", but there are ", ids, " inputs"});
 }
 
 /// The number of rows up to the last one of a padded sample that has an id or a label. labels: null
