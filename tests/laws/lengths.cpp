@@ -6,12 +6,13 @@
 #include "catch.hpp"
 
 #include <cstring>
-#include <limits>
 #include <random>
 #include <vector>
 
 #include <pipe/pipe.hpp>
 #include <pipe/schedule/catalog/families.hpp>
+
+#include "poisoned.hpp"
 
 using namespace pp;
 
@@ -73,43 +74,6 @@ struct documents {
     if (!by_row) dense_labels = padded_labels;
   }
 };
-
-/// Fills the values, the scratch and the workspace of all ranks with signalling NaNs.
-template <class Trainer>
-void poison(Trainer& trainer) {
-  using T = typename Trainer::element;
-  auto const& map = Trainer::compiled::memory();
-  auto const fill = [](char* from, long bytes) {
-    T const bad = std::numeric_limits<T>::signaling_NaN();
-    for (long i = 0; i + long(sizeof(T)) <= bytes; i += long(sizeof(T)))
-      std::memcpy(from + i, &bad, sizeof(T));
-  };
-  auto const all = trainer.processes();
-  for (int c = 0; c < Trainer::compiled::stages; ++c) {
-    auto const& chunk = map.chunks[c];
-    auto const& rank = map.rank[chunk.rank];
-    char* const arena = all.parameters.engine->memory(c);
-    fill(arena + map.holders[chunk.first_holder].values, chunk.sizes.values);
-    fill(arena + rank.scratch,
-         rank.workspace - rank.scratch + Trainer::compiled::threads * Trainer::compiled::workspace);
-  }
-}
-
-bool same(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
-
-/// Bytes of parameters and of gradients in which two trainers differ.
-template <class A, class B>
-long differences(A& a, B& b) {
-  auto const x = a.parameters(), y = b.parameters();
-  long found = x.size() != y.size();
-  for (std::size_t i = 0; i < x.size() && found == 0; ++i)
-    for (std::size_t e = 0; e < x[i].values.size(); ++e)
-      found += std::memcmp(&x[i].values[e], &y[i].values[e], sizeof x[i].values[e]) != 0;
-  for (std::size_t i = 0; i < x.size(); ++i)
-    for (std::size_t e = 0; e < x[i].gradients.size(); ++e)
-      found += std::memcmp(&x[i].gradients[e], &y[i].gradients[e], sizeof x[i].gradients[e]) != 0;
-  return found;
-}
 
 template <class M, class... Options>
 using trainer_of = Pipeline<M, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<3>, Options...>;
