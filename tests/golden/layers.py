@@ -12,12 +12,24 @@ from torch import nn
 from torch.nn import functional
 
 
-class Around:
-    """What a layer may read besides its input: further inputs, stashed values, and where the current sequence is padded."""
+class Documents:
+    """Documents that lie one behind the other in one sequence: the place of each position in its document, and a mask, bool
+    (T, T), that hides all other documents: block-diagonal."""
 
-    def __init__(self, inputs):
+    def __init__(self, lengths):
+        self.places = torch.cat([torch.arange(n) for n in lengths])
+        number = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
+        self.hidden = number[:, None] != number[None, :]
+
+
+class Around:
+    """What a layer may read besides its input: further inputs, stashed values, where the current sequence is padded, and which
+    documents it consists of."""
+
+    def __init__(self, inputs, documents=None):
         self.inputs = inputs
         self.stashed = {}
+        self.documents = documents  # Documents, or None: one in each sample
         self.padding = None  # bool (B, T): trailing positions that are no tokens
         self.tokens = None  # bool (B, T): positions that are tokens
 
@@ -63,8 +75,8 @@ class Model(Seq):
             name, layer = item if isinstance(item, tuple) else (str(i), item)
             self.add_module(name, layer)
 
-    def forward(self, x, inputs=None):
-        return super().forward(x, Around(inputs or {}))
+    def forward(self, x, inputs=None, documents=None):
+        return super().forward(x, Around(inputs or {}, documents))
 
 
 def channels_last(kind):
@@ -133,13 +145,13 @@ class Pool(Layer):
         return (x * at.unsqueeze(-1)).sum(1) / at.sum(1, keepdim=True)
 
 
-class Positions(nn.Module):
+class Positions(Layer):
     def __init__(self, length, width):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(length, width))
 
-    def forward(self, x):
-        return x + self.weight
+    def forward(self, x, around):
+        return x + (self.weight[around.documents.places] if around.documents else self.weight)
 
 
 class SinusoidalPositions(nn.Module):
@@ -294,6 +306,8 @@ class Attention(nn.MultiheadAttention, Layer):
 
     def forward(self, x, around):
         hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1) if self.causal else None
+        if around.documents:
+            hidden = around.documents.hidden if hidden is None else hidden | around.documents.hidden
         return super().forward(x, x, x, attn_mask=hidden, key_padding_mask=around.padding, need_weights=False)[0]
 
 
@@ -303,24 +317,27 @@ def rotate_half(x):
     return torch.cat([-b, a], -1)
 
 
-def rotated(x, base):
+def rotated(x, base, documents=None):
     """apply_rotary_pos_emb of the same file. x: (B, H, T, d)."""
     length, size = x.shape[-2:]
     frequency = 1.0 / base ** (torch.arange(0, size, 2) / size)
-    angles = torch.outer(torch.arange(length).to(frequency), frequency)
+    places = documents.places if documents else torch.arange(length)
+    angles = torch.outer(places.to(frequency), frequency)
     angles = torch.cat([angles, angles], -1)
     return x * angles.cos() + rotate_half(x) * angles.sin()
 
 
-def attend(q, k, v, heads, kv_heads, causal, padding, base=None):
+def attend(q, k, v, heads, kv_heads, causal, padding, base=None, documents=None):
     """scaled_dot_product_attention over (B, T, C), (B, S, K d), (B, S, K d). padding: bool (B, S), or None."""
     q = q.unflatten(-1, (heads, -1)).transpose(1, 2)
     k, v = (z.unflatten(-1, (kv_heads, -1)).transpose(1, 2) for z in (k, v))
     if base is not None:
-        q, k = rotated(q, base), rotated(k, base)
+        q, k = rotated(q, base, documents), rotated(k, base, documents)
     seen = torch.ones(q.shape[0], 1, q.shape[2], k.shape[2], dtype=torch.bool)
     if causal:
         seen = seen.tril()
+    if documents:
+        seen = seen & ~documents.hidden
     if padding is not None:
         seen = seen & ~padding[:, None, None, :]
     y = functional.scaled_dot_product_attention(q, k, v, attn_mask=seen, enable_gqa=kv_heads != heads)
@@ -341,7 +358,8 @@ class GroupedAttention(Layer):
     def forward(self, x, around):
         qkv = functional.linear(x, self.in_proj_weight, self.in_proj_bias)
         q, k, v = qkv.split([x.shape[-1], self.shared, self.shared], -1)
-        return self.out_proj(attend(q, k, v, self.heads, self.kv_heads, self.causal, around.padding, self.base))
+        return self.out_proj(attend(q, k, v, self.heads, self.kv_heads, self.causal, around.padding, self.base,
+                                    around.documents))
 
 
 def alibi_slopes(heads):
@@ -393,12 +411,15 @@ class ScoredAttention(Layer):
         if self.normed:
             q, k = self.q_norm(q), self.k_norm(k)
         if self.base is not None:
-            q, k = rotated(q, self.base), rotated(k, self.base)
-        i, j = torch.meshgrid(torch.arange(x.shape[1]), torch.arange(x.shape[1]), indexing="ij")
+            q, k = rotated(q, self.base, around.documents), rotated(k, self.base, around.documents)
+        places = around.documents.places if around.documents else torch.arange(x.shape[1])
+        i, j = torch.meshgrid(places, places, indexing="ij")
         lowered = alibi_slopes(self.heads).to(x)[:, None, None] * (i - j) if self.alibi else 0.0
         seen = (j <= i) | (j < self.prefix)
         if self.window is not None:
             seen = seen & (j > i - self.window)
+        if around.documents:
+            seen = seen & ~around.documents.hidden
         return self.out_proj(attend_by_rules(q, k, v, seen, around.padding, self.cap, lowered))
 
 

@@ -30,6 +30,9 @@ called CASE/WHAT or CASE/WHAT/PARAMETER, and parameters have the names of pipe/w
         output, gradient/...        of the first mini-batch
         loss, norm                  of each step
         step_10/...                 the trained parameters
+    packed
+        input, label, lengths       documents one behind the other, and how many ids each has
+        weight/..., output, loss, gradient/...      as above, where a block-diagonal mask hides other documents
     gpt, translator
         input, label, weight/...    as above, with a mini-batch for each of 50 steps
         loss, norm, gradient/...    of each step; the gradients of the first
@@ -45,10 +48,11 @@ from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimi
 from torch.nn import functional
 
 import optimizers
-from layers import (AdaptedAttention, Attention, BatchNorm, Beside, Branches, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d,
-                    CrossAttention, Embedding, EmbeddingBag, FlattenChannelsFirst, FurtherInput, Gate, GroupedAttention, GroupNorm,
-                    Image, InstanceNorm, LocalResponseNorm, LoRA, Model, Normalize, Pool, Pop, Positions, PReLU, Repeat, Residual,
-                    Reversible, ScoredAttention, Seq, SinusoidalPositions, Stash, Tied, concat, cosine, distance, dot)
+from layers import (AdaptedAttention, Attention, BatchNorm, Beside, Branches, Conv1d, Conv2d, ConvTranspose1d,
+                    ConvTranspose2d, CrossAttention, Documents, Embedding, EmbeddingBag, FlattenChannelsFirst,
+                    FurtherInput, Gate, GroupedAttention, GroupNorm, Image, InstanceNorm, LocalResponseNorm, LoRA,
+                    Model, Normalize, Pool, Pop, Positions, PReLU, Repeat, Residual, Reversible, ScoredAttention, Seq,
+                    SinusoidalPositions, Stash, Tied, concat, cosine, distance, dot)
 
 HERE = Path(__file__).parent
 SAMPLES = 4  # of a mini-batch
@@ -553,6 +557,35 @@ def run_case(name, first, model, make_loss, further=None, of_inputs=False):
             yield f"gradient/{p_name}", p.grad
 
 
+def packed_cases():
+    kinds = {
+        "causal": lambda: Attention(12, 3),
+        "encoder": lambda: Attention(12, 2, causal=False),
+        "rope_grouped": lambda: GroupedAttention(12, 6, kv_heads=3, base=500000.0),
+        "window": lambda: ScoredAttention(12, 3, kv_heads=1, size=6, base=10000.0, window=3),
+        "alibi": lambda: ScoredAttention(12, 6, alibi=True),
+        "capped_prefix": lambda: ScoredAttention(12, 2, prefix=3, cap=0.5),
+    }
+    for name, attention in kinds.items():
+        yield name, Model(Embedding(13, 12), Positions(8, 12), Residual(LayerNorm(12), attention()), Linear(12, 13))
+
+
+def run_packed(name, model):
+    """One sequence of all documents, whose labels are their next tokens."""
+    draw = Draw("packed." + name)
+    draw.parameters(model)
+    lengths = [8, 7, 5, 3, 1]
+    x = draw.ids(13, sum(lengths))
+    label = torch.cat([functional.pad(document[1:], (0, 1), value=-1) for document in x.split(lengths)])
+    output = model(x[None], documents=Documents(lengths))[0]
+    loss = functional.cross_entropy(output, label, ignore_index=-1)
+    loss.backward()
+    yield from {"input": x, "label": label, "lengths": torch.tensor(lengths), "output": output, "loss": loss}.items()
+    for p_name, p in model.named_parameters():
+        yield f"weight/{p_name}", p
+        yield f"gradient/{p_name}", p.grad
+
+
 # ---- optimizers ----
 
 STEPS, TABLES = 10, ["0.weight", "1.weight"]
@@ -804,6 +837,8 @@ def main():
     write_safetensors(HERE / "optimizers.safetensors", tensors)
     tensors = {f"{case[0]}/{what}": stored(what, t) for case in adapted_cases() for what, t in run_adapted(*case)}
     write_safetensors(HERE / "adapted.safetensors", tensors)
+    tensors = {f"{case[0]}/{what}": stored(what, t) for case in packed_cases() for what, t in run_packed(*case)}
+    write_safetensors(HERE / "packed.safetensors", tensors)
     for run in gpt, translator:
         tensors = {f"{run.__name__}/{what}": stored(what, t) for what, t in run()}
         write_safetensors(HERE / f"{run.__name__}.safetensors", tensors)
