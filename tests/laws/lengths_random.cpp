@@ -129,3 +129,35 @@ TEST_CASE("300 random compositions with dropout have the bits of padded samples"
                          Lengths<block>, HostThreads<2>>;
   compare<Padded, Dense>(300, false);
 }
+TEST_CASE("dropout draws by a sample's number in the mini-batch, not by its micro-batch",
+          "[laws]") {
+  using Single = Pipeline<Dropped, PortableHost, MicroBatches<12>, MicroBatchSize<1>>;
+  using Dense =
+      Pipeline<Dropped, PortableHost, MicroBatches<3>, MicroBatchSize<2>, Lengths<block, 3>>;
+  Single single({.seed = 3});
+  Dense dense({.seed = 3});
+  std::mt19937 random(5);
+  for (int n = 0; n < 20; ++n) {
+    composition const c = draw(random, 3, 2 * context, 4, 4);
+    std::vector<int> ids, labels;  // without the samples that fill micro-batches
+    for (std::size_t s = 0, mb = 0, here = 0; s < c.lengths.size(); ++s, ++here) {
+      while (here == std::size_t(c.counts[mb])) ++mb, here = 0;
+      auto const from = long((4 * mb + here) * positions);
+      ids.insert(ids.end(), c.padded_ids.begin() + from, c.padded_ids.begin() + from + context);
+      labels.insert(labels.end(), c.padded_labels.begin() + from,
+                    c.padded_labels.begin() + from + context);
+    }
+    typename Dense::batch given{c.ids, c.labels};
+    given.set_lengths(c.lengths).set_micro_batches(c.counts);
+    // Sums of micro-batches are added in another order.
+    CHECK(dense.gradients(given).loss == Approx(single.gradients({ids, labels}).loss));
+    auto const a = single.parameters(), b = dense.parameters();
+    double norm = 0, apart = 0;
+    for (std::size_t i = 0; i < a.size(); ++i)
+      for (std::size_t e = 0; e < a[i].gradients.size(); ++e) {
+        double const x = a[i].gradients[e], y = b[i].gradients[e];
+        norm += x * x, apart += (x - y) * (x - y);
+      }
+    CHECK(apart < 1e-10 * norm);
+  }
+}

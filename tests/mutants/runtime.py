@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Puts faults into the headers of steps that overlap, one at a time, and expects that a law finds each.
+"""Puts faults into the headers of steps that overlap and of samples of several lengths, one at a time, and expects that a law finds each.
 
     runtime.py [--compiler COMPILER] [--only TEXT]
 
@@ -31,6 +31,15 @@ class Mutant(NamedTuple):
     text: str
     instead: str
 
+
+# The gradients' factor from the labels of a micro-batch alone.
+MEAN_OF_MEANS = """a.loss_scale = T(1 / j.loss.gradient_terms);
+  if (j.batch.segments != nullptr && j.batch.label != nullptr) {
+    detail::segment_list const& here = j.batch.segments[micro_batch];
+    int terms = 0;
+    for (int r = 0; r < here.rows; ++r) terms += static_cast<int const*>(j.batch.label)[micro_batch * here.planned_rows + r] >= 0;
+    a.loss_scale = T(1.0 / (terms > 0 ? terms : 1) / d.micro_batches);
+  }"""
 
 MUTANTS = [
     Mutant("a version is one too old", "weight_versions", "schedule/families/pipedream.hpp",
@@ -71,6 +80,24 @@ MUTANTS = [
            "return slot_of(a.chunk, n + a.version);", "return slot_of(a.chunk, n + a.version - (a.kind == action_kind::recompute));"),
     Mutant("a pair waits for the input of its forward only", "pairs", "runtime/host/core/action_runner.hpp",
            "if (a.with_next) await(r, at, *second, arrived), me.doing.begin(a);", ""),
+    Mutant("lengths: a position is the number of a row", "lengths_random", "backend/segments.hpp",
+           "return {s, row - first[s]};", "return {s, row};"),
+    Mutant("lengths: a sample is the number of a row", "lengths_random", "backend/segments.hpp",
+           "return {s, row - first[s]};", "return {row, row - first[s]};"),
+    Mutant("lengths: a segment ends one row late", "lengths_random", "backend/segments.hpp",
+           "return first[s + 1] - first[s];", "return first[s + 1] - first[s] + (first[s + 1] < rows);"),
+    Mutant("lengths: a segment ends one row early", "lengths_random", "backend/segments.hpp",
+           "return first[s + 1] - first[s];", "return first[s + 1] - first[s] - 1;"),
+    Mutant("lengths: the divisor is that of a micro-batch, in a mean of means", "lengths_random", "runtime/host/core/launches.hpp",
+           "a.loss_scale = T(1 / j.loss.gradient_terms);", MEAN_OF_MEANS),
+    Mutant("lengths: B has the list of another micro-batch", "lengths_random", "runtime/host/core/action_runner.hpp",
+           "segments = segments_in(j, mb);\n    auto", "segments = segments_in(j, p == program::forward ? mb : 0);\n    auto"),
+    Mutant("lengths: rows that round up a segment keep the ids and labels before", "lengths_random", "train/parts/lengths.hpp",
+           "for (int r = count; r < rows; ++r) to[r] = -1;", "(void)rows;"),
+    Mutant("lengths: a micro-batch without samples keeps its list", "lengths_random", "train/parts/lengths.hpp",
+           "    lists_[mb] = segment_list{", "    if (count > 0) lists_[mb] = segment_list{"),
+    Mutant("lengths: the samples of dropout are counted from those of equal micro-batches", "lengths_random", "train/parts/lengths.hpp",
+           "segment_list{row, count, from,", "segment_list{row, count, mb * each,"),
 ]
 
 
