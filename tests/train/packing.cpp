@@ -22,11 +22,9 @@ using namespace pp;
 
 namespace {
 
-// [trainer]
 struct GPT : Model<Tokens<256, 32>, Embedding<16>, Positions, Residual<LayerNorm, Attention<2>>,
                    LayerNorm, Linear<256>, CrossEntropy> {};
 using Trainer = Pipeline<GPT, MicroBatches<2>, MicroBatchSize<2>, PortableHost, AdamW, Lengths<>>;
-// [/trainer]
 constexpr int context = 32, room = 64, most = 16;  // room and most: of a micro-batch
 
 /// Documents whose ids are their numbers, modulo 256.
@@ -233,6 +231,27 @@ TEST_CASE("mini-batches of unequal numbers of samples are made ahead, and resume
     CHECK(later == std::vector(run.begin() + 4, run.end()));
   }
 }
+TEST_CASE("a function that makes mini-batches ahead may compose them") {
+  std::vector<int> const lengths{3, 5, 2, 2}, counts{1, 3};
+  batches_ahead<Trainer> ahead([&](owned_batch<Trainer>& b, long place) {
+    if (place == 12) return false;
+    CHECK(b.lengths.empty());  // of the mini-batch before
+    b.inputs.assign(12, int(place));
+    b.labels.assign(12, int(place));
+    b.lengths = lengths;
+    b.micro_batches = counts;
+    return true;
+  });
+  Trainer trainer;
+  for (auto const& b : ahead) {
+    CHECK(std::ranges::equal(b.lengths, lengths));
+    CHECK(std::ranges::equal(b.micro_batches, counts));
+    CHECK(b.inputs[0] == 4 * int(trainer.steps()));
+    trainer.step(b);
+    CHECK(ahead.sample_position() == 4 * trainer.steps());
+  }
+  CHECK(trainer.steps() == 3);
+}
 TEST_CASE("a place within a mini-batch is no place to go on at") {
   drawn_documents const d(6, 60);
   token_documents const documents(d.ids, d.lengths, {.context = context});
@@ -273,7 +292,8 @@ TEST_CASE("packed documents are trained") {
   drawn_documents const d(8, 90, 3 * context);
   std::vector<int> const &ids = d.ids, &lengths = d.lengths;
   // [packed]
-  token_documents const documents(ids, lengths, {.context = 32, .cut = true});
+  token_documents const documents(ids, lengths,
+                                  {.context = Trainer::inputs_per_sample, .cut = true});
   Trainer trainer;
   long position = 0;
   while (position < 2 * long(documents.lengths.size())) {  // two epochs

@@ -63,8 +63,8 @@ class token_documents {
     labels.reserve(tokens.size());
     std::size_t at = 0;
     for (int const length : lengths_of_documents) {
-      for (int first = 0; first + 1 < length; first += s.context) {
-        int const left = length - first;
+      for (long first = 0; first + 1 < length; first += s.context) {
+        int const left = int(length - first);
         add(tokens.data() + at + first, left < s.context ? left : s.context, left > s.context);
       }
       at += std::size_t(length);

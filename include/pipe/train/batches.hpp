@@ -188,7 +188,7 @@ class batches {
                                        ": expected token ids as the first input, which say by -1 "
                                        "where a sample ends"});
   }
-  /// The samples in their order, which the epoch's composition will change.
+  /// Lists the samples, unless they are shuffled, for a composition to reorder.
   void number_samples() {
     for (std::size_t i = order_.size(); i < count_; ++i) order_.push_back(i);
   }

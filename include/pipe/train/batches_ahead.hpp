@@ -174,7 +174,9 @@ class batches_ahead {
         fill(to, std::as_const(place));
       else if (!fill(to, std::as_const(place)))
         return false;
-      place += long(data_set::count<Trainer>(to.view(), true));
+      batch made = to.view();
+      made.micro_batches = {};  // a function may compose the mini-batch, too
+      place += long(data_set::count<Trainer>(made, true));
       return true;
     }
     Fill fill;
