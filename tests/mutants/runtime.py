@@ -96,8 +96,8 @@ MUTANTS = [
            "for (int r = count; r < rows; ++r) to[r] = -1;", "(void)rows;"),
     Mutant("lengths: a micro-batch without samples keeps its list", "lengths_random", "train/parts/lengths.hpp",
            "    lists_[mb] = segment_list{", "    if (count > 0) lists_[mb] = segment_list{"),
-    Mutant("lengths: the samples of dropout are counted from those of equal micro-batches", "lengths_random", "train/parts/lengths.hpp",
-           "segment_list{row, count, from,", "segment_list{row, count, mb * each,"),
+    Mutant("lengths: the samples of dropout are counted from those of equal micro-batches", "lengths_random", "runtime/actions.hpp",
+           ": segments->first_sample);", ": long(micro_batch) * d.samples);"),
 ]
 
 
