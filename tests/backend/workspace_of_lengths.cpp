@@ -24,16 +24,17 @@ detail::group product(op_kind anchor, int rows, int inner, int columns) {
 
 /// Checks that no number of rows up to `rows` * `samples`, in `parts` parts, needs more. Returns
 /// whether fewer rows need more than all.
-template <class T>
+template <class T, class V = T, int Slices = 0>
 bool check(op_kind anchor, int rows, int samples, int inner, int columns, int parts) {
   detail::group const g = product(anchor, rows, inner, columns);
-  long const planned = host::workspace_bytes_of_lengths<T>(g, samples, parts);
+  long const planned = host::workspace_bytes_of_lengths<T, V, Slices>(g, samples, parts);
   long most = 0;
   for (int n = 1; n <= rows * samples; ++n)
-    most = std::max(most, host::workspace_bytes<T>(product(anchor, n, inner, columns), 1, parts));
+    most = std::max(
+        most, host::workspace_bytes<T, V, Slices>(product(anchor, n, inner, columns), 1, parts));
   CHECK(planned >= most);
   if (parts == 1) CHECK(planned == most);
-  return planned > host::workspace_bytes<T>(g, samples, parts);
+  return planned > host::workspace_bytes<T, V, Slices>(g, samples, parts);
 }
 
 }  // namespace
@@ -49,6 +50,9 @@ TEST_CASE("the workspace of a product is enough for any number of rows") {
       int const rows = draw(1, 700), samples = draw(1, 5), parts = i % 2 == 0 ? 1 : draw(2, 5);
       fewer_need_more += check<float>(anchor, rows, samples, inner, columns, parts);
       fewer_need_more += check<double>(anchor, rows, samples, inner, columns, parts);
+      fewer_need_more += check<float, bf16>(anchor, rows, samples, inner, columns, parts);
+      fewer_need_more += check<float, bf16, 1>(anchor, rows, samples, inner, columns, parts);
+      fewer_need_more += check<float, float, 3>(anchor, rows, samples, inner, columns, parts);
     }
   CHECK(fewer_need_more > 0);
   for (int const inner : {264, 520, 700, 1000, 1024})  // copied blocks of the left factor

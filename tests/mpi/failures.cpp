@@ -271,6 +271,32 @@ void give_other_labels() {
   }
 }
 
+struct Words
+    : Model<Tokens<7, 8>, Embedding<4>, Linear<4>, Tanh, Linear<4>, Linear<7>, CrossEntropy> {};
+template <class... More>
+using Unequal = Pipeline<Words, PortableHost, SGD, MicroBatches<2>, MicroBatchSize<2>, Between,
+                         Lengths<2>, More...>;
+/// Process 1 gives samples of other lengths than the others, with the same labels one behind the
+/// other: micro-batches with fewer rows, and with more.
+template <class Trainer>
+void give_other_lengths() {
+  bool const other = Between::process() == 1;
+  try {
+    Trainer trainer({.seed = 3});
+    std::size_t const samples = std::size_t(trainer.batch_samples());
+    std::vector<int> lengths(samples, 2), ids, labels;
+    for (std::size_t s = 0; s < samples; s += 2) lengths[s] = s % 4 == 0 ? 8 : 4;
+    for (int length : lengths)
+      for (int i = 0; i < length; ++i) ids.push_back(i % 7), labels.push_back(i % 5);
+    trainer.step(typename Trainer::batch{ids, labels}.set_lengths(lengths));
+    if (other) std::reverse(lengths.begin(), lengths.end());
+    for (int step = 0; step < 3; ++step)
+      trainer.step(typename Trainer::batch{ids, labels}.set_lengths(lengths));
+  } catch (error const& e) {
+    say(e.what());
+  }
+}
+
 struct Heads : Model<Input<3>, Linear<4>, Stash<"early">, Tanh, Linear<4>, Tanh, Linear<2>,
                      Losses<MSE, FurtherLoss<"worth", "early", Linear<2>, MSE>>> {};
 
@@ -366,6 +392,8 @@ void run(char const* what) {
   if (is(what, "worker_is_late")) run_workers(3, std::chrono::seconds(2));
   if (is(what, "late_other_call")) run_late(false);
   if (is(what, "labels of ranks")) give_other_labels<Many>();
+  if (is(what, "lengths of ranks")) give_other_lengths<Unequal<Stages<4>>>();
+  if (is(what, "lengths of replicas")) give_other_lengths<Unequal<>>();
   if (is(what, "outputs")) ask_for_another_output();
   if (is(what, "labels of replicas")) give_other_labels<Replicas>();
   if (is(what, "labels in steps that overlap")) give_other_labels<Overlapping>();

@@ -221,6 +221,16 @@ class Failures(unittest.TestCase):
                 for text in said:
                     self.assertRegex(text, r"^process [01] makes another call than process [12]: (step|train) with other labels$")
 
+    def test_other_lengths_are_refused(self):
+        for case in ("ranks", "replicas"):
+            with self.subTest(case):
+                code, output = start(LAUNCHER, PROCESSES, [PROGRAM, f"lengths of {case}"], timeout=TIMEOUT)
+                self.assertNotIn(code, (0, None), output)
+                said = re.findall(r"^process \d: (process .*)$", output, re.MULTILINE)
+                self.assertTrue(said, output)
+                for text in said:
+                    self.assertRegex(text, r"^process [01] makes another call than process [12]: step with other lengths$")
+
     def test_another_output_is_refused(self):
         code, output = start(LAUNCHER, PROCESSES, [PROGRAM, "outputs"], timeout=TIMEOUT)
         self.assertNotIn(code, (0, None), output)

@@ -141,7 +141,7 @@ TEST_CASE("the facts of a run are those of its job and its pipeline") {
   j.part.is_continued = true;
   j.update.applies = false;
   d.ties.count = 1;
-  d.averages = true;
+  d.average_decay = 0.5;
   unsigned const facts = run_fact::trains | run_fact::has_ties | run_fact::has_averages;
   CHECK(facts_of(d, j) == (facts | run_fact::is_last));
   j.part.is_continued = false;

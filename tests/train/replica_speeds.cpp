@@ -39,15 +39,16 @@ struct engine {
 /// The time of an accumulation at a stated speed.
 long at_speed(double speed) { return long(1e9 / speed); }
 /// Steps of eight accumulations, of which this replica runs its share; returns the shares
-/// afterwards.
-numbers after(int steps, long time, std::vector<long> const& others, numbers const& begin) {
+/// afterwards. work: of each accumulation, of which the time is that
+numbers after(int steps, long time, std::vector<long> const& others, numbers const& begin,
+              double work = 1) {
   engine of{{0}};
   replica_speeds speeds;
   heap_array<int> counts = heaped(begin);
   speeds.state(of, 0, 0, 8, 7, counts);
   of.times = others;
   for (int i = 0; i < steps; ++i) {
-    speeds.note(time);
+    speeds.note(time, work);
     speeds.end_step(of, 0, 8, 7, counts);
   }
   return {counts.begin(), counts.end()};
@@ -79,6 +80,11 @@ TEST_CASE("measured shares change after a period, if that is worth it") {
   CHECK(after(period, 1'000, {1'040}, {5, 3}) == numbers{4, 4});
   CHECK(after(period, 1'300, {1'000}, {4, 4}) == numbers{4, 4});
 }
+TEST_CASE("times are of the rows that are there") {
+  constexpr int period = replica_speeds::period;
+  CHECK(after(period, 1'500, {1'000}, {4, 4}, .5) == numbers{2, 6});
+  CHECK(after(period, 250, {1'000}, {4, 4}, .25) == numbers{4, 4});
+}
 TEST_CASE("stated speeds are not measured") {
   engine of{{at_speed(3)}};
   replica_speeds speeds;
@@ -87,7 +93,7 @@ TEST_CASE("stated speeds are not measured") {
   CHECK(numbers(counts.begin(), counts.end()) == numbers{2, 6});
   auto const calls = of.calls;
   for (int i = 0; i < 2 * replica_speeds::period; ++i)
-    speeds.note(1), speeds.end_step(of, 0, 8, 7, counts);
+    speeds.note(1, 1), speeds.end_step(of, 0, 8, 7, counts);
   CHECK(of.calls == calls);
   engine silent{{0}}, stating{{at_speed(1)}};
   CHECK_THROWS_WITH(speeds.state(silent, 1, 0, 8, 7, counts),

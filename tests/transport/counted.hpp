@@ -38,12 +38,15 @@ class counted : public Base {
   void open(int number, pp::transports::boundary_stream const& s) {
     streams_.resize(streams_.size() > std::size_t(number) ? streams_.size()
                                                           : std::size_t(number) + 1);
-    streams_[std::size_t(number)] = s.first;
+    streams_[std::size_t(number)] = s;
     Base::open(number, s);
   }
-  void send(int number, int micro_batch) {
-    count(streams_[std::size_t(number)]);
-    Base::send(number, micro_batch);
+  void send(int number, int micro_batch, pp::transports::row_counts const& rows) {
+    pp::transports::boundary_stream const& s = streams_[std::size_t(number)];
+    pp::transports::transfer x = s.first;
+    x.bytes = s.bytes_of(rows);
+    count(x);
+    Base::send(number, micro_batch, rows);
   }
   // Of a replica_transport.
   void send_to(int rank, int replica, int number, char const* data, long bytes) {
@@ -55,7 +58,7 @@ class counted : public Base {
   static void count(pp::transports::transfer const& x) {
     if (x.from_rank != x.to_rank) seen.sent[x.from_rank][x.to_rank] += x.bytes;
   }
-  std::vector<pp::transports::transfer> streams_;
+  std::vector<pp::transports::boundary_stream> streams_;
 };
 
 /// The bytes over a link in a step of one of `replicas`, by the plan.

@@ -21,11 +21,11 @@ struct handle {
 };
 
 /// The result `out` of an op on x. It has x's padding if it has as many rows as x, and then x's
-/// axis if the kind of op has a rule by rows.
+/// axis if the kind of op has a rule by rows, or takes some of the columns.
 constexpr handle result_of(op_kind kind, handle const& x, operand out, sample_shape form) {
   if (form.rows() != x.form.rows()) return handle{out, form};
   handle y{out, form, false, 0, x.padding};
-  if (row_rule_of(kind) != row_rule::none) y.axis = x.axis;
+  if (row_rule_of(kind) != row_rule::none || kind == op_kind::slice) y.axis = x.axis;
   return y;
 }
 

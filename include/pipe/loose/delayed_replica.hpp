@@ -30,6 +30,8 @@
 #include <pipe/schedule/families/wave_clock.hpp>
 #include <pipe/train/parts/accumulation_runs.hpp>
 #include <pipe/train/parts/batch.hpp>
+#include <pipe/train/parts/hash_rows.hpp>
+#include <pipe/train/parts/lengths.hpp>
 #include <pipe/train/parts/replica_check.hpp>
 #include <pipe/train/parts/setting_checks.hpp>
 #include <pipe/train/parts/training.hpp>
@@ -55,17 +57,26 @@ struct training_of<Trainer>::halves {
   ///
   /// throws: data_error for a batch or a learning rate out of range; error while accumulated
   ///         gradients are pending, or averages stand in for the parameters
-  job prepare(typename Trainer::batch const& b, batch_accumulations const& share,
-              int pending) const {
+  ///
+  /// dense: keeps the rows of a mini-batch with Lengths until its run
+  template <class Dense>
+  job prepare(typename Trainer::batch const& b, batch_accumulations const& share, int pending,
+              [[maybe_unused]] Dense& dense) const {
     if (trainer.accumulated_.count() > 0)
       throw_error<error>({"step(): ", trainer.accumulated_.count(),
                           " accumulated mini-batches are pending; call step() of the trainer"});
     job j;
-    take_inputs(b, share.accumulations * share.samples, j);
-    take_labels(b, Trainer::labels_per_sample, j);
+    j.what = job::kind::train;
+    if constexpr (compiled::lengths::block > 0) {
+      dense.take(b, j);
+      hash_rows<compiled>(j, share.accumulations * share.micro_batches);
+    } else {
+      take_inputs(b, share.accumulations * share.samples, j);
+      take_labels(b, Trainer::labels_per_sample, j);
+      hash_labels<typename Trainer::model, typename Trainer::element>(j);
+    }
     require_terms(j.loss.has_terms());
-    begin_job<typename Trainer::compiled>(j, job::kind::train);
-    hash_labels<typename Trainer::model, typename Trainer::element>(j);
+    begin_job<compiled>(j, job::kind::train);
     begin(j, trainer.steps_ + 1 + pending);
     return j;
   }
@@ -86,11 +97,15 @@ struct training_of<Trainer>::halves {
   process_call call(job const& j) const {
     return call_of(process_call::kinds::step, j, hash_of(trainer.settings_.optimizer));
   }
-  /// Runs this process's accumulation. Returns its result, with the sums of each loss's terms as
-  /// losses.
-  step_result run(job const& whole, batch_accumulations const& share) const {
-    job j = share.part_of<typename Trainer::model, typename Trainer::element>(
-        whole, share.number_of(0), 1);
+  /// This process's accumulation.
+  job own_part(job const& whole, batch_accumulations const& share) const {
+    return share.part_of<typename Trainer::model, typename Trainer::element>(whole,
+                                                                             share.number_of(0), 1);
+  }
+  /// Runs this process's accumulation, which may have no sample. Returns its result, with the sums
+  /// of each loss's terms as losses.
+  step_result run(job const& own) const {
+    job j = own;
     if (j.batch.samples == 0) return {};
     j.loss.terms = 1;
     for (further_loss& f : j.loss.further.items) f.counted = 1;
@@ -166,8 +181,6 @@ class delayed_replica {
                 "a delayed replica is a pipeline on the Host, whose ranks are threads");
   static_assert(compiled::overlap == detail::step_overlap::none,
                 "a delayed replica has a schedule with a flush: its steps do not overlap");
-  static_assert(compiled::length_block == 0,
-                "a delayed replica has samples of one length: it has no Lengths");
   static_assert(
       compiled::sum::accumulations == 1,
       "a delayed replica is one accumulation of a mini-batch: it has no GradientAccumulation");
@@ -182,10 +195,12 @@ class delayed_replica {
       : of_{trainer},
         exchange_(detail::fingerprint(compiled::description()), bytes_of_slot(), 1, waiting,
                   {"waiting for the gradients of other replicas", "step", "replica",
-                   trainer.steps() + 1}) {
+                   trainer.steps() + 1}),
+        dense_(exchange_.processes()) {
     detail::common_kernels<typename By::transport>(of_.kernels(), waiting.deadline);
     int const n = replicas();
-    share_ = {n, Trainer::samples, replica(), n, detail::heap_array<int>(n)};
+    share_ = {n, Trainer::samples,          compiled::micro_batches, replica(),
+              n, detail::heap_array<int>(n)};
     for (int& accumulations : share_.counts) accumulations = 1;
     long means = 0;
     of_.for_each_running_mean([&](T*, long elements, T) { means += elements; });
@@ -206,11 +221,12 @@ class delayed_replica {
   ///         another call
   std::optional<step_result> step(typename Trainer::batch const& b) {
     auto const access = of_.enter();
-    under_way next{of_.prepare(b, share_, is_under_way_ ? 1 : 0), {}};
-    next.ran = of_.run(next.whole, share_);
+    under_way next{of_.prepare(b, share_, is_under_way_ ? 1 : 0, dense_), {}};
+    detail::job const own = of_.own_part(next.whole, share_);
+    next.ran = of_.run(own);
     if (is_under_way_) add_up();
     letter const sums = std::exchange(letter_of(replica()), letter_on(next));
-    trade_gradients(share_.number_of(0) * share_.samples < next.whole.batch.samples);
+    trade_gradients(own.batch.samples > 0);
     exchange_.post();
     ++posted_;
     note_means();
@@ -240,7 +256,7 @@ class delayed_replica {
   int batch_samples() const { return share_.accumulations * share_.samples; }
   /// Which updates a step reads.
   static constexpr schedules::wave_clock clock() { return {1}; }
-  /// Bytes beside the trainer's: for n replicas n times the gradients, and 88 bytes each; twice the
+  /// Bytes beside the trainer's: for n replicas n times the gradients, and 96 bytes each; twice the
   /// running means of batch norms.
   long allocated_bytes() const {
     return exchange_.allocated_bytes() + 2 * found_.size() * long(sizeof(T));
@@ -339,6 +355,7 @@ class delayed_replica {
 
   typename detail::training_of<Trainer>::halves of_;
   detail::wave_exchange<typename By::transport> exchange_;
+  [[no_unique_address]] detail::dense_batches_of<compiled> dense_;
   detail::batch_accumulations share_;  // of all replicas: an accumulation for each
   long posted_ = 0;
   bool is_under_way_ = false;

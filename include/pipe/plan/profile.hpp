@@ -52,7 +52,8 @@ inline long quantile(std::vector<long> numbers, double share) {
 }
 inline long median(std::vector<long> numbers) { return quantile(std::move(numbers), 0.5); }
 
-/// The times of one launch of a rank's program, over micro-batches and repeats.
+/// The times of one launch of a rank's program, over micro-batches and repeats; with Lengths, whose
+/// micro-batches have unequal rows, over the repeats of one micro-batch.
 struct timed_launch {
   std::vector<launch_part> parts;
   std::vector<bool> ran;          ///< by micro-batch: some run the programs that recompute
@@ -156,12 +157,14 @@ detail::layer_times measure_layers(Trainer& trainer, typename Trainer::batch con
   constexpr int layers = Trainer::model::graph_type::size.units,
                 micro_batches = compiled::micro_batches;
   // By rank, as ranks watch concurrently; and by launch.
-  std::vector<std::map<detail::launch const*, detail::timed_launch>> seen_by(compiled::ranks);
+  using key = std::pair<detail::launch const*, int>;
+  std::vector<std::map<key, detail::timed_launch>> seen_by(compiled::ranks);
   // Repeat -1 is the warm-up, whose times are not counted.
   for (int repeat = -1; repeat < repeats; ++repeat)
     trainer.watch(batch, [&](launch_seen const& seen) {
       int const mb = seen.micro_batch % micro_batches;
-      auto const [at, is_new] = seen_by[std::size_t(seen.rank)].try_emplace(seen.what);
+      int const apart = compiled::lengths::block > 0 ? seen.micro_batch : 0;
+      auto const [at, is_new] = seen_by[std::size_t(seen.rank)].try_emplace(key{seen.what, apart});
       detail::timed_launch& of = at->second;
       if (is_new) {
         of.parts = detail::parts_of_launch<work>(

@@ -20,6 +20,21 @@ namespace pp::detail {
 inline segment_list const* segments_in(job const& j, int micro_batch) {
   return j.batch.segments == nullptr ? nullptr : j.batch.segments + micro_batch;
 }
+/// The rows of a micro-batch that are there.
+inline transports::row_counts rows_in(job const& j, int micro_batch) {
+  transports::row_counts rows;
+  if (segment_list const* const segments = segments_in(j, micro_batch); segments != nullptr)
+    rows.of_axis[0] = segments->rows;
+  return rows;
+}
+/// The segments of the model's output, which has a row for each position; null: none, or an output
+/// without positions.
+inline segment_list const* output_segments_in(pipeline_description const& d, job const& j,
+                                              int micro_batch) {
+  program_view const& last =
+      d.chunk[d.chunks - 1].set_for(micro_batch).programs[int(program::forward)];
+  return last.launches[last.count - 1].axis == 0 ? nullptr : segments_in(j, micro_batch);
+}
 /// The real samples of a micro-batch: d.samples, fewer in a padded micro-batch, 0 after the end of
 /// the mini-batch; of a micro-batch with segments as many.
 inline int samples_in(pipeline_description const& d, job const& j, int micro_batch) {
@@ -27,6 +42,22 @@ inline int samples_in(pipeline_description const& d, job const& j, int micro_bat
     return micro_batch < d.micro_batches ? segments_in(j, micro_batch)->count : 0;
   int const left = j.batch.samples - micro_batch * d.samples;
   return left < 0 ? 0 : left < d.samples ? left : d.samples;
+}
+/// The part of the planned rows that is there in the first `micro_batches` of a run, by which its
+/// time is compared with that of others; 1 without segments, or without a row.
+inline double part_of_rows(job const& j, int micro_batches) {
+  double rows = 0, planned = 0;
+  for (int mb = 0; mb < micro_batches && j.batch.segments != nullptr; ++mb) {
+    rows += segments_in(j, mb)->rows;
+    planned += segments_in(j, mb)->planned_rows;
+  }
+  return rows > 0 ? rows / planned : 1;
+}
+/// The samples of a run with segments, in all micro-batches.
+inline int samples_of_segments(pipeline_description const& d, job const& j) {
+  int all = 0;
+  for (int mb = 0; mb < d.micro_batches; ++mb) all += segments_in(j, mb)->count;
+  return all;
 }
 /// Index of a micro-batch's first sample, for random bits.
 inline long first_sample_in(pipeline_description const& d, job const& j, int micro_batch) {

@@ -15,6 +15,7 @@
 #include <pipe/runtime/device_blocks.hpp>
 #include <pipe/schedule/action.hpp>
 #include <pipe/schedule/rank_instruction.hpp>
+#include <pipe/transport/slot_part.hpp>
 
 namespace pp {
 
@@ -209,6 +210,9 @@ struct chunk_description {
     return micro_batch >= first_kept ? keeping : dropping;
   }
   view<copied> passed_values;  ///< values that pass through the stage unchanged
+  /// With Lengths, if the transport copies: the values in a slot of `boundary` and the gradients in
+  /// a slot of `gradient`; else empty.
+  view<transports::slot_part> value_parts, gradient_parts;
   view<parameter_place> parameters;
   view<update_range> updates;
   /// Offsets of the flat regions of parameters. With ZeRO the optimizer's state is at the arena's
@@ -325,6 +329,7 @@ struct pipeline_description {
   long workspace_bytes = 0;      ///< per thread
   int losses = 1;                ///< of the model
   int loss_rows = 0;             ///< terms of all losses in a micro-batch
+  long rows = 0;                 ///< with Lengths: of a micro-batch of the longest samples
   chunk_description const* chunk = nullptr;
   chunk_holder const* holder = nullptr;  ///< chunk by chunk
   rank_description const* rank = nullptr;
@@ -382,9 +387,10 @@ struct pipeline_description {
     return h.weights - holder[chunk[h.chunk].first_holder].weights;
   }
   bool has_buffers = false;  ///< the model has buffers that steps update
-  bool averages = false;     ///< averages of the trained parameters are kept
-  /// average += (1 - average_decay) * (parameter - average), after each update
-  double average_decay = 0;
+  /// average += (1 - average_decay) * (parameter - average), after each update; negative: no
+  /// averages of the trained parameters are kept
+  double average_decay = -1;
+  constexpr bool averages() const { return average_decay >= 0; }
 };
 
 }  // namespace detail

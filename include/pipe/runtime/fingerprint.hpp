@@ -21,7 +21,7 @@ namespace pp::detail {
   };
   for (long n : {long(PIPE_VERSION), long(d.ranks), long(d.chunks), long(d.micro_batches),
                  long(d.samples), long(d.accumulations), long(d.accumulation_room), long(d.zero),
-                 long(d.parameter_count), long(d.value_type)})
+                 long(d.parameter_count), long(d.value_type), d.rows})
     mix(n);
   for (int i = 0; i < d.losses; ++i) mix(d.output_bytes[i]);
   for (int r = 0; r < d.ranks; ++r) {

@@ -37,19 +37,20 @@ inline constexpr int recorded_steps = 4;
 
 /// Type-erased access to the operands of a launch, made by the engine that ran the launch.
 ///
-/// `of`: the engine's record of the launch, passed to both functions. values(of, k): the elements
-/// of operand k; first_not_finite(of): the number of an operand, or -1.
+/// `of`: the engine's record of the launch, passed to all functions. values(of, k): the elements of
+/// operand k; first_not_finite(of): the number of an operand, or -1; written(of, k): see
+/// launch_seen, or null if all elements are written.
 struct operand_reader {
   void* of = nullptr;
   void const* (*values)(void* of, int operand) = nullptr;
   int (*first_not_finite)(void* of) = nullptr;
+  long (*written)(void* of, int operand) = nullptr;
 };
 
 }  // namespace detail
 
 /// A kernel launch that has just run, as a watcher receives it. Ranks call the watcher
-/// concurrently, each for its own launches. Operands are read or downloaded only on request. With
-/// Lengths, elements behind the rows that are there have no meaning.
+/// concurrently, each for its own launches. Operands are read or downloaded only on request.
 struct launch_seen {
   int rank = 0, chunk = 0;
   int micro_batch = 0;  ///< in the mini-batch
@@ -65,6 +66,11 @@ struct launch_seen {
   /// The elements of operand k: an array of operands[k].elements values of the trainer's element
   /// type, valid during the call. On a GPU they are downloaded.
   void const* values(int k) const { return reader.values(reader.of, k); }
+  /// The number of the first elements of operand k that the launch has written; with Lengths those
+  /// of rows that are there. The elements behind them have no meaning.
+  long written(int k) const {
+    return reader.written == nullptr ? operands[k].elements : reader.written(reader.of, k);
+  }
   /// The first operand with a value that is not finite, or -1. A GPU searches in device memory.
   int first_not_finite() const { return reader.first_not_finite(reader.of); }
   bool all_finite() const { return first_not_finite() < 0; }
@@ -94,7 +100,8 @@ struct job_batch {
   /// With Lengths, by micro-batch: the rows of inputs and of labels that are there. Each
   /// micro-batch begins where it would with the longest samples. Else null.
   segment_list const* segments = nullptr;
-  std::uint64_t label_hash = 0;  ///< of labels, weights and targets: see hash_labels
+  std::uint64_t label_hash = 0;   ///< of labels, weights and targets: see hash_labels
+  std::uint64_t length_hash = 0;  ///< of `segments`: see hash_rows
 };
 
 /// The terms of a run's losses. None is read in inference.

@@ -54,7 +54,8 @@ inline unsigned facts_of(pipeline_description const& d, job const& j) {
   return (training ? run_fact::trains : 0u) | (is_last_accumulation(j) ? run_fact::is_last : 0u) |
          (is_last_accumulation(j) && !j.part.is_continued ? run_fact::completes : 0u) |
          (training && j.update.applies ? run_fact::updates : 0u) |
-         (d.ties.count > 0 ? run_fact::has_ties : 0u) | (d.averages ? run_fact::has_averages : 0u) |
+         (d.ties.count > 0 ? run_fact::has_ties : 0u) |
+         (d.averages() ? run_fact::has_averages : 0u) |
          (d.has_buffers ? run_fact::has_buffers : 0u) |
          (d.zero > 0 && j.part.replicas > 1 ? run_fact::divides : 0u);
 }

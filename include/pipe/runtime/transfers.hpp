@@ -57,21 +57,21 @@ inline int gradients_stream(pipeline_description const& d, int c, int micro_batc
 template <class Use>
 void for_each_stream(pipeline_description const& d, Use const& use) {
   auto const from = [&](int number, transfer first, ring const& made, ring const& received,
-                        int begin, int pairs) {
+                        view<transports::slot_part> parts, int begin, int pairs) {
     if (first.from_rank == first.to_rank) return;
     first.from -= made.at(begin) - made.offset;
     first.to -= received.at(begin) - received.offset;
     use(number, boundary_stream{first, made.stride, received.stride, made.slots, received.slots,
-                                made.step, received.step, begin, pairs});
+                                made.step, received.step, begin, pairs, parts});
   };
   for (int c = 1; c < d.chunks; ++c) {
     chunk_description const &before = d.chunk[c - 1], &after = d.chunk[c];
     int const pairs = pairs_of(before.holders, after.holders);
     for (int mb = 0; mb < pairs; ++mb) {
       from(values_stream(d, c, mb), values_into(d, c, mb), before.rings.boundary,
-           after.rings.received, mb, pairs);
+           after.rings.received, before.value_parts, mb, pairs);
       from(gradients_stream(d, c - 1, mb), gradients_into(d, c - 1, mb), after.rings.gradient,
-           before.rings.received_gradient, mb, pairs);
+           before.rings.received_gradient, after.gradient_parts, mb, pairs);
     }
   }
 }

@@ -175,7 +175,8 @@ class Pipeline
   /// throws: data_error for a batch out of range; error if two wait
   void prefetch(batch const& b) {
     auto const access = enter_with_prefetched();
-    detail::job const j = prepare(b, detail::job::kind::train);
+    prefetched_.require_room();
+    detail::job const j = prepare(detail::batch_ahead<batch>{b}, detail::job::kind::train);
     prefetched_.add(j, runs_.here(j), detail::list_bytes(b), *engine_.operator->());
   }
   /// The calls on the mini-batch that was prefetched first, which is used up unless the call throws
@@ -339,6 +340,11 @@ class Pipeline
       detail::take_device_batch(b, batch_samples(), labels_per_sample, j, *engine_.operator->());
   }
   void take(prefetched_batch, detail::job& j) { j = prefetched_.take(); }
+  void take(detail::batch_ahead<batch> const& b, detail::job& j) {
+    if constexpr (compiled::lengths::block > 0 && compiled::prefetching::is_on)
+      return dense_ahead_[prefetched_.next_place()].take(b.of, j);
+    take(b.of, j);
+  }
   /// A job on a checked batch, with the seed and the number of the next step.
   template <class Batch>
   detail::job prepare(Batch const& b, detail::job::kind what) {
@@ -362,7 +368,7 @@ class Pipeline
     step_result const r = add_up(j);
     accumulated_ = accumulated_batches{};
     if (!r.skipped) ++steps_;
-    runs_.end_step(parameter_places(), j.batch.samples, steps_, settings_.compare_replicas);
+    runs_.end_step(parameter_places(), j, steps_, settings_.compare_replicas);
     return r;
   }
 
@@ -425,7 +431,8 @@ class Pipeline
   detail::averages averages_;
   detail::prefetch_queue prefetched_;
   detail::accumulation_runs<compiled> runs_;
-  [[no_unique_address]] detail::dense_batches_of<compiled> dense_;
+  [[no_unique_address]] detail::dense_batches_of<compiled> dense_{runs_.accumulations};
+  [[no_unique_address]] detail::dense_batches_ahead_of<compiled> dense_ahead_{runs_.accumulations};
   // Last, because its destructor waits for a run that uses the other members.
   detail::exclusive<engine> engine_;
 };

@@ -29,7 +29,8 @@ struct process_call {
   /// A hash of the labels of the mini-batch, which all processes read; of an inference the outputs
   /// that it gives, one bit each.
   std::uint64_t labels = 0;
-  double samples = 0;  ///< of the mini-batch
+  std::uint64_t lengths = 0;  ///< a hash of the samples' lengths and of their micro-batches
+  double samples = 0;         ///< of the mini-batch
   double loss_terms = 0;
   double step = 0;
   double learning_rate = 0, clip_value = 0, clip_norm = 0;
@@ -43,6 +44,6 @@ struct process_call {
     return kind <= kinds::trained ? names[int(kind)] : "an unknown one";
   }
 };
-static_assert(sizeof(process_call) == 10 * 8);
+static_assert(sizeof(process_call) == 11 * 8);
 
 }  // namespace pp::detail

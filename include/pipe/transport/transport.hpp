@@ -17,7 +17,9 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/constant.hpp>
+#include <pipe/base/view.hpp>
 #include <pipe/transport/process_call.hpp>
+#include <pipe/transport/slot_part.hpp>
 #include <pipe/transport/waiting.hpp>
 
 namespace pp {
@@ -126,7 +128,16 @@ struct boundary_stream {
   long from_stride = 0, to_stride = 0;
   int from_slots = 1, to_slots = 1;
   int from_step = 1, to_step = 1, begin = 0, step = 1;
+  /// The values in a slot, each a message of its rows that are there; empty: one message of
+  /// first.bytes.
+  detail::view<slot_part> parts{};
 
+  /// The bytes that travel for a micro-batch of these rows.
+  constexpr long bytes_of(row_counts const& rows) const {
+    long all = parts.count == 0 ? first.bytes : 0;
+    for (slot_part const& p : parts) all += p.bytes_of(rows);
+    return all;
+  }
   /// Of a micro-batch that travels: its slots, and the transfer between them.
   constexpr int from_slot(int micro_batch) const { return micro_batch / from_step % from_slots; }
   constexpr int to_slot(int micro_batch) const { return micro_batch / to_step % to_slots; }
@@ -158,7 +169,7 @@ concept stream_transport =
       t.open(n, s);    // stream; after agree(), before the first run
       t.expect(n, n);  // stream, micro-batch: the reader's slot is free
       { t.receive(n, n, failed) } -> std::same_as<waited>;
-      t.send(n, n);
+      t.send(n, n, row_counts());  // the rows that are there, read if the stream has parts
       { t.sent(n, n, failed) } -> std::same_as<waited>;  // this micro-batch and all before
       t.announce(std::string_view());
       { t.announced() } -> std::same_as<std::string>;

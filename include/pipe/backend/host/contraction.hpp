@@ -267,6 +267,11 @@ constexpr void for_largest_workspaces(extent most, extent n, extent bytes, Use c
     use_last(end);
   }
   use_last(read_in_place / (n * bytes));
+  // Whole blocks of value_blocking and of blocking_of_slices, of which any number is as deep.
+  for (extent const depth : {256, 320, 512}) {
+    use_last(depth);
+    use_last(most / depth * depth);
+  }
   // The deepest blocks beside which column_blocking copies as many rows.
   for (extent rows = copied_left / 2048; rows <= 4096 / bytes; rows += row_alignment)
     use_last(copied_left / (rows * bytes));

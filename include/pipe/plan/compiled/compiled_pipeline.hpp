@@ -188,6 +188,7 @@ struct compiled_pipeline : chosen_options<Options> {
     d.workspace_bytes = workspace;
     d.losses = step::losses;
     d.loss_rows = int(step::loss_rows(g));
+    if constexpr (chosen::lengths::block > 0) d.rows = samples * g.inputs[0].form.elements();
     d.chunk = map->chunks.items;
     d.holder = map->holders.items;
     d.rank = map->rank.items;
@@ -205,8 +206,7 @@ struct compiled_pipeline : chosen_options<Options> {
     d.value_type = dtype_of<value>::value;
     d.scales_loss = precision::scales_loss;
     d.has_buffers = has_buffers;
-    d.averages = averaging::averages;
-    d.average_decay = averaging::decay;
+    if constexpr (averaging::averages) d.average_decay = averaging::decay;
     return d;
   }
 

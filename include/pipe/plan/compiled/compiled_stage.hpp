@@ -9,6 +9,7 @@
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/plan/compiled/chunk_layout.hpp>
+#include <pipe/plan/compiled/slot_parts.hpp>
 #include <pipe/plan/compiled/update_ranges.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/device_blocks.hpp>
@@ -140,6 +141,10 @@ struct compiled_stage {
     if constexpr (Work::some_drop) make_launches_of<programs<true>>();
   }
 
+  /// What a boundary has in a slot, see find_slot_parts.
+  template <int Boundary, bool OfGradients>
+  static constexpr auto parts = find_slot_parts<passes, Boundary, OfGradients>();
+
   /// Programs and memory layout, with offsets from the start of the chunk.
   static constexpr chunk_description describe() {
     chunk_description c;
@@ -148,6 +153,11 @@ struct compiled_stage {
     if constexpr (Work::some_keep) c.keeping = describe_set<programs<false>>();
     if constexpr (Work::some_drop) c.dropping = describe_set<programs<true>>();
     c.passed_values = any_programs::passed_values;
+    if constexpr (Work::lengths::block > 0 && Work::transport::copies) {
+      if constexpr (S + 1 < Work::stages)
+        c.value_parts = {parts<S + 1, false>.items, parts<S + 1, false>.size()};
+      if constexpr (S > 0) c.gradient_parts = {parts<S, true>.items, parts<S, true>.size()};
+    }
     describe_chunk<Work>(S, facts(), c);
     return c;
   }

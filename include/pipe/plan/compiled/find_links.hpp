@@ -28,7 +28,8 @@ constexpr int most_links(Where const& where, int stages, int ties) {
 ///
 /// P:       a compiled_pipeline or a planned_pipeline
 /// slowest: most time that a rank computes for a micro-batch
-/// law:   step_bytes_of() a link is what a transport moves over it in a step
+/// law:   step_bytes_of() a link is what a transport moves over it in a step; with Lengths, of the
+///        longest samples
 /// shape: chunks[stages] -> links: at most most_links()
 /// needs: memory in `links`
 /// cost:  links squared

@@ -9,12 +9,8 @@
 #include <pipe/graph/graph.hpp>
 #include <pipe/plan/options/backend.hpp>
 #include <pipe/plan/options/family.hpp>
-#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/micro_batch_size.hpp>
 #include <pipe/plan/options/precision.hpp>
-#include <pipe/plan/options/prefetching.hpp>
-#include <pipe/plan/options/schedule.hpp>
-#include <pipe/plan/options/transport.hpp>
 
 namespace pp {
 
@@ -26,7 +22,7 @@ struct lengths;
 /// the rows that are there. The rows of a sample are rounded up to a multiple of Block, a divisor
 /// of the context; blocks of 8 rows are whole tiles of products. Memory is planned for samples of
 /// the longest length; of shorter ones a micro-batch has at most Most * MicroBatchSize. On the
-/// host, in one process, in fp32 or double.
+/// host; BF16, TF32 and SplitFP32 take a Block that is a multiple of 32.
 ///
 /// law: results have the bits of the same samples padded to the context, without Lengths, if these
 ///      are finite, but for the sign of sums of products that underflow to zero
@@ -52,8 +48,10 @@ constexpr bool is_ids_of(operand x, int axis) {
 constexpr bool keeps_lengths(op const& o, int positions) {
   row_rule const rule = row_rule_of(o.kind);
   if (rule == row_rule::none)
-    return o.kind == op_kind::cross_entropy ||
+    return o.kind == op_kind::cross_entropy || (o.kind == op_kind::slice && o.rows == positions) ||
            (o.kind == op_kind::pool && is_ids_of(o.in[1], o.axis));
+  if (rule == row_rule::norm)  // of the heads of each position, too
+    return o.rows % positions == 0;
   return o.rows == positions && (rule != row_rule::attention || is_ids_of(o.in[3], o.axis));
 }
 /// The first op of a model, whose first input is token ids, that needs samples of one length: it
@@ -74,6 +72,17 @@ constexpr int first_op_of_one_length() {
       if (y.where == space::value) axis[y.index] = o.kind == op_kind::pool ? 0 : o.axis;
   }
   return -1;
+}
+
+/// The rows that products of a precision add as one group, in weights' gradients: 1 in fp32 and
+/// double, 32 where a processor may multiply bfloat16 numbers, see host::tile_depth.
+///
+/// law: where samples begin with a group, sums do not depend on the samples before
+template <class Precision>
+constexpr int rows_added_together() {
+  using V = typename Precision::value;
+  bool const multiplies_values = Precision::product == dtype_of<V>::value;
+  return std::is_same_v<typename Precision::element, V> && multiplies_values ? 1 : 32;
 }
 
 /// Whether a model's only input is token ids.
@@ -105,11 +114,7 @@ struct option_family::lengths : detail::any_family {
   static constexpr auto diagnose() {
     using option = typename Options::template get<lengths>;
     using runs_on = typename Options::template get<backend>;
-    using carried_by = typename Options::template get<transport>;
-    using steps = typename Options::template get<schedule>;
-    using parts = typename Options::template get<sum>;
     using numbers = typename Options::template get<precision>;
-    using ahead = typename Options::template get<prefetching>;
     constexpr auto refused = []<class With>(std::type_identity<With>) {
       return detail::diagnosis_of<wrong::lengths_do_not_go_with, option, With>();
     };
@@ -119,18 +124,8 @@ struct option_family::lengths : detail::any_family {
       return detail::diagnosis_of<wrong::number_must_be_positive, option>();
     else if constexpr (runs_on::has_own_memory)
       return refused(std::type_identity<runs_on>{});
-    else if constexpr (carried_by::transport::copies ||
-                       detail::connects_replicas<typename carried_by::transport>)
-      return refused(std::type_identity<carried_by>{});
-    else if constexpr (detail::overlap_of<steps>() != detail::step_overlap::none)
-      return refused(std::type_identity<steps>{});
-    else if constexpr (parts::room > 1)
-      return refused(std::type_identity<parts>{});
-    else if constexpr (!std::is_same_v<typename numbers::element, typename numbers::value> ||
-                       numbers::product != detail::dtype_of<typename numbers::value>::value)
+    else if constexpr (option::block % detail::rows_added_together<numbers>() != 0)
       return refused(std::type_identity<numbers>{});
-    else if constexpr (ahead::is_on)
-      return refused(std::type_identity<ahead>{});
     else
       return std::type_identity<detail::nothing_wrong>{};
   }

@@ -14,6 +14,7 @@
 #include <pipe/graph/model_tables.hpp>
 #include <pipe/plan/options/lengths.hpp>
 #include <pipe/plan/options/transport.hpp>
+#include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/sum_tree.hpp>
 #include <pipe/train/parts/replica_check.hpp>
@@ -32,6 +33,7 @@ inline constexpr bool divides_evenly =
 /// The accumulations of a mini-batch, in all and of each replica.
 struct batch_accumulations {
   int accumulations = 1, samples = 1;  ///< of a mini-batch; of an accumulation
+  int micro_batches = 1;               ///< of an accumulation
   int replica = 0, replicas = 1;
   heap_array<int> counts;  ///< accumulations of each replica, of several
 
@@ -54,8 +56,12 @@ struct batch_accumulations {
                             " replicas cannot divide evenly, as they must on GPUs and with "
                             "ZeRO<3>: their number must be a power of two"});
     }
-    batch_accumulations s{given > 1 ? given : replicas, P::micro_batches * P::samples,
-                          place.replica, replicas, heap_array<int>(replicas > 1 ? replicas : 0)};
+    batch_accumulations s{given > 1 ? given : replicas,
+                          P::micro_batches * P::samples,
+                          P::micro_batches,
+                          place.replica,
+                          replicas,
+                          heap_array<int>(replicas > 1 ? replicas : 0)};
     for (int r = 0; r < s.counts.size(); ++r) s.counts[r] = even_share(given, replicas, r);
     return s;
   }
@@ -73,7 +79,7 @@ struct batch_accumulations {
            " replicas is a sum already: give GradientAccumulation<G> more accumulations"});
   }
   /// All accumulations in this process.
-  batch_accumulations alone() const { return {accumulations, samples, 0, 1, {}}; }
+  batch_accumulations alone() const { return {accumulations, samples, micro_batches, 0, 1, {}}; }
   /// The part of a mini-batch of model M with `number` accumulations from accumulation `begin` on,
   /// as one job, which has no samples if the mini-batch ends before. Element: the type of real
   /// inputs, labels and outputs
@@ -95,6 +101,7 @@ struct batch_accumulations {
                left = whole.batch.samples - from;
     j.batch.samples = int(left < most ? left : most);
     j.part.first_sample = whole.part.first_sample + from;
+    if (whole.batch.segments != nullptr) take_segments(whole, begin, number, j);
     for (int i = 0; i < outline.inputs.count; ++i)
       j.batch.input[i] = after(whole.batch.input[i], from * inputs[i].form.elements(),
                                inputs[i].is_ids ? sizeof(int) : sizeof(Element));
@@ -107,6 +114,16 @@ struct batch_accumulations {
     for (int i = 0; i < outputs.size() && !(has_output_rows<M> && j.batch.segments != nullptr); ++i)
       j.batch.output[i] = after(whole.batch.output[i], from * outputs[i].elements, sizeof(Element));
     return j;
+  }
+
+ private:
+  /// The segments of a part, whose first samples count in the whole mini-batch.
+  void take_segments(job const& whole, int begin, int number, job& j) const {
+    j.part.first_sample = whole.part.first_sample;
+    j.batch.segments = whole.batch.segments + begin * micro_batches;
+    j.batch.samples = 0;
+    for (int mb = 0; mb < number * micro_batches; ++mb)
+      j.batch.samples += j.batch.segments[mb].count;
   }
 };
 
@@ -145,15 +162,15 @@ class accumulation_runs : public batch_accumulations {
   job here(job const& whole) const {
     return part_of<typename P::model, typename P::element>(whole, number_of(0), count());
   }
-  /// Ends a step, which has succeeded, on a mini-batch of `given` samples. After each `every`-th
-  /// step replicas are compared.
+  /// Ends a step, which has succeeded, on mini-batch `whole`. After each `every`-th step replicas
+  /// are compared.
   ///
   /// throws: as compare_replicas
   template <class Engine>
-  void end_step(parameter_memory<Engine> const& parameters, [[maybe_unused]] int given, long step,
-                long every) {
+  void end_step(parameter_memory<Engine> const& parameters, [[maybe_unused]] job const& whole,
+                long step, long every) {
     if constexpr (moves_accumulations)
-      if (replicas > 1 && given == accumulations * samples)
+      if (replicas > 1 && fills_accumulations(whole))
         speeds_.end_step(*parameters.engine, replica, accumulations, most(), counts);
     if (replicas > 1 && every > 0 && step % every == 0) compare_replicas<P>(parameters, step);
   }
@@ -166,13 +183,6 @@ class accumulation_runs : public batch_accumulations {
         return whole.what == job::kind::infer ? run_each(engine, whole, alone())
                                               : run_each(engine, whole, *this);
     return engine.run(whole);
-  }
-  /// The segments of an accumulation, whose first samples count in the whole mini-batch.
-  static void take_segments(job const& whole, job& j) {
-    j.part.first_sample = whole.part.first_sample;
-    j.batch.segments = whole.batch.segments + j.part.first_micro_batch;
-    j.batch.samples = 0;
-    for (int mb = 0; mb < P::micro_batches; ++mb) j.batch.samples += j.batch.segments[mb].count;
   }
   int most() const { return most_accumulations(accumulations, replicas, P::sum::room); }
   /// Runs accumulations one by one. Only the last accumulation updates and has a result, which is
@@ -190,7 +200,6 @@ class accumulation_runs : public batch_accumulations {
       j.part.replicas = s.replicas;
       j.part.shares = s.counts.begin();
       j.part.first_micro_batch = accumulation * P::micro_batches;
-      if (whole.batch.segments != nullptr) take_segments(whole, j);
       j.update.applies = whole.update.applies && i + 1 == count;
       all = engine.run(j);
       seconds += all.seconds;
@@ -198,12 +207,20 @@ class accumulation_runs : public batch_accumulations {
       // In the last accumulation a rank may wait for other replicas, so its time counts only where
       // it is the only accumulation.
       if constexpr (moves_accumulations)
-        if (whole.update.applies && whole.batch.samples == accumulations * samples &&
-            (i + 1 < count || count == 1))
-          speeds_.note(time_of_actions(engine));
+        if (whole.update.applies && fills_accumulations(whole) && (i + 1 < count || count == 1))
+          speeds_.note(time_of_actions(engine), part_of_rows(j, P::micro_batches));
     }
     all.seconds = seconds;
     all.bubble = seconds > 0 ? waited / seconds : 0;
+    return all;
+  }
+  /// Whether the times of a mini-batch's accumulations are measured: all are full or, with Lengths,
+  /// each has samples.
+  bool fills_accumulations(job const& whole) const {
+    if (whole.batch.segments == nullptr) return whole.batch.samples == accumulations * samples;
+    bool all = true;
+    for (int i = 0; i < accumulations; ++i)
+      all = all && whole.batch.segments[i * micro_batches].count > 0;
     return all;
   }
   /// The time until the last action of the run that has ended, in nanoseconds.

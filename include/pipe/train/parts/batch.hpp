@@ -184,7 +184,8 @@ void begin_job(job& j, job::kind what) {
              "more in training: leave one out, or add one"});
   }
   if constexpr (requires { P::transport::world(); } && !P::backend::has_own_memory)
-    if (P::transport::world().processes() > 1) hash_labels<M, typename P::element>(j);
+    if (P::transport::world().processes() > 1 && j.batch.segments == nullptr)
+      hash_labels<M, typename P::element>(j);
 }
 
 /// Makes a training job that has its arrays the job of a step, with a trainer's settings.

@@ -19,7 +19,9 @@
 #include <pipe/plan/options/lengths.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/train/parts/batch.hpp>
+#include <pipe/train/parts/hash_rows.hpp>
 #include <pipe/train/parts/loss_terms.hpp>
+#include <pipe/train/parts/prefetched.hpp>
 
 namespace pp::detail {
 
@@ -71,11 +73,12 @@ std::vector<int> lengths_of(int const* ids, [[maybe_unused]] Label const* labels
 }
 
 /// The mini-batches of compiled pipeline P with Lengths, in memory that is allocated once.
+/// accumulations: of a mini-batch, one for each replica if there are several
 template <class P>
 class dense_batches {
   using M = typename P::model;
   using label_type = std::conditional_t<M::labels_are_ids, int, typename P::element>;
-  static constexpr int micro_batches = P::mini_batch, each = P::samples, block = P::lengths::block,
+  static constexpr int each = P::samples, block = P::lengths::block,
                        context = int(model_tables<M>::inputs[0].form.elements());
   static constexpr int capacity = each * context;  // rows of a micro-batch
   static constexpr bool by_row = has_output_rows<M>;
@@ -87,6 +90,9 @@ class dense_batches {
   static constexpr long labels_of_micro_batch = each * model_tables<M>::labels;
 
  public:
+  [[gnu::cold]] explicit dense_batches(int accumulations)
+      : micro_batches(accumulations * P::micro_batches) {}
+
   /// Enters a mini-batch in a job, as take_inputs and take_labels do.
   ///
   /// throws: data_error for lengths, ids, labels or sizes out of range
@@ -114,6 +120,8 @@ class dense_batches {
     j.batch.label = reads_labels ? labels_.begin() : nullptr;
     j.batch.segments = lists_.begin();
     j.batch.place = data_place::loaded;
+    // All processes have the whole mini-batch: what they make of it is compared.
+    if constexpr (P::transport::copies) hash_rows<P>(j, micro_batches);
   }
   /// Enters the array of the output in a job that has taken the mini-batch: of the rows that are
   /// there, one behind the other, for a mini-batch with lengths, else of whole samples, whose rows
@@ -157,7 +165,7 @@ class dense_batches {
   /// The samples of a micro-batch, if `left` are left.
   ///
   /// throws: data_error for a number of samples that cannot be
-  static int count_in(std::span<int const> counts, int mb, long left) {
+  int count_in(std::span<int const> counts, int mb, long left) const {
     if (counts.empty()) return int(left < each ? left : each);
     if (!by_row)
       throw_error<data_error>(
@@ -224,18 +232,43 @@ class dense_batches {
     for (int r = count; r < rows; ++r) to[r] = -1;
   }
 
-  heap_array<sample_rows> samples_{micro_batches * most};
+  int micro_batches;
+  heap_array<sample_rows> samples_{long(micro_batches) * most};
   heap_array<int> ids_{long(micro_batches) * capacity}, segments_{long(micro_batches) * capacity};
   heap_array<label_type> labels_{micro_batches * labels_of_micro_batch};
-  heap_array<int> firsts_{micro_batches * (most + 1)}, given_{micro_batches * most};
-  heap_array<long> places_{micro_batches * most};
+  heap_array<int> firsts_{long(micro_batches) * (most + 1)}, given_{long(micro_batches) * most};
+  heap_array<long> places_{long(micro_batches) * most};
   heap_array<segment_list> lists_{micro_batches};
 };
 
-/// The same for a pipeline without Lengths: nothing.
-struct no_dense_batches {};
+/// The same for a pipeline without Lengths, or without Prefetching: nothing.
+template <bool Ahead>
+struct no_dense_batches {
+  explicit no_dense_batches(int) {}
+};
 template <class P>
 using dense_batches_of =
-    std::conditional_t<(P::lengths::block > 0), dense_batches<P>, no_dense_batches>;
+    std::conditional_t<(P::lengths::block > 0), dense_batches<P>, no_dense_batches<false>>;
+
+/// A mini-batch that is prefetched.
+template <class Batch>
+struct batch_ahead {
+  Batch const& of;
+};
+/// The prefetched mini-batches of compiled pipeline P with Lengths, by their place in the queue: a
+/// mini-batch stays until another one takes its place.
+template <class P>
+class dense_batches_ahead {
+ public:
+  [[gnu::cold]] explicit dense_batches_ahead(int accumulations)
+      : all_{dense_batches<P>(accumulations), dense_batches<P>(accumulations)} {}
+  dense_batches<P>& operator[](int place) { return all_[place]; }
+
+ private:
+  dense_batches<P> all_[prefetch_queue::most];
+};
+template <class P>
+using dense_batches_ahead_of = std::conditional_t<(P::lengths::block > 0 && P::prefetching::is_on),
+                                                  dense_batches_ahead<P>, no_dense_batches<true>>;
 
 }  // namespace pp::detail

@@ -50,24 +50,29 @@ class prefetch_queue {
  public:
   static constexpr int most = 2;
 
+  /// throws: pp::error if there are `most` already
+  void require_room() const {
+    if (count_ == most)
+      throw_error<error>({"prefetch(): ", most, " mini-batches are prefetched already: call step(",
+                          "pp::prefetched) first"});
+  }
+  /// The number of the place at which the next mini-batch is added, from 0 on.
+  int next_place() const { return (first_ + count_) % most; }
   /// Adds the job of a checked mini-batch. The engine reads the arrays at once if no other
   /// mini-batch waits, and else during the run of the mini-batch before.
   ///
   /// here:   the part of the mini-batch that this process runs
   /// bytes:  of its lists
-  /// throws: pp::error if there are `most` already
+  /// needs:  room
   template <class Engine>
   void add(job const& j, [[maybe_unused]] job const& here, list_sizes const& bytes,
            Engine& engine) {
-    if (count_ == most)
-      throw_error<error>({"prefetch(): ", most, " mini-batches are prefetched already: call step(",
-                          "pp::prefetched) first"});
-    item& to = items_[(first_ + count_) % most];
+    item& to = items_[next_place()];
     to.of = j;
     if constexpr (requires { engine.prefetch(here); }) {
       to.of.batch.place = data_place::loaded;
       engine.prefetch(here, count_ == 0);
-    } else {
+    } else if (j.batch.segments == nullptr) {  // those with Lengths are copies: see dense_batches
       for (int i = 0; i <= max_inputs; ++i) {
         void const*& array = i < max_inputs ? to.of.batch.input[i] : to.of.batch.label;
         if (array == nullptr) continue;

@@ -63,17 +63,18 @@ class replica_speeds {
     is_stated_ = times_[0] > 0;
     if (is_stated_) share_by_time(times_, accumulations, most, counts);
   }
-  /// Takes the time of an accumulation that this process has run.
+  /// Takes the time of an accumulation that this process has run. work: the part of its rows that
+  /// are there, more than 0
   ///
   /// units: nanoseconds
-  void note(long time) { sum_ += double(time), ++noted_; }
+  void note(long time, double work) { sum_ += double(time), noted_ += work; }
   /// Ends a step that has noted times; after `period` such steps, changes the shares if new shares
   /// save enough. All processes call it after the same steps.
   template <class Engine>
   void end_step(Engine& engine, int replica, int accumulations, int most, heap_array<int>& counts) {
     if (is_stated_ || ++steps_ < period) return;
     gather(engine, replica, sum_ / noted_ + 1);
-    steps_ = noted_ = 0, sum_ = 0;
+    steps_ = 0, noted_ = sum_ = 0;
     share_by_time(times_, accumulations, most, shares_);
     if (longest_time(times_, shares_) > (1 - least_gain) * longest_time(times_, counts)) return;
     for (long r = 0; r < counts.size(); ++r) counts[r] = shares_[r];
@@ -94,8 +95,8 @@ class replica_speeds {
   heap_array<double> times_;
   heap_array<int> shares_;
   bool is_stated_ = false;
-  double sum_ = 0;
-  int noted_ = 0, steps_ = 0;
+  double sum_ = 0, noted_ = 0;  // times, and the work done in them
+  int steps_ = 0;
 };
 
 }  // namespace pp::detail

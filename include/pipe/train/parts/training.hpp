@@ -130,7 +130,7 @@ struct training_of {
                                "is broken: load a checkpoint in another one"});
     job again = bad;
     again.update.applies = false;
-    again.batch.place = data_place::host;
+    if (again.batch.segments == nullptr) again.batch.place = data_place::host;
     reject_step<model, element>({bad.step, ""}, again, trainer.runs_.here(again),
                                 Trainer::labels_per_sample, compiled::ranks,
                                 trainer.parameter_places(), [&] { trainer.run(again); });

@@ -58,7 +58,8 @@ class mpi_messages {
     mpi_message const message(bytes);
     MPI_Send_init(data, message.number, message.type, to, tag, all_, &r);
   }
-  void prepare_receive(request& r, int from, int tag, char* data, long bytes) {
+  /// may_be_less: of a message with fewer bytes, too, as MPI receives any such message
+  void prepare_receive(request& r, int from, int tag, char* data, long bytes, bool = false) {
     mpi_message const message(bytes);
     MPI_Recv_init(data, message.number, message.type, from, tag, all_, &r);
   }

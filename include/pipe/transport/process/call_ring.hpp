@@ -34,6 +34,7 @@ namespace pp::detail {
       return sentence({there.name(), " with ", n.name, " ", n.there, ", and not ", n.here}).begin();
   if (there.seed != here.seed)
     return sentence({there.name(), " with seed ", there.seed, ", and not ", here.seed}).begin();
+  if (there.lengths != here.lengths) return sentence({there.name(), " with other lengths"}).begin();
   char const* const labels =
       here.kind == process_call::kinds::forward ? " with other outputs" : " with other labels";
   return sentence({there.name(),
@@ -43,7 +44,7 @@ namespace pp::detail {
 
 /// One trainer's ring. Functions need the lock of Messages.
 ///
-/// law: in each call a message of 80 bytes goes to one process, and a message comes from another,
+/// law: in each call a message of 88 bytes goes to one process, and a message comes from another,
 ///      however many processes there are; nothing is allocated
 /// law: processes are at most one call apart, so a neighbour's message is about the same call
 template <class Messages>

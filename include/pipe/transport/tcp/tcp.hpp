@@ -77,8 +77,11 @@ class tcp_messages {
   void prepare_send(request& r, int to, int tag, char const* data, long bytes) {
     r = make(request::sends, to, tag, const_cast<char*>(data), bytes);
   }
-  void prepare_receive(request& r, int from, int tag, char* data, long bytes) {
+  /// may_be_less: of a message with fewer bytes, too
+  void prepare_receive(request& r, int from, int tag, char* data, long bytes,
+                       bool may_be_less = false) {
     r = make(request::receives, from, tag, data, bytes);
+    r.may_be_less = may_be_less;
   }
   void start(request& r) { links_->start(r); }
   void free(request&) {}

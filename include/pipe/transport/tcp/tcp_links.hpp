@@ -33,6 +33,7 @@ struct tcp_request {
   char* data = nullptr;
   long bytes = 0;
   bool is_done = true;
+  bool may_be_less = false;  // receives: a message of fewer bytes is received, too
   tcp_request *next = nullptr, *next_out = nullptr;  // in the queues of this request
 };
 
@@ -184,7 +185,7 @@ class tcp_links {
         if (!understand(l)) return;
       }
       if (l.received != nullptr) {
-        if (!move(l.in_head, l.received->data, l.received->bytes, l.in_done, read_some)) return;
+        if (!move(l.in_head, l.received->data, l.in_head.bytes, l.in_done, read_some)) return;
         l.received->is_done = true;
         l.received = nullptr;
       }
@@ -208,7 +209,9 @@ class tcp_links {
       case tcp_request::sends:
         if (m.receives.is_empty()) return refuse(from);
         l.received = m.receives.take();
-        return l.received->bytes == h.bytes || refuse(from);
+        return l.received->bytes == h.bytes ||
+               (l.received->may_be_less && h.bytes >= 0 && h.bytes < l.received->bytes) ||
+               refuse(from);
       case tcp_request::ends:
         if (h.tag != 0 || h.bytes < 0 || std::exchange(t->has_ended[from], true))
           return refuse(from);

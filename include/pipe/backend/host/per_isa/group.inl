@@ -37,7 +37,8 @@ struct group_rows {
   /// The rows of the micro-batch: as planned or, with Lengths, those of its segments.
   static extent rows([[maybe_unused]] args const& a) {
     if constexpr (takes_lengths<P>)
-      if (a.segments != nullptr) return a.segments->rows;
+      if (a.segments != nullptr)  // of several rows for each position, too
+        return a.segments->rows * (planned_rows / a.segments->planned_rows);
     return planned_rows;
   }
   /// The rows, or the columns, that this part owns.

@@ -186,20 +186,14 @@ class action_runner {
         },
         [&](address const& from, int output) {
           long const each = d_.output_bytes[output] / calls_.value_bytes;
-          if (segment_list const* const rows = segments_of_loss(d_.chunk[c].set_for(mb), j, mb))
+          if (segment_list const* const rows = output_segments_in(d_, j, mb))
             return deliver_rows(*rows, at.at(from), each / d_.loss_rows,
                                 static_cast<T*>(j.batch.output[output]));
           calls_.from_values(at.at(from), each / d_.samples * samples_in(d_, j, mb),
                              static_cast<T*>(j.batch.output[output]) + mb * each);
         },
-        [&](milestone m) { link(r, j).publish(c, m, mb + place.shift); });
+        [&](milestone m) { link(r, j).publish(c, m, mb, place.shift); });
     if (j.of_inputs && c == 0 && makes_input_gradient(a.kind)) deliver_input_gradients(j, at, mb);
-  }
-  /// The segments of the last chunk's output, whose axis is that of the loss; null: none, or no
-  /// axis.
-  static segment_list const* segments_of_loss(program_set const& set, job const& j, int mb) {
-    program_view const& view = set.programs[int(program::forward)];
-    return view.launches[view.count - 1].axis == 0 ? nullptr : segments_in(j, mb);
   }
   /// Copies the rows of an output that the caller has given, from their segments to their places
   /// among all rows of the mini-batch.

@@ -63,11 +63,12 @@ class boundary_flow {
     see(a.chunk + (forward ? -1 : 1));
     return receive(number, a.micro_batch, failed);
   }
-  /// Notes that a chunk has passed a milestone: sends a result, or gives a slot to the next value.
-  void publish(int rank, int chunk, milestone m, int micro_batch) {
+  /// Notes that a chunk has passed a milestone: sends a result, of which these rows are there, or
+  /// gives a slot to the next value.
+  void publish(int rank, int chunk, milestone m, int micro_batch, row_counts const& rows) {
     switch (m) {
-      case milestone::forward: return send(values_stream(chunk + 1), micro_batch);
-      case milestone::input_gradient: return send(gradients_stream(chunk - 1), micro_batch);
+      case milestone::forward: return send(values_stream(chunk + 1), micro_batch, rows);
+      case milestone::input_gradient: return send(gradients_stream(chunk - 1), micro_batch, rows);
       case milestone::release:
         for (int number : {values_stream(chunk), gradients_stream(chunk)})
           if (crosses(number) && ends_[number].of.first.to_rank == rank) {
@@ -122,9 +123,9 @@ class boundary_flow {
     if (w == waited::done) e.received = micro_batch + 1;
     return w;
   }
-  void send(int number, int micro_batch) {
+  void send(int number, int micro_batch, row_counts const& rows) {
     if (!crosses(number)) return;
-    transport_.send(number, micro_batch);
+    transport_.send(number, micro_batch, rows);
     ends_[number].sent = micro_batch + 1;
   }
 

@@ -97,7 +97,7 @@ class executor {
     parameter_operations<T, Transport> const& parameters = context_.parameters;
     step_result o;
     o.seconds = double(context_.now()) * 1e-9;
-    context_.watch.note(job_, o.seconds);
+    context_.watch.note(job_, o.seconds, part_of_rows(job_, context_.d.micro_batches));
     if (job_.what == job::kind::infer) return o;
     long waited = 0;
     for (worker const& r : context_.ranks) waited += r.waited;

@@ -89,7 +89,11 @@ template <class T>
   seen.reader = {
       &w,
       [](void* of, int k) -> void const* { return static_cast<seen_operands<T>*>(of)->values(k); },
-      [](void* of) { return static_cast<seen_operands<T>*>(of)->first_not_finite(); }};
+      [](void* of) { return static_cast<seen_operands<T>*>(of)->first_not_finite(); },
+      [](void* of, int k) {
+        seen_operands<T> const& all = *static_cast<seen_operands<T>*>(of);
+        return all.written(all.by.operands[k]);
+      }};
   run.watch.see(run.watch.of, seen);
 }
 

@@ -127,7 +127,8 @@ class rank_context {
   /// In meanwhile(): waits until a counter has reached n. Returns the reason if no rank makes
   /// progress, else null.
   std::exception_ptr watch_until(progress& counter, int n, job const& j) {
-    return watch.wait(counter, n, ranks, place, j, [this] { return now(); });
+    return watch.wait(counter, n, ranks, place, j, part_of_rows(j, d.micro_batches),
+                      [this] { return now(); });
   }
   std::exception_ptr watch_all(job const& j) { return watch_until(finished_, place.ranks, j); }
   /// Whether the calling thread belongs to a rank or its team.

@@ -45,6 +45,7 @@ inline process_call call_of(process_call::kinds kind, job const& j, std::uint64_
   process_call c;
   c.kind = kind;
   c.seed = j.seed, c.optimizer = optimizer, c.labels = j.batch.label_hash;
+  c.lengths = j.batch.length_hash;
   c.samples = j.batch.samples, c.loss_terms = j.loss.terms;
   c.step = double(j.step), c.learning_rate = j.update.learning_rate;
   c.clip_value = j.update.clip_value, c.clip_norm = j.update.clip_norm;
@@ -89,8 +90,14 @@ void end_run(pipeline_description const& d, job const& j, Transport& transport) 
       samples += samples_in(d, j, end);
     for_each_output(d, j, [&](int output) {
       long const bytes = d.in_numbers(d.output_bytes[output]);
-      transport.broadcast(maker(first), static_cast<char*>(j.batch.output[output]) + first * bytes,
-                          samples * (bytes / d.samples));
+      long from = first * bytes, size = samples * (bytes / d.samples);
+      if (segment_list const* const rows = output_segments_in(d, j, first)) {
+        segment_list const& last = *segments_in(j, end - 1);
+        long const row = bytes / d.loss_rows, begin = rows->place[0];
+        from = begin * row;
+        size = (last.place[last.count - 1] + last.given[last.count - 1] - begin) * row;
+      }
+      transport.broadcast(maker(first), static_cast<char*>(j.batch.output[output]) + from, size);
     });
   }
 }
@@ -150,7 +157,7 @@ class rank_link {
     if constexpr (streams) {
       if (s.kind == instruction_kind::receive)
         return transport_.receive(stream_of(d_, s.of), s.of.micro_batch, failed_);
-      transport_.send(stream_of(d_, s.of), s.of.micro_batch);
+      transport_.send(stream_of(d_, s.of), s.of.micro_batch, rows_in(j_, s.of.micro_batch));
       return waited::done;
     } else {
       return share(result_of(d_, s.of));
@@ -158,14 +165,17 @@ class rank_link {
   }
   /// Makes the rank's part of a transfer that is no result of an action, if the rank has a part.
   waited share(transfer const& x) const { return transport_.share(rank_, x, failed_); }
-  /// Publishes that a chunk has passed a milestone with a micro-batch: other ranks may read its
-  /// values or, after `release`, send the next values to its slots.
+  /// Publishes that a chunk has passed a milestone with a micro-batch of the job: other ranks may
+  /// read its values or, after `release`, send the next values to its slots. shift: see
+  /// action_context
   void publish([[maybe_unused]] int chunk, [[maybe_unused]] milestone m,
-               [[maybe_unused]] int micro_batch) const {
+               [[maybe_unused]] int in_job, [[maybe_unused]] int shift = 0) const {
+    [[maybe_unused]] int const micro_batch = in_job + shift;
     if constexpr (!Transport::copies)
       transport_.publish(d_.holder_of(chunk, micro_batch), m, micro_batch);
     if constexpr (streams) {
-      if (flow_ != nullptr) return flow_->publish(rank_, chunk, m, micro_batch);
+      if (flow_ != nullptr)
+        return flow_->publish(rank_, chunk, m, micro_batch, rows_in(j_, in_job));
       if (m != milestone::release) return;
       chunk_description const& c = d_.chunk[chunk];
       if (int const next = c.rings.received.after(micro_batch); crosses(chunk - 1, next))

@@ -54,7 +54,7 @@ template <class Ranks>
   return text + table_of_ranks(ranks, place, at);
 }
 
-/// Durations of the last runs of one kind.
+/// Durations of the last runs of one kind; with Lengths each as if all planned rows were there.
 class recent_times {
  public:
   static constexpr int most = 31, enough = 7;
@@ -103,10 +103,10 @@ class run_watch {
   /// Waits until a counter has reached `goal`, and returns null. Returns earlier, with the reason,
   /// if no rank has made progress for the deadline, or if a callback throws. If no rank here runs a
   /// kernel, two intervals are added to the deadline, so that the process that keeps the others
-  /// waiting reports first. now(): nanoseconds from the start of the run
+  /// waiting reports first. work: see part_of_rows. now(): nanoseconds from the start of the run
   template <class Ranks, class Now>
   std::exception_ptr wait(progress& finished, int goal, Ranks const& ranks,
-                          process_place const& place, job const& j, Now const& now) {
+                          process_place const& place, job const& j, double work, Now const& now) {
     bool const has_deadline = deadline_.count() > 0;
     bool is_slow_told = !reports_slow_runs();
     if (!has_deadline && is_slow_told) return finished.wait(goal, {{}, no_deadline}), nullptr;
@@ -128,7 +128,7 @@ class run_watch {
           throw rank_error(text);
         }
         if (is_slow_told || running < slow_.at_least) continue;
-        double const median = times_[int(j.what)].median();
+        double const median = times_[int(j.what)].median() * work;
         if (median <= 0 || double(running.count()) * 1e-3 < slow_.factor * median) continue;
         is_slow_told = true;
         slow_.report(slow_report(ranks, place, j, running, median, now()));
@@ -138,8 +138,8 @@ class run_watch {
     }
   }
   /// Notes the duration of a run that has ended well. A run without samples is not counted.
-  void note(job const& j, double seconds) {
-    if (j.batch.samples > 0) times_[int(j.what)].add(seconds);
+  void note(job const& j, double seconds, double work) {
+    if (j.batch.samples > 0) times_[int(j.what)].add(seconds / work);
   }
 
  private:
@@ -152,11 +152,11 @@ class run_watch {
                                                long at) {
     static constexpr char const* what[] = {"the run of step ", "an evaluation before step ",
                                            "an inference before step "};
-    std::string text =
-        sentence({what[int(j.what)], j.step, " has not ended after ",
-                  std::string_view(time_in_words(running)), ": the median of those before is ",
-                  real_text(median, 3).view(), " s"})
-            .begin();
+    std::string text = sentence({what[int(j.what)], j.step, " has not ended after ",
+                                 std::string_view(time_in_words(running)),
+                                 ": the median of those before is ", real_text(median, 3).view(),
+                                 " s", j.batch.segments == nullptr ? "" : " for as many rows"})
+                           .begin();
     return text += table_of_ranks(ranks, place, at);
   }
 

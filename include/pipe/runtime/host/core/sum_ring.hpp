@@ -65,7 +65,7 @@ class sum_ring {
   void publish(int launch) const {
     if (hands_on_)
       for_each_sum(chunk_, view_, view_.launches[launch], [&](parameter_place const& p) {
-        transport_.send(stream(p, micro_batch_), micro_batch_);
+        transport_.send(stream(p, micro_batch_), micro_batch_, {});
       });
   }
   /// Nothing is left to do at the end of the program.

@@ -10,9 +10,11 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/optim/clip.hpp>
+#include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/host/overlap/early_part.hpp>
 #include <pipe/runtime/job.hpp>
+#include <pipe/runtime/kept_segments.hpp>
 #include <pipe/runtime/sum_tree.hpp>
 
 namespace pp::detail {
@@ -24,7 +26,9 @@ struct flow_accumulation {
   int first = 0, next_first = 0;  ///< the first micro-batch's number, and the next accumulation's
 
   int micro_batches(pipeline_description const& d) const {
-    return (of.batch.samples + d.samples - 1) / d.samples;
+    int n = 0;
+    while (n < d.micro_batches && samples_in(d, of, n) > 0) ++n;
+    return n;
   }
   /// Numbers the accumulation's micro-batches from `next` on, which becomes the first number of the
   /// next accumulation. Holders of a chunk take numbers in turn, so an accumulation begins with a
@@ -72,6 +76,7 @@ struct flow_step {
     accumulations_ = heap_array<flow_accumulation>(own.count);
     for (int i = 0; i <= d.inputs; ++i)
       data_[i] = heap_array<std::byte>(long(own.all) * d.micro_batches * d.given_bytes(i));
+    if (d.rows > 0) segments_.assemble(own.all * d.micro_batches, d.rows);
   }
   /// Copies the accumulations of a job's mini-batch that run in this process.
   void take(pipeline_description const& d, job const& given, own_accumulations const& own) {
@@ -79,13 +84,26 @@ struct flow_step {
     of.batch.place = data_place::loaded;
     for (int k = 0; k <= d.inputs; ++k)
       if (void const*& at = array_of(d, of, k); at != nullptr) at = data_[k].begin();
+    if (given.batch.segments != nullptr) {
+      for (int n = 0; n < own.all * d.micro_batches; ++n)
+        segments_.keep(n, given.batch.segments[n]);
+      of.batch.segments = segments_.lists();
+    }
     for (int i = 0; i < own.count; ++i) {
-      int const accumulation = own.number_of(i), most = d.micro_batches * d.samples;
-      int const from =
-          accumulation * most < of.batch.samples ? accumulation * most : of.batch.samples;
+      int const accumulation = own.number_of(i), most = d.micro_batches * d.samples,
+                begin = accumulation * most;
+      // The samples that are copied: with segments whole micro-batches, of any number of samples.
+      bool const is_dense = of.batch.segments != nullptr;
+      int const from = is_dense || begin < of.batch.samples ? begin : of.batch.samples,
+                left = of.batch.samples - from, here = is_dense || left > most ? most : left;
       job& j = accumulations_[i].of = of;
-      j.batch.samples = of.batch.samples - from < most ? of.batch.samples - from : most;
-      j.part.first_sample += from;
+      if (is_dense) {
+        j.batch.segments += accumulation * d.micro_batches;
+        j.batch.samples = samples_of_segments(d, j);
+      } else {
+        j.batch.samples = here;
+        j.part.first_sample += from;
+      }
       j.part.accumulation = i, j.part.accumulations = own.count;
       j.part.replicas = own.replicas, j.part.shares = own.shares;
       j.part.first_micro_batch = accumulation * d.micro_batches;
@@ -96,9 +114,8 @@ struct flow_step {
         long const all = d.micro_batches * d.given_bytes(k), one = d.given_bytes(k) / d.samples;
         std::byte* const to = data_[k].begin() + accumulation * all;
         void const* const whole = k < d.inputs ? given.batch.input[k] : given.batch.label;
-        std::memcpy(to, static_cast<std::byte const*>(whole) + from * one,
-                    std::size_t(j.batch.samples * one));
-        std::memset(to + j.batch.samples * one, 0, std::size_t(all - j.batch.samples * one));
+        std::memcpy(to, static_cast<std::byte const*>(whole) + from * one, std::size_t(here * one));
+        std::memset(to + here * one, 0, std::size_t(all - here * one));
         at = to;
       }
     }
@@ -177,6 +194,7 @@ struct flow_step {
   int losses_ = 1;
   heap_array<double> report_;                   // squares [parameters, 2] of all chunks, losses
   heap_array<std::byte> data_[max_inputs + 1];  // by input, then labels
+  kept_segments segments_;
 };
 
 }  // namespace pp::detail

@@ -87,7 +87,7 @@ class flow_weights {
   }
   /// Whether rank r has yet to update the averages of parameters after step n, which is confirmed.
   bool takes_average(int r, long n) {
-    return d_.averages && std::exchange(ranks_[r].averaged, n + 1) <= n;
+    return d_.averages() && std::exchange(ranks_[r].averaged, n + 1) <= n;
   }
 
  private:

@@ -75,7 +75,7 @@ class step_reports {
     for_each_from(r, [&](int number, boundary_stream const& s) {
       std::memcpy(room(r, s.of(step).from), of.report_at(s.first.from - d_.rank[r].reports),
                   std::size_t(s.first.bytes));
-      transport_.send(number, step);
+      transport_.send(number, step, {});
     });
     return waited::done;
   }

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The composition of a mini-batch with Lengths as a number, which processes compare: each has the
+// whole mini-batch, and finds rows and messages from its own list of segments.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <pipe/backend/segments.hpp>
+#include <pipe/base/hash.hpp>
+#include <pipe/graph/model_tables.hpp>
+#include <pipe/plan/options/lengths.hpp>
+#include <pipe/runtime/job.hpp>
+
+namespace pp::detail {
+
+/// Hashes the lengths of the samples of each micro-batch and their rows, for an inference also the
+/// places of its output; and the labels of rows that are there. P: a compiled pipeline with
+/// Lengths. j: has taken the mini-batch
+///
+/// law: mini-batches with equal hashes have messages of equal sizes, almost surely
+template <class P>
+void hash_rows(job& j, int micro_batches) {
+  using M = typename P::model;
+  constexpr long per_sample = model_tables<M>::labels,
+                 each = M::labels_are_ids ? long(sizeof(int)) : long(sizeof(typename P::element)),
+                 planned = P::samples * per_sample * each;
+  std::uint64_t lengths = 0, labels = 0;
+  for (int mb = 0; mb < micro_batches; ++mb) {
+    segment_list const& s = j.batch.segments[mb];
+    std::size_t const count = std::size_t(s.count);
+    lengths = hash_of_bytes(s.given, sizeof(int) * count, lengths);
+    lengths = hash_of_bytes(s.first, sizeof(int) * (count > 0 ? count + 1 : 0), lengths);
+    if (j.what == job::kind::infer) lengths = hash_of_bytes(s.place, sizeof(long) * count, lengths);
+    if (j.batch.label == nullptr) continue;
+    long const here = has_output_rows<M> ? s.rows : s.count * per_sample;
+    labels = hash_of_bytes(static_cast<char const*>(j.batch.label) + mb * planned,
+                           std::size_t(here * each), labels);
+  }
+  j.batch.length_hash = lengths;
+  j.batch.label_hash = labels;
+}
+
+}  // namespace pp::detail
