@@ -53,7 +53,7 @@ struct Plain : Translator<32, 512, 4, false> {};
 
 template <class Model>
 using Trainer = pp::Pipeline<Model, pp::Stages<2>, pp::MicroBatches<4>, pp::MicroBatchSize<8>,
-                             pp::OneFOneB, pp::AdamW>;
+                             pp::OneFOneB, pp::AdamW, pp::Lengths<>>;
 // [/model]
 
 struct options {

@@ -31,6 +31,9 @@ struct segment_list {
   long const* place = nullptr;
 
   constexpr int length(long s) const { return first[s + 1] - first[s]; }
+  /// The same of a planned sample, which may be absent: no rows.
+  constexpr int length_of(long sample) const { return sample < count ? length(sample) : 0; }
+  constexpr int first_of(long sample) const { return sample < count ? first[sample] : 0; }
   constexpr row_place place_of(long row) const {
     int const s = segment[row];
     return {s, row - first[s]};

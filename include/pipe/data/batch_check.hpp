@@ -33,21 +33,6 @@ struct batch_part {
                              " numbers, got ", found});
 }
 
-/// Throws data_error for lengths of samples that are not in [0, context], or do not add up to the
-/// number of their ids.
-[[gnu::cold]] PIPE_ONE_COPY inline void check_lengths(std::span<int const> lengths, int context,
-                                                      std::size_t ids) {
-  std::size_t sum = 0;
-  for (std::size_t s = 0; s < lengths.size(); ++s) {
-    if (lengths[s] < 0 || lengths[s] > context)
-      throw_error<data_error>(
-          {"lengths: ", lengths[s], " at position ", s, " is not in [0, ", context, "]"});
-    sum += std::size_t(lengths[s]);
-  }
-  if (sum != ids)
-    throw_error<data_error>({"lengths: their sum is ", sum, ", but there are ", ids, " inputs"});
-}
-
 /// Index of the first of n values that fails a predicate; n if none does. Blocks of 64 are tested
 /// without a branch, so that the loop vectorizes.
 template <class T, class Fits>

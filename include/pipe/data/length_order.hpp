@@ -63,88 +63,124 @@ struct row_room {
   }
 };
 
+/// The rows of an input of all samples: lengths by sample, and the room in a micro-batch.
+struct measured_rows {
+  std::vector<int> lengths;
+  row_room room;
+
+  int rows_of(std::size_t sample) const { return room.rows_of(lengths[sample]); }
+};
+
 /// The numbers of samples of micro-batches that take the samples in their order, each as many as
 /// there is room for.
 ///
+/// inputs: at least one, whose rooms are for as many samples
 /// needs: each sample has room alone
 template <class = void>
-std::vector<int> fill_in_order(std::span<std::size_t const> order, std::span<int const> lengths,
-                               row_room const& room) {
-  std::vector<int> counts;
-  int rows = room.rows, samples = 0;  // of the micro-batch so far: at first a full one
+std::vector<int> fill_in_order(std::span<std::size_t const> order,
+                               std::span<measured_rows const> inputs) {
+  std::vector<int> counts, rows(inputs.size(), 0);  // rows: of the micro-batch so far, by input
+  int const most = inputs[0].room.samples;
+  int samples = most;  // of the micro-batch so far: at first a full one
   for (std::size_t const sample : order) {
-    int const more = room.rows_of(lengths[sample]);
-    if (rows + more > room.rows || samples == room.samples) {
+    bool is_full = samples == most;
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+      is_full = is_full || rows[k] + inputs[k].rows_of(sample) > inputs[k].room.rows;
+    if (is_full) {
       counts.push_back(0);
-      rows = samples = 0;
+      rows.assign(inputs.size(), 0);
+      samples = 0;
     }
-    rows += more, ++samples, ++counts.back();
+    for (std::size_t k = 0; k < inputs.size(); ++k) rows[k] += inputs[k].rows_of(sample);
+    ++samples, ++counts.back();
   }
   return counts;
 }
 
-/// The free rows of bins, of which the first one with enough of them is found in logarithmic time:
-/// a tree, in which each node has the maximum of its two below.
+/// The free rows of bins by input, of which the first one with enough of them is found in
+/// logarithmic time, with one input: a tree, in which each node has the maximum of its two below.
 class free_rows {
  public:
   /// bins: all empty at first
-  free_rows(std::size_t bins, int rows) {
+  free_rows(std::size_t bins, std::span<measured_rows const> inputs) : inputs_(inputs.size()) {
     while (leaves_ < bins) leaves_ *= 2;
-    most_.assign(2 * leaves_, rows);
+    most_.reserve(2 * leaves_ * inputs_);
+    for (std::size_t node = 0; node < 2 * leaves_; ++node)
+      for (measured_rows const& in : inputs) most_.push_back(in.room.rows);
   }
+  /// rows: by input
+  ///
   /// needs: there is one
-  std::size_t first_with(int rows) const {
+  std::size_t first_with(std::span<int const> rows) const {
     std::size_t node = 1;
-    while (node < leaves_) {
-      node *= 2;
-      if (most_[node] < rows) ++node;
+    while (true) {
+      if (fits(node, rows)) {
+        if (node >= leaves_) return node - leaves_;
+        node *= 2;
+      } else {
+        while (node % 2 == 1) node /= 2;  // up from a right one
+        ++node;
+      }
     }
-    return node - leaves_;
   }
-  int of(std::size_t bin) const { return most_[leaves_ + bin]; }
-  void set(std::size_t bin, int rows) {
+  /// Takes rows of a bin; closed: all of them.
+  void take(std::size_t bin, std::span<int const> rows, bool closed) {
     std::size_t node = leaves_ + bin;
-    most_[node] = rows;
-    while (node /= 2) {
-      int const left = most_[2 * node], right = most_[2 * node + 1];
-      most_[node] = left > right ? left : right;
+    for (std::size_t k = 0; k < inputs_; ++k) {
+      int& left = most_[node * inputs_ + k];
+      left = closed ? 0 : left - rows[k];
     }
+    while (node /= 2)
+      for (std::size_t k = 0; k < inputs_; ++k) {
+        int const left = most_[2 * node * inputs_ + k], right = most_[(2 * node + 1) * inputs_ + k];
+        most_[node * inputs_ + k] = left > right ? left : right;
+      }
   }
 
  private:
-  std::size_t leaves_ = 1;
-  std::vector<int> most_;  // node n has 2 n and 2 n + 1 below it; bins are the last leaves_ nodes
+  bool fits(std::size_t node, std::span<int const> rows) const {
+    for (std::size_t k = 0; k < inputs_; ++k)
+      if (most_[node * inputs_ + k] < rows[k]) return false;
+    return true;
+  }
+
+  std::size_t leaves_ = 1, inputs_;
+  // By node and input: node n has 2 n and 2 n + 1 below it; bins are the last leaves_ nodes.
+  std::vector<int> most_;
 };
 
 /// Packs samples into micro-batches by first fit decreasing: from the longest sample to the
-/// shortest, each goes into the first micro-batch with room for it. Afterwards the order has the
-/// samples by micro-batch. Returns the numbers of their samples.
+/// shortest, of several inputs by the sum, each goes into the first micro-batch with room for it.
+/// Afterwards the order has the samples by micro-batch. Returns the numbers of their samples.
 ///
-/// lengths: by sample, in [0, most]
+/// inputs: at least one, whose rooms are for as many samples
 /// needs:   each sample has room alone
 /// law:     samples of equal length are taken in their order
-/// law:     at most one micro-batch has less than half of its rows, but for those with as many
-///          samples as there may be
-/// cost:    O(n log n)
+/// law:     with one input at most one micro-batch has less than half of its rows, but for those
+///          with as many samples as there may be
+/// cost:    O(n log n) with one input
 /// source:  Dosa, "The tight bound of first fit decreasing bin-packing algorithm is FFD(I) <= 11/9
-///          OPT(I) + 6/9", ESCAPE 2007: micro-batches, if only rows bound them
+///          OPT(I) + 6/9", ESCAPE 2007: micro-batches, if only rows of one input bound them
 template <class = void>
-std::vector<int> pack_decreasing(std::vector<std::size_t>& order, std::span<int const> lengths,
-                                 int most, row_room const& room) {
+std::vector<int> pack_decreasing(std::vector<std::size_t>& order,
+                                 std::span<measured_rows const> inputs) {
   {
-    std::vector<int> missing(lengths.size());
-    for (std::size_t s = 0; s < lengths.size(); ++s) missing[s] = most - lengths[s];
-    sort_by_length(order, missing, most, order.size());
+    std::vector<int> missing(inputs[0].lengths.size(), 0);  // to the longest, then
+    int longest = 0;
+    for (measured_rows const& in : inputs)
+      for (std::size_t s = 0; s < missing.size(); ++s) missing[s] -= in.lengths[s];
+    for (int const m : missing) longest = -m > longest ? -m : longest;
+    for (int& m : missing) m += longest;
+    sort_by_length(order, missing, longest, order.size());
   }
-  free_rows rows(order.size(), room.rows);
-  std::vector<int> counts;
+  free_rows rows(order.size(), inputs);
+  std::vector<int> counts, more(inputs.size());
   std::vector<std::size_t> bins;  // of the samples in this order
   for (std::size_t const sample : order) {
-    int const more = room.rows_of(lengths[sample]);
+    for (std::size_t k = 0; k < inputs.size(); ++k) more[k] = inputs[k].rows_of(sample);
     std::size_t const bin = rows.first_with(more);
     if (bin == counts.size()) counts.push_back(0);
-    bool const is_full = ++counts[bin] == room.samples;
-    rows.set(bin, is_full ? 0 : rows.of(bin) - more);
+    rows.take(bin, more, ++counts[bin] == inputs[0].room.samples);
     bins.push_back(bin);
   }
   std::vector<std::size_t> const before = order;

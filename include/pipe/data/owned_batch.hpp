@@ -26,9 +26,11 @@ struct owned_batch {
   // used.
   std::vector<int> named_ids[detail::max_inputs];
   std::vector<element> named_numbers[detail::max_inputs];
-  /// The lengths of samples and the number of samples of each micro-batch, or nothing: see
-  /// batch::set_lengths and set_micro_batches.
-  std::vector<int> lengths, micro_batches;
+  /// The lengths of samples that lie one behind the other, or nothing: of the first input, and of
+  /// further ones by their number. See batch::set_lengths.
+  std::vector<int> lengths, named_lengths[detail::max_inputs];
+  /// The number of samples of each micro-batch, or nothing: see batch::set_micro_batches.
+  std::vector<int> micro_batches;
 
   /// The list of an input by its name in the model.
   template <Text Name>
@@ -49,6 +51,7 @@ struct owned_batch {
   void resize(std::size_t samples) {
     lengths.clear();
     micro_batches.clear();
+    for (std::vector<int>& of : named_lengths) of.clear();
     data_set::for_each_list<Trainer>(
         *this, [&](auto& list, std::size_t per_sample, data_set::list_name const&) {
           list.resize(samples * per_sample);
@@ -63,6 +66,7 @@ struct owned_batch {
     for (int i = 1; i < detail::max_inputs; ++i) {
       named_ids[i].assign(from.named_ids[i].begin(), from.named_ids[i].end());
       named_numbers[i].assign(from.named_numbers[i].begin(), from.named_numbers[i].end());
+      named_lengths[i].assign(from.named_lengths[i].begin(), from.named_lengths[i].end());
     }
   }
   /// The mini-batch for a trainer, valid until a list changes.
@@ -73,6 +77,7 @@ struct owned_batch {
     for (int i = 1; i < detail::max_inputs; ++i) {
       b.named_ids[i] = named_ids[i];
       b.named_numbers[i] = named_numbers[i];
+      b.named_lengths[i] = named_lengths[i];
     }
     return b;
   }

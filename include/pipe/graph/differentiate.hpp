@@ -413,13 +413,14 @@ class differentiator : gradient_ops, reversal<differentiator> {
                     {dy, x, o.out[0], o.out[1], apart ? kv : rotation, o.in[3]});
     int const key_width = 2 * (o.columns / of.heads) * of.kv_heads,
               width = o.columns + (apart ? 0 : key_width);
+    d.key_axis = o.key_axis;
     if (needs(x)) d.out[0] = new_value(long(o.rows) * width, d.unit);
     if (needs(kv)) d.out[1] = new_value(long(of.keys) * key_width, d.unit);
     out_.input_ops.push_back(checked(d));
     // The op is in the list; from here on d is only the geometry for sums of contributions.
     d.columns = width;
     contribute(d, x, d.out[0]);
-    d.rows = of.keys, d.columns = key_width;
+    d.rows = of.keys, d.columns = key_width, d.axis = d.key_axis;
     contribute(d, kv, d.out[1]);
   }
 

@@ -22,6 +22,7 @@ struct input_record {
   int vocabulary = 0;    // of ids
   short leaf = 0;        // the type of the input or of the loss option, which may have a name
   bool of_loss = false;  // read by the loss only
+  bool is_axis = false;  // ids that are looked up, each in a row of its own: see op::axis
 };
 /// Whether an input may have a gradient: numbers that layers read.
 constexpr bool has_gradient(input_record const& x) { return !x.is_ids && !x.of_loss; }

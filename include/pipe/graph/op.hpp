@@ -57,6 +57,7 @@ struct op {
   // Of the rows of the main operand: 1 + the number of the input of token ids whose positions they
   // are, one row for each position, or 0. Of a gradient: that of the forward op.
   unsigned char axis = 0;
+  unsigned char key_axis = 0;  // likewise of the rows of keys, of an attention to another sequence
   short unit = 0;  // the top-level layer, from 0 in the opened list; the model is cut between units
   short leaf = 0;
   short ins = 0;  // operands from in[ins] on are absent

@@ -29,7 +29,11 @@ class op_functions {
     sample_shape form = ids.form;
     form.extent[form.rank++] = width;
     self().is_a(custom::tensor_kind::table, table);
-    if (ids.at.where == space::input) ids.axis = static_cast<unsigned char>(1 + ids.at.index);
+    // A single id has no other length.
+    if (ids.at.where == space::input && ids.form.elements() > 1) {
+      ids.axis = static_cast<unsigned char>(1 + ids.at.index);
+      if constexpr (Builder::keeps) self().graph_.inputs[ids.at.index].is_axis = true;
+    }
     handle y = self().push(op_kind::lookup, ids, form, {table}, lookup_attributes{vocabulary});
     y.padding = ids.at;
     y.axis = ids.axis;
@@ -240,6 +244,7 @@ class op_functions {
         self().push(op_kind::attention, q, q.form, {kv.at, operand{}, kv.padding},
                     attention_attributes{heads, kv_heads, kv.form.rows(), false, scores});
     self().second_output(long(heads) * q.form.rows());
+    if constexpr (Builder::keeps) self().graph_.ops[self().sizes_.ops - 1].key_axis = kv.axis;
     return y;
   }
   /// A user-defined op with its own functions: x -> a value of shape `form`.

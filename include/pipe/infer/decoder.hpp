@@ -249,7 +249,7 @@ class decoder {
       if (int const token = tokens[std::size_t(text)]; token != -1) {
         check_room(text, 1);
         given.push_back(token);
-        parts.push_back({text, positions_[text], 1});
+        parts.push_back({text, positions_[text], 1, int(parts.size())});
       }
     if (given.empty())
       detail::throw_error<data_error>({"decoder: expected at least one token, got none"});
@@ -257,6 +257,48 @@ class decoder {
     auto const logits = rows_.run(given, parts, true);
     for (auto const& p : parts) ++positions_[p.text];
     return logits;
+  }
+
+  /// Reads further tokens of each text, but none of a text whose list is empty, such as prompts of
+  /// several lengths: the weights are read once for all of them, or for every 256 tokens. Returns
+  /// the logits of the next tokens, valid until the next call.
+  ///
+  /// shape:  tokens[texts()][any number] -> logits[n, vocabulary], n: the lists that are not empty,
+  ///         in their order
+  /// throws: data_error if all are empty, a token is not in the vocabulary, or a context is too
+  ///         short; nothing is read then
+  std::span<element const> read_each(std::span<std::vector<int> const> tokens) {
+    if (tokens.size() != std::size_t(texts()))
+      detail::throw_error<data_error>(
+          {"decoder: expected tokens for each of ", texts(), " texts, got ", tokens.size()});
+    std::vector<int> last;  // of each text, whose logits are returned
+    for (int text = 0; text < texts(); ++text) {
+      std::vector<int> const& of = tokens[std::size_t(text)];
+      detail::check_tokens(of, vocabulary);
+      if (!of.empty()) check_room(text, of.size());
+      last.push_back(of.empty() ? -1 : of.back());
+    }
+    std::vector<int> together;
+    std::vector<detail::new_positions> parts;
+    auto const run = [&] {
+      if (!together.empty()) rows_.run(together, parts, false);
+      for (auto const& p : parts) positions_[p.text] += p.count;
+      together.clear();
+      parts.clear();
+    };
+    for (int text = 0; text < texts(); ++text) {
+      std::span<int const> rest = tokens[std::size_t(text)];
+      while (rest.size() > 1) {
+        std::size_t const room = std::size_t(rows_.most_tokens()) - together.size(),
+                          n = rest.size() - 1 < room ? rest.size() - 1 : room;
+        parts.push_back({text, positions_[text], int(n), int(together.size())});
+        together.insert(together.end(), rest.begin(), rest.begin() + long(n));
+        rest = rest.subspan(n);
+        if (n == room) run();
+      }
+    }
+    run();
+    return read_each(std::span<int const>(last));
   }
 
   /// Bytes allocated: mostly the keys and values of a whole context, and rounded matrices; in one

@@ -166,15 +166,28 @@ void generate(decoder<Trainer>& read, std::span<std::vector<int> const> prompts,
   }
   for (int k = 0; k < read.texts(); ++k) read.rewind(k, 0);
   std::vector<std::vector<int>> const given = texts;
-  for (std::size_t k = 0; k < given.size(); ++k) {
-    auto const [from, common] = detail::longest_beginning(given, k);
-    if (common > 0) {
-      read.copy_text(int(from), int(k));
-      read.rewind(int(k), int(common));
+  // Prompts are read together, but one that begins as another does waits for that one.
+  std::vector<std::vector<typename decoder<Trainer>::element>> first(given.size());
+  for (std::size_t left = given.size(); left > 0;) {
+    std::vector<std::vector<int>> now(std::size_t(read.texts()));
+    for (std::size_t k = 0; k < given.size(); ++k) {
+      auto const [from, common] = detail::longest_beginning(given, k);
+      if (!first[k].empty() || (common > 0 && first[from].empty())) continue;
+      if (common > 0) {
+        read.copy_text(int(from), int(k));
+        read.rewind(int(k), int(common));
+      }
+      now[k].assign(given[k].begin() + std::ptrdiff_t(common), given[k].end());
     }
-    auto const logits = read.read(int(k), std::span(given[k]).subspan(common));
-    if (s.tokens > 0) draw(k, logits, 0);
+    auto logits = read.read_each(now);
+    for (std::size_t k = 0; k < given.size(); ++k) {
+      if (now[k].empty()) continue;
+      first[k].assign(logits.begin(), logits.begin() + vocabulary);
+      logits = logits.subspan(std::size_t(vocabulary));
+      --left;
+    }
   }
+  for (std::size_t k = 0; k < given.size() && s.tokens > 0; ++k) draw(k, first[k], 0);
   for (long i = 1; i < s.tokens; ++i) {
     std::vector<int> tokens = next;
     for (std::size_t k = 0; k < texts.size(); ++k)

@@ -44,9 +44,10 @@ struct new_rows_model {
   heap_array<host::narrow_matrix> matrices;     ///< by op: its matrix, if that is narrow
 };
 
-/// New positions of one text: `count` of them, which follow `position` earlier ones.
+/// New positions of one text: `count` of them, which follow `position` earlier ones, and have the
+/// new rows from `first` on.
 struct new_positions {
-  int text = 0, position = 0, count = 0;
+  int text = 0, position = 0, count = 0, first = 0;
 };
 
 /// The interpreter of one model, with the keys and values of texts. Its threads divide an
@@ -114,6 +115,8 @@ class new_rows {
     extent const blocks = (left + rows_ - 1) / rows_;
     return int(host::largest_part(left, host::row_alignment, int(blocks)));
   }
+  /// The most tokens that run together.
+  int most_tokens() const { return rows_; }
   int threads() const { return team_ == nullptr ? 1 : team_->size(); }
   host::isa runs_on() const { return m_.kernels.runs_on; }
   /// Bytes allocated.
@@ -121,12 +124,12 @@ class new_rows {
   /// The keys and values of all texts.
   kept_pages<T>& pages() { return pages_; }
 
-  /// Runs the next tokens of a text, or one token of each of several, whose earlier positions have
-  /// been run. Returns the logits of each text's last one, or nothing if more tokens of one text
-  /// follow at once.
+  /// Runs the next tokens of texts whose earlier positions have been run. At the end returns the
+  /// logits of each text's last one; before it more tokens of a text follow at once.
   ///
   /// shape: tokens[n], the sum of all counts -> logits[parts, vocabulary]
-  /// needs: at most block_of() tokens of the vocabulary, in the context; texts once each
+  /// needs: at most most_tokens() tokens of the vocabulary, in the context; texts once each; at the
+  ///        end one text, or one token of each
   [[gnu::cold]] std::span<T const> run(std::span<int const> tokens,
                                        std::span<new_positions const> parts, bool is_end) {
     int const n = int(tokens.size()), count = int(m_.ops.size());
@@ -167,7 +170,12 @@ class new_rows {
   }
   /// The position of new row r.
   extent position_of(extent r) const {
-    return parts_.size() == 1 ? parts_[0].position + r : parts_[std::size_t(r)].position;
+    std::size_t part = 0, end = parts_.size();
+    while (end - part > 1) {
+      std::size_t const middle = (part + end) / 2;
+      (parts_[middle].first <= r ? part : end) = middle;
+    }
+    return parts_[part].position + r - parts_[part].first;
   }
   /// Attention o of the new positions of a text.
   kept_attention<T> attention_of(op const& o, cache const& kept, new_positions const& of) const {
@@ -360,23 +368,30 @@ class new_rows {
     extent const d = o.columns / how.heads, groups = how.kv_heads, texts = extent(parts_.size());
     extent keys = 0;
     for (new_positions const& p : parts_) keys += p.position + p.count;
-    // A row of one text, or all rows: see run().
     auto const of_text = [&](extent part) {
       return attention_of(o, kept, parts_[std::size_t(part)]);
     };
-    auto const x = [&](extent part) { return row(o.in[0], texts == 1 ? 0 : part); };
+    auto const first_of = [&](extent part) { return parts_[std::size_t(part)].first; };
+    auto const x = [&](extent part) { return row(o.in[0], first_of(part)); };
     divide(texts * groups, 1, 4 * n * groups * d, 0, [&](host::part_range own, T* workspace) {
       for (extent k = own.begin; k < own.end; ++k)
         of_text(k / groups).append(x(k / groups), k % groups, workspace);
     });
-    extent const blocks = texts == 1 ? of_text(0).blocks_from(first) : 1, each = how.heads * blocks;
+    if (first == n) return;
+    // Of several texts all rows: see run(). The longest one has the most blocks.
+    extent const begin = texts == 1 ? first : 0;
+    extent blocks = 1;
+    for (extent part = 0; part < texts; ++part)
+      if (extent const own = of_text(part).blocks_from(begin); own > blocks) blocks = own;
+    extent const each = how.heads * blocks;
     divide(texts * each, 1, 2 * groups * keys * d, 2 * (n - first) / texts * how.heads * keys * d,
            [&](host::part_range own, T* workspace) {
              for (extent k = own.begin; k < own.end; ++k) {
                extent const part = k / each, head = k % each / blocks,
-                            t = texts == 1 ? first + k % blocks * host::query_block : 0;
-               of_text(part).attend(x(part), head, t, row(o.out[0], texts == 1 ? t : part),
-                                    workspace);
+                            t = begin + k % blocks * host::query_block;
+               if (t < parts_[std::size_t(part)].count)
+                 of_text(part).attend(x(part), head, t, row(o.out[0], first_of(part) + t),
+                                      workspace);
              }
            });
   }

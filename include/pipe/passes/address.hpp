@@ -52,10 +52,10 @@ struct copied {
 /// An operand of a launch.
 struct placed_operand {
   address at;
-  long elements = 0;     // of a micro-batch; 0 for an operand that the launch only reads
-  bool is_wide = false;  // has the type of parameters; else the type of values
-  bool by_axis = false;  // has rows of the launch's axis
-  short layer = 0;       // top-level, of the operand's group: a chain has several
+  long elements = 0;       // of a micro-batch; 0 for an operand that the launch only reads
+  bool is_wide = false;    // has the type of parameters; else the type of values
+  unsigned char axis = 0;  // of the rows that the launch writes: see op::axis
+  short layer = 0;         // top-level, of the operand's group: a chain has several
 };
 
 /// One kernel launch of a program: operands [first, first + count) of the program's list. `group`:
@@ -63,10 +63,11 @@ struct placed_operand {
 struct launch {
   int group = 0;
   int first = 0, count = 0;
-  int layer = 0;            // top-level, from 0; of several fused layers the first
-  bool recomputed = false;  // repeats a launch of the forward program
-  unsigned char axis = 0;   // of the rows: see op::axis
-  unsigned panels = 0;      // bit k: operand k is a transposed copy in panels
+  int layer = 0;               // top-level, from 0; of several fused layers the first
+  bool recomputed = false;     // repeats a launch of the forward program
+  unsigned char axis = 0;      // of the rows: see op::axis
+  unsigned char key_axis = 0;  // likewise of the keys of an attention to another sequence
+  unsigned panels = 0;         // bit k: operand k is a transposed copy in panels
 };
 
 }  // namespace pp::detail

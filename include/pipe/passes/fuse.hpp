@@ -157,6 +157,7 @@ constexpr void fuse(view<op> list, view<repetition> repetitions, int const* uses
   for (int begin = 0; begin < count;) {
     begin = copies.add(begin, known, f);
     op last = ops[begin];
+    unsigned char key_axis = last.key_axis;
     short const unit = last.unit;
     int const stage = stage_of_unit[unit];
     int end = begin + 1;
@@ -166,15 +167,17 @@ constexpr void fuse(view<op> list, view<repetition> repetitions, int const* uses
           stage_of_unit[next.unit] != stage)
         break;
       last = next;
+      if (key_axis == 0) key_axis = next.key_axis;
     }
     int const first = f.operands.count;
     group const g = describe_group(ops, begin, end, uses, read_once, f.operands.items + first);
     f.operands.count += g.operands;
     int const id = known.number(g, describe);
     if (id == f.distinct.count) f.distinct.push_back(f.segments.count);
-    f.segments.push_back(segment{begin, end, id, first, g.operands, ops[begin].origin,
-                                 ops[end - 1].origin, unit, ops[begin].axis,
-                                 ops[begin].kind == op_kind::pool});
+    f.segments.push_back(
+        segment{begin, end, id, first, g.operands, ops[begin].origin, ops[end - 1].origin, unit,
+                ops[begin].axis, key_axis, ops[begin].kind == op_kind::pool,
+                g.anchor == op_kind::attention_gradient ? short(g.out[1]) : short(-1)});
     begin = end;
   }
 }

@@ -77,8 +77,10 @@ struct segment {
   int first = 0, operands = 0;
   int first_origin = 0, last_origin = 0;
   short unit = 0;
-  unsigned char axis = 0;  // of the first op, as of all ops of the group: see op::axis
-  bool pools = false;      // the result has one row for each sample
+  unsigned char axis = 0;      // of the first op, as of all ops of the group: see op::axis
+  unsigned char key_axis = 0;  // of an attention to another sequence: see op::key_axis
+  bool pools = false;          // the result has one row for each sample
+  short key_result = -1;       // the operand that has the gradients of these keys
 };
 
 }  // namespace pp::detail

@@ -122,7 +122,8 @@ constexpr int count_launches(view<scheduled_segment> order, view<launch_chain> c
     fused_view const& fused = from.fused[s.list];
     segment const with = fused.segments[s.index];
     int const g = from.numbers.number(s.list, with.group);
-    launches[i] = launch{g, n, with.operands, with.unit, s.list == op_list::recompute, with.axis};
+    launches[i] = launch{
+        g, n, with.operands, with.unit, s.list == op_list::recompute, with.axis, with.key_axis};
     for (int k = 0; k < with.operands; ++k, ++n) {
       operand const x = fused.operands[with.first + k];
       bool const is_value = x.where == space::value;
@@ -133,8 +134,9 @@ constexpr int count_launches(view<scheduled_segment> order, view<launch_chain> c
         elements =
             is_value ? from.values.batch_elements(x.index) : from.parameter_elements[x.index];
       bool const is_wide = !is_value || from.values.is_wide(x.index);
-      bool const by_axis = is_value && with.axis != 0 && !with.pools;
-      placed[n] = placed_operand{at, elements, is_wide, by_axis, with.unit};
+      unsigned char axis = 0;
+      if (is_value && !with.pools) axis = k == with.key_result ? with.key_axis : with.axis;
+      placed[n] = placed_operand{at, elements, is_wide, axis, with.unit};
     }
   }
 }

@@ -16,15 +16,18 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// The segments of a micro-batch's rows on an axis; null: all planned rows are there.
-inline segment_list const* segments_in(job const& j, int micro_batch) {
-  return j.batch.segments == nullptr ? nullptr : j.batch.segments + micro_batch;
+/// The segments of a micro-batch's rows on an axis; null: all planned rows are there. axis: as
+/// op::axis
+inline segment_list const* segments_in(job const& j, int micro_batch, int axis) {
+  return j.batch.segments == nullptr || axis == 0
+             ? nullptr
+             : j.batch.segments + micro_batch * j.batch.axes + (axis - 1);
 }
 /// The rows of a micro-batch that are there.
 inline transports::row_counts rows_in(job const& j, int micro_batch) {
   transports::row_counts rows;
-  if (segment_list const* const segments = segments_in(j, micro_batch); segments != nullptr)
-    rows.of_axis[0] = segments->rows;
+  for (int axis = 1; axis <= j.batch.axes; ++axis)
+    rows.of_axis[axis - 1] = segments_in(j, micro_batch, axis)->rows;
   return rows;
 }
 /// The segments of the model's output, which has a row for each position; null: none, or an output
@@ -33,13 +36,13 @@ inline segment_list const* output_segments_in(pipeline_description const& d, job
                                               int micro_batch) {
   program_view const& last =
       d.chunk[d.chunks - 1].set_for(micro_batch).programs[int(program::forward)];
-  return last.launches[last.count - 1].axis == 0 ? nullptr : segments_in(j, micro_batch);
+  return segments_in(j, micro_batch, last.launches[last.count - 1].axis);
 }
 /// The real samples of a micro-batch: d.samples, fewer in a padded micro-batch, 0 after the end of
 /// the mini-batch; of a micro-batch with segments as many.
 inline int samples_in(pipeline_description const& d, job const& j, int micro_batch) {
   if (j.batch.segments != nullptr)
-    return micro_batch < d.micro_batches ? segments_in(j, micro_batch)->count : 0;
+    return micro_batch < d.micro_batches ? segments_in(j, micro_batch, 1)->count : 0;
   int const left = j.batch.samples - micro_batch * d.samples;
   return left < 0 ? 0 : left < d.samples ? left : d.samples;
 }
@@ -47,21 +50,22 @@ inline int samples_in(pipeline_description const& d, job const& j, int micro_bat
 /// time is compared with that of others; 1 without segments, or without a row.
 inline double part_of_rows(job const& j, int micro_batches) {
   double rows = 0, planned = 0;
-  for (int mb = 0; mb < micro_batches && j.batch.segments != nullptr; ++mb) {
-    rows += segments_in(j, mb)->rows;
-    planned += segments_in(j, mb)->planned_rows;
-  }
+  for (int mb = 0; mb < micro_batches; ++mb)
+    for (int axis = 1; axis <= j.batch.axes; ++axis) {
+      rows += segments_in(j, mb, axis)->rows;
+      planned += segments_in(j, mb, axis)->planned_rows;
+    }
   return rows > 0 ? rows / planned : 1;
 }
 /// The samples of a run with segments, in all micro-batches.
 inline int samples_of_segments(pipeline_description const& d, job const& j) {
   int all = 0;
-  for (int mb = 0; mb < d.micro_batches; ++mb) all += segments_in(j, mb)->count;
+  for (int mb = 0; mb < d.micro_batches; ++mb) all += segments_in(j, mb, 1)->count;
   return all;
 }
 /// Index of a micro-batch's first sample, for random bits.
 inline long first_sample_in(pipeline_description const& d, job const& j, int micro_batch) {
-  segment_list const* const segments = segments_in(j, micro_batch);
+  segment_list const* const segments = segments_in(j, micro_batch, 1);
   return j.part.first_sample +
          (segments == nullptr ? long(micro_batch) * d.samples : segments->first_sample);
 }

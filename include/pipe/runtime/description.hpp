@@ -329,7 +329,7 @@ struct pipeline_description {
   long workspace_bytes = 0;      ///< per thread
   int losses = 1;                ///< of the model
   int loss_rows = 0;             ///< terms of all losses in a micro-batch
-  long rows = 0;                 ///< with Lengths: of a micro-batch of the longest samples
+  long rows = 0;                 ///< with Lengths: the most of a micro-batch on an axis
   chunk_description const* chunk = nullptr;
   chunk_holder const* holder = nullptr;  ///< chunk by chunk
   rank_description const* rank = nullptr;

@@ -97,9 +97,11 @@ struct job_batch {
   /// If arrays are in device memory: the cudaStream_t behind whose work they are accessed.
   void* stream = nullptr;
   int samples = 0;  ///< in the mini-batch, at most as planned
-  /// With Lengths, by micro-batch: the rows of inputs and of labels that are there. Each
-  /// micro-batch begins where it would with the longest samples. Else null.
+  /// With Lengths, by micro-batch, `axes` lists each: the rows on axis 1, on axis 2 and so on that
+  /// are there. All lists of a micro-batch have as many segments, also that of an input that is no
+  /// axis. Each micro-batch begins where it would with the longest samples. Else null.
   segment_list const* segments = nullptr;
+  int axes = 0;
   std::uint64_t label_hash = 0;   ///< of labels, weights and targets: see hash_labels
   std::uint64_t length_hash = 0;  ///< of `segments`: see hash_rows
 };

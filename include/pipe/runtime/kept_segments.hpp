@@ -15,7 +15,8 @@ namespace pp::detail {
 /// The segments of a mini-batch's micro-batches, in memory that is allocated once.
 class kept_segments {
  public:
-  /// lists: of a mini-batch. rows: of a micro-batch of samples of the longest length
+  /// lists: of a mini-batch, for all axes. rows: the most of a list, of samples of the longest
+  /// length
   [[gnu::cold]] void assemble(int lists, long rows) {
     lists_ = heap_array<segment_list>(lists);
     rows_ = rows;
@@ -27,6 +28,7 @@ class kept_segments {
   /// Copies list number `number`, whose rows and segments are at most as planned.
   void keep(int number, segment_list const& from) {
     segment_list& to = lists_[number] = from;
+    if (from.first == nullptr) return;  // of an input that is no axis
     to.first = copied(from.first, from.count + 1, firsts_.begin() + number * (rows_ + 1));
     to.segment = copied(from.segment, from.rows, segments_.begin() + number * rows_);
     to.given = copied(from.given, from.count, given_.begin() + number * rows_);

@@ -7,12 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <span>
-#include <string_view>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <pipe/data/data_set.hpp>
@@ -37,7 +33,8 @@ struct batch_settings {
   /// Instead of these: number of samples before, in all epochs, whatever the sizes of mini-batches.
   long sample_position = 0;
   /// The samples of a mini-batch have like lengths: of every 64 mini-batches the samples are sorted
-  /// by length. With `shuffle` the mini-batches are in random order.
+  /// by length, of several inputs of token ids by the sum. With `shuffle` the mini-batches are in
+  /// random order.
   bool by_length = false;
   /// Each micro-batch has as many samples as there is room for their rows, and a mini-batch as many
   /// as fill its micro-batches: see Lengths.
@@ -65,15 +62,13 @@ struct batch_settings {
 ///      tokens and packed with the same ones
 template <class Trainer>
 class batches {
-  using element = typename Trainer::element;
-
  public:
   using batch = typename Trainer::batch;
 
   /// Throws data_error for lists of different numbers of samples, an epoch without mini-batches, or
   /// a setting out of range.
   explicit batches(batch const& data, detail::batch_settings const& s = detail::batch_settings{})
-      : data_(data), count_(data_set::count<Trainer>(data, true)), places_(data.lengths),
+      : data_(data), places_(data_set::places_in<Trainer>(data, true)), count_(places_.samples),
         first_(s.first), whole_(std::size_t(s.samples > 0 ? s.samples : Trainer::samples)) {
     if (s.samples < 0)
       detail::throw_error<data_error>({"batches: samples: expected 0 or more, got ", s.samples});
@@ -174,33 +169,26 @@ class batches {
   end_of_range end() const { return {}; }
 
  private:
-  /// The lengths of all samples, for the setting of that name.
-  ///
-  /// throws: data_error if the first input is not token ids
-  std::vector<int> lengths_for(char const* setting) const {
-    using M = typename Trainer::model;
-    if constexpr (detail::model_tables<M>::inputs[0].is_ids)
-      return data_.lengths.empty()
-                 ? detail::lengths_of<M>(data_.inputs.data(), data_.labels.data(), count_)
-                 : std::vector<int>(data_.lengths.begin(), data_.lengths.end());
-    else
-      detail::throw_error<data_error>({"batches: ", setting,
-                                       ": expected token ids as the first input, which say by -1 "
-                                       "where a sample ends"});
-  }
+  using model = typename Trainer::model;
+
   /// Lists the samples, unless they are shuffled, for a composition to reorder.
   void number_samples() {
     for (std::size_t i = order_.size(); i < count_; ++i) order_.push_back(i);
   }
   /// Makes the order of an epoch by length.
   ///
-  /// throws: data_error if the first input is not token ids
+  /// throws: data_error if no input is token ids
   void order_by_length(detail::batch_settings const& s) {
-    std::vector<int> const lengths = lengths_for("by_length");
+    int longest = 0;
+    std::vector<int> const lengths = detail::sums_of_lengths(data_, count_, longest);
+    if (longest == 0)
+      detail::throw_error<data_error>(
+          {"batches: by_length: expected an input of token ids, which say by -1 where a sample "
+           "ends"});
     number_samples();
     // Samples that are left out are any of the epoch's, not its longest.
     if (s.drop_last) order_.resize(std::size_t(size_) * whole_);
-    detail::sort_by_length(order_, lengths, int(Trainer::inputs_per_sample), 64 * whole_);
+    detail::sort_by_length(order_, lengths, longest, 64 * whole_);
     if (!s.shuffle) return;
     std::vector<int> whole_batches(order_.size() / whole_, int(whole_));
     detail::shuffle_parts(order_, whole_batches, s.seed, std::uint64_t(epoch_));
@@ -209,26 +197,30 @@ class batches {
   ///
   /// throws: data_error for a setting that has no meaning then, or without Lengths
   void fill_micro_batches(detail::batch_settings const& s) {
-    using lengths = typename Trainer::compiled::lengths;
+    using compiled = typename Trainer::compiled;
     char const* const setting = s.by_tokens ? "by_tokens" : "packed";
     if (s.by_length || (s.by_tokens && s.packed) || s.samples > 0 || s.position > 0)
       detail::throw_error<data_error>(
           {"batches: ", setting,
            ": mini-batches have different numbers of samples, so samples, position and another "
            "composition do not go with it: resume by sample_position"});
-    if constexpr (lengths::block > 0 && detail::has_output_rows<typename Trainer::model>) {
-      constexpr int each = Trainer::compiled::samples, context = int(Trainer::inputs_per_sample);
-      constexpr detail::row_room room{each * context, each * lengths::most, lengths::block};
-      std::vector<int> const of_samples = lengths_for(setting);
+    if constexpr (data_set::takes_lengths<Trainer> && detail::has_rows_alone<model>) {
       number_samples();
+      std::vector<detail::measured_rows> inputs;
+      detail::for_each_input<model>([&](auto input) {
+        inputs.push_back(
+            {detail::lengths_of<input()>(data_, count_),
+             {compiled::samples * int(detail::model_tables<model>::inputs[input()].form.elements()),
+              detail::most_segments<compiled>(), compiled::lengths::block}});
+      });
       std::vector<int> counts;
       if (s.packed) {
-        counts = detail::pack_decreasing(order_, of_samples, context, room);
+        counts = detail::pack_decreasing(order_, inputs);
         if (s.shuffle) detail::shuffle_parts(order_, counts, s.seed, std::uint64_t(epoch_));
       } else {
-        counts = detail::fill_in_order(order_, of_samples, room);
+        counts = detail::fill_in_order(order_, inputs);
       }
-      filled_ = {std::move(counts), std::size_t(Trainer::compiled::mini_batch)};
+      filled_ = {std::move(counts), std::size_t(compiled::mini_batch)};
     } else {
       detail::throw_error<data_error>({"batches: ", setting,
                                        ": expected a Pipeline with Lengths whose model has an "
@@ -273,8 +265,8 @@ class batches {
     reached_ = index < size_ ? index + 1 : size_;
     if (index >= size_) return;
     std::size_t const first = first_of(index), n = first_of(index + 1) - first;
-    current_ = order_.empty() ? data_set::slice<Trainer>(data_, first, n, places_)
-                              : gather(std::span(order_).subspan(first, n));
+    current_ = order_.empty() ? data_set::slice<Trainer>(data_, places_, first, n)
+                              : copied_.gather(data_, places_, std::span(order_).subspan(first, n));
     if (!filled_.counts.empty()) current_.micro_batches = filled_.counts_of(std::size_t(index));
   }
   /// The place in the order of a mini-batch's first sample; of the number after the last the end.
@@ -283,44 +275,9 @@ class batches {
     std::size_t const first = shift_ + std::size_t(index) * whole_;
     return first < count_ ? first : count_;
   }
-  /// Copies samples into consecutive memory.
-  batch gather(std::span<std::size_t const> samples) {
-    ids_.clear();
-    numbers_.clear();
-    lengths_.clear();
-    batch b = data_;
-    if (!data_.lengths.empty())
-      for (std::size_t const s : samples) lengths_.push_back(data_.lengths[s]);
-    b.lengths = lengths_;
-    for (bool const copies :
-         {true, false}) {  // a list's address is known when all have been copied
-      std::size_t ids = 0, numbers = 0;
-      data_set::for_each_list<Trainer>(
-          b, [&](auto& list, std::size_t per_sample, data_set::list_name const& name) {
-            auto const take = [&](auto& buffer, std::size_t& at) {
-              std::size_t n = 0;
-              for (std::size_t const s : samples) {
-                auto const of = places_.of(s, 1, per_sample, name.by_position);
-                if (copies)
-                  buffer.insert(buffer.end(), list.data() + of.first,
-                                list.data() + of.first + of.count);
-                n += of.count;
-              }
-              if (!copies) list = std::span(std::as_const(buffer)).subspan(at, n);
-              at += n;
-            };
-            if constexpr (std::is_same_v<std::remove_cvref_t<decltype(list[0])>, int>)
-              take(ids_, ids);
-            else
-              take(numbers_, numbers);
-          });
-    }
-    return b;
-  }
-
   batch data_, current_;
-  std::size_t count_;
   data_set::sample_places places_;
+  std::size_t count_;
   long first_;
   std::size_t whole_;      // samples of a full mini-batch
   std::size_t shift_ = 0;  // samples before mini-batch 0, less than whole_
@@ -328,9 +285,7 @@ class batches {
   detail::filled_batches filled_;  // by tokens and packed; else empty
   // Samples in the order of a shuffled epoch; empty: in order.
   std::vector<std::size_t> order_;
-  // Copied samples, list after list: lists of ids, and lists of numbers.
-  std::vector<int> ids_, lengths_;
-  std::vector<element> numbers_;
+  data_set::copied_samples<Trainer> copied_;
 };
 
 }  // namespace pp

@@ -20,7 +20,9 @@ template <class Trainer>
 double evaluate_data(Trainer& trainer, typename Trainer::batch const& data, loss_values& losses) {
   job_loss all;
   double sums[most_losses]{}, counted = 0;
-  for (auto const& batch : batches<Trainer>(data, {.samples = trainer.batch_samples()})) {
+  batches<Trainer> all_batches(
+      data, {.samples = trainer.batch_samples(), .by_length = data_set::takes_lengths<Trainer>});
+  for (auto const& batch : all_batches) {
     job_loss here;
     count_loss_terms(batch, here);
     loss_values const means = trainer.evaluate_losses(batch);
@@ -46,7 +48,7 @@ double evaluate_data(Trainer& trainer, typename Trainer::batch const& data, loss
 /// Does not change the trainer.
 ///
 /// law: equals the loss of all samples as one mini-batch, up to rounding: the loss of a mini-batch
-///      is weighted by its number of terms
+///      is weighted by its number of terms. With Lengths its samples have like lengths.
 /// throws: data_error as batches and Trainer::evaluate do
 template <class Trainer>
 double evaluate_all(Trainer& trainer, typename Trainer::batch const& data) {

@@ -5,14 +5,18 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <pipe/base/text.hpp>
 #include <pipe/data/batch_check.hpp>
 #include <pipe/data/data_set.hpp>
+#include <pipe/data/length_order.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/nn/model.hpp>
+#include <pipe/train/parts/lengths.hpp>
 #include <pipe/train/parts/outputs.hpp>
 #include <pipe/train/parts/settings_elsewhere.hpp>
 
@@ -70,40 +74,93 @@ struct anything {
   constexpr anything(Given const&...) {}
 };
 
+/// The number of outputs of the first samples of a data set.
+template <class Trainer>
+std::size_t outputs_of(data_set::sample_places const& places, long per_sample,
+                       std::size_t samples) {
+  constexpr int axis = Trainer::model::graph.loss().axis - 1;
+  if constexpr (axis >= 0) {
+    constexpr long positions = model_tables<typename Trainer::model>::inputs[axis].form.elements();
+    if (!places.first[axis].empty())
+      return places.first[axis][samples] * std::size_t(per_sample / positions);
+  }
+  return samples * std::size_t(per_sample);
+}
+
+/// predict() by a trainer with Lengths, whose model has one loss: mini-batches of samples of like
+/// lengths, whose outputs are copied to their places.
+///
+/// needs: arrays of the right sizes
+template <Text Name, class Trainer>
+void predict_by_length(Trainer& trainer, typename Trainer::batch const& data,
+                       data_set::sample_places const& places,
+                       typename Trainer::output_values outputs) {
+  using element = typename Trainer::element;
+  constexpr long per_sample = Trainer::template outputs_per_sample_of<Name>;
+  auto const begin_of = [&](std::size_t sample) {
+    return outputs_of<Trainer>(places, per_sample, sample);
+  };
+  int longest = 0;
+  std::vector<int> const lengths = sums_of_lengths(data, places.samples, longest);
+  std::vector<std::size_t> order(places.samples);
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  sort_by_length(order, lengths, longest, order.size());
+  data_set::copied_samples<Trainer> copies;
+  std::vector<element> found;
+  std::size_t n = 0;
+  for (std::size_t first = 0; first < order.size(); first += n) {
+    std::size_t const left = order.size() - first, most = std::size_t(Trainer::samples);
+    n = left < most ? left : most;
+    auto const these = std::span(std::as_const(order)).subspan(first, n);
+    std::size_t all = 0;
+    for (std::size_t const s : these) all += begin_of(s + 1) - begin_of(s);
+    found.resize(all);
+    trainer.template forward<Name>(copies.gather(data, places, these), found);
+    element const* from = found.data();
+    for (std::size_t const s : these) {
+      std::size_t const count = begin_of(s + 1) - begin_of(s);
+      std::memcpy(outputs.data() + begin_of(s), from, count * sizeof(element));
+      from += count;
+    }
+  }
+}
+
 }  // namespace detail
 
 /// The model's outputs (before the loss) for all samples of a data set, computed by mini-batches.
 /// Names are those of Trainer::forward: predict<"labels", "name">(trainer, data, outputs, more).
 /// Labels are not needed. An empty data set has no outputs.
 ///
-/// shape:  inputs[n * inputs_per_sample] -> outputs[n * outputs_per_sample_of<Name>] for each name
+/// shape:  inputs[n * inputs_per_sample] -> outputs[n * outputs_per_sample_of<Name>] for each name;
+///         with lengths the rows of all samples, as of Trainer::forward
 /// law:    a sample's outputs equal those of Trainer::forward bit for bit, independently of the
-///         other samples
+///         other samples. With Lengths samples of like lengths are computed together.
 /// throws: data_error as Trainer::forward does
 template <Text Name = "labels", Text... More, class Trainer>
 void predict(Trainer& trainer, typename Trainer::batch const& data,
              typename Trainer::output_values outputs,
              typename detail::named_values<typename Trainer::output_values, More>::type... more) {
-  constexpr std::size_t most = std::size_t(Trainer::samples);
-  if (!data.lengths.empty())
-    detail::throw_error<data_error>(
-        {"predict: expected samples padded to the context, without lengths"});
-  std::size_t const samples = data_set::count<Trainer>(data, false);
-  data_set::sample_places const places(data.lengths);
+  [[maybe_unused]] constexpr std::size_t most = std::size_t(Trainer::samples);
+  data_set::sample_places const places = data_set::places_in<Trainer>(data, false);
+  std::size_t const samples = places.samples;
   auto const check = [&](detail::batch_part of, std::size_t found, long per_sample) {
-    detail::check_size(of, found, samples * std::size_t(per_sample));
+    detail::check_size(of, found, detail::outputs_of<Trainer>(places, per_sample, samples));
   };
   check(detail::output_part<Name>(), outputs.size(), Trainer::template outputs_per_sample_of<Name>);
   (check(detail::output_part<More>(), more.size(), Trainer::template outputs_per_sample_of<More>),
    ...);
-  for (std::size_t first = 0; first < samples; first += most) {
-    std::size_t const n = samples - first < most ? samples - first : most;
-    auto const part = [&](auto const& of) {
-      std::size_t const each = of.size() / samples;
-      return of.subspan(first * each, n * each);
-    };
-    trainer.template forward<Name, More...>(data_set::slice<Trainer>(data, first, n, places),
-                                            part(outputs), part(more)...);
+  if constexpr (data_set::takes_lengths<Trainer>) {
+    detail::predict_by_length<Name>(trainer, data, places, outputs);
+  } else {
+    for (std::size_t first = 0; first < samples; first += most) {
+      std::size_t const n = samples - first < most ? samples - first : most;
+      auto const part = [&](auto const& of) {
+        std::size_t const each = of.size() / samples;
+        return of.subspan(first * each, n * each);
+      };
+      trainer.template forward<Name, More...>(data_set::slice<Trainer>(data, places, first, n),
+                                              part(outputs), part(more)...);
+    }
   }
 }
 template <Text Name = "labels", Text... More, class Trainer>
@@ -115,9 +172,9 @@ void predict(Trainer& trainer, typename Trainer::template input_values<0> inputs
 template <Text Name = "labels", class Trainer>
 std::vector<typename Trainer::element> predict(Trainer& trainer,
                                                typename Trainer::batch const& data) {
-  std::vector<typename Trainer::element> outputs(
-      data_set::count<Trainer>(data, false) *
-      std::size_t(Trainer::template outputs_per_sample_of<Name>));
+  data_set::sample_places const places = data_set::places_in<Trainer>(data, false);
+  std::vector<typename Trainer::element> outputs(detail::outputs_of<Trainer>(
+      places, Trainer::template outputs_per_sample_of<Name>, places.samples));
   predict<Name>(trainer, data, outputs);
   return outputs;
 }

@@ -20,6 +20,8 @@ struct arguments : detail::launch_context, detail::random_context {
   detail::further_losses const* further = nullptr;  ///< the losses of the run; null in inference
   /// Of a launch on rows of an axis, in a pipeline with Lengths; else null.
   detail::segment_list const* segments = nullptr;
+  /// Likewise of the keys of an attention to another sequence.
+  detail::segment_list const* key_segments = nullptr;
   int part = 0, parts = 1;                    ///< part number `part` of `parts`
   product_unit unit = product_unit::vectors;  ///< of products of 16-bit numbers
   unsigned panels = 0;                        ///< bit i: operand i is in panels

@@ -17,7 +17,7 @@
 namespace pp::host {
 
 /// B samples of T query and S key positions, H query heads of d elements that share KV heads of
-/// keys and values. With segments, samples have several lengths, T = S, and up to `queries`.
+/// keys and values. With segments, samples have several lengths, up to `queries` and `keys`.
 ///
 /// law: heads is a multiple of kv_heads: query head h reads key head h / (heads / kv_heads). If
 ///      causal, keys >= queries: query t has position t + (keys - queries) among the keys, and sees
@@ -31,23 +31,28 @@ struct attention_shape {
   extent head_size;
   bool causal;
   detail::score_attributes scores{};
-  detail::mask_function mask = nullptr;            ///< a user-defined mask; null: none
-  detail::segment_list const* segments = nullptr;  ///< null: samples of one length
+  detail::mask_function mask = nullptr;  ///< a user-defined mask; null: none
+  /// Of queries and of keys; null: samples of one length.
+  detail::segment_list const *segments = nullptr, *key_segments = nullptr;
+  extent shift = 0;  ///< of the places of queries, in a sample of another length
 
-  /// The shape of sample b, and the first of its rows of queries and of keys.
+  /// The shape of sample b, and the first of its rows of queries and of keys. A sample that has no
+  /// segment has no rows.
   constexpr attention_shape of_sample(extent b) const {
     attention_shape one = *this;
-    if (segments != nullptr) one.queries = one.keys = segments->length(b);
+    if (segments != nullptr) one.queries = segments->length_of(b);
+    if (key_segments != nullptr) one.keys = key_segments->length_of(b);
+    one.shift = place(0) - one.place(0);
     return one;
   }
   constexpr extent first_query_row(extent b) const {
-    return segments != nullptr ? segments->first[b] : b * queries;
+    return segments != nullptr ? segments->first_of(b) : b * queries;
   }
   constexpr extent first_key_row(extent b) const {
-    return segments != nullptr ? segments->first[b] : b * keys;
+    return key_segments != nullptr ? key_segments->first_of(b) : b * keys;
   }
-  /// The position of a query among the keys.
-  constexpr extent place(extent query) const { return query + keys - queries; }
+  /// The position of a query among the keys. It does not depend on the lengths of a sample.
+  constexpr extent place(extent query) const { return query + keys - queries + shift; }
   /// A query may see the keys in [first_key, end_key); a mask hides some of these.
   constexpr extent first_key(extent query) const {
     extent const first = place(query) + 1 - scores.window;

@@ -84,9 +84,8 @@ PIPE_ONE_COPY void differentiate_heads(attention_set<T> const& set, attention_sh
     for (extent t0 = 0; t0 < shape.queries; t0 += query_block) {
       extent const rows = shape.queries - t0 < query_block ? shape.queries - t0 : query_block;
       extent const first_row = query_row + t0;
-      T const* const rotation = with.rotation != nullptr
-                                    ? with.rotation + (t0 + shape.keys - shape.queries) * d
-                                    : nullptr;
+      T const* const rotation =
+          with.rotation != nullptr ? with.rotation + shape.place(t0) * d : nullptr;
       auto const rows_of = [&](positions<V const> const& x) {
         return positions<V const>{x.data + first_row * x.stride + h * d, x.stride};
       };

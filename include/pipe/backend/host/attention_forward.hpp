@@ -144,8 +144,7 @@ PIPE_ONE_COPY void attend_heads(attention_set<T> const& set, attention_shape con
       extent const rows = shape.queries - t0 < query_block ? shape.queries - t0 : query_block;
       extent const first_row = query_row + t0;
       by.make_left(query, {q.data + first_row * q.stride + h * d, q.stride}, rows,
-                   with.rotation != nullptr ? with.rotation + (t0 + shape.keys - shape.queries) * d
-                                            : nullptr,
+                   with.rotation != nullptr ? with.rotation + shape.place(t0) * d : nullptr,
                    rotated);
       attend<typename By::products>(by, shape, with.scale,
                                     query_rows<decltype(query)>{h, t0, rows, query},

@@ -188,7 +188,10 @@ struct compiled_pipeline : chosen_options<Options> {
     d.workspace_bytes = workspace;
     d.losses = step::losses;
     d.loss_rows = int(step::loss_rows(g));
-    if constexpr (chosen::lengths::block > 0) d.rows = samples * g.inputs[0].form.elements();
+    if constexpr (chosen::lengths::block > 0)
+      for (input_record const& in : g.inputs)
+        if (in.is_axis && samples * in.form.elements() > d.rows)
+          d.rows = samples * in.form.elements();
     d.chunk = map->chunks.items;
     d.holder = map->holders.items;
     d.rank = map->rank.items;

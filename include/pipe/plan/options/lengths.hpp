@@ -6,7 +6,9 @@
 #include <type_traits>
 
 #include <pipe/base/list.hpp>
+#include <pipe/graph/further_loss.hpp>
 #include <pipe/graph/graph.hpp>
+#include <pipe/graph/model_tables.hpp>
 #include <pipe/plan/options/backend.hpp>
 #include <pipe/plan/options/family.hpp>
 #include <pipe/plan/options/micro_batch_size.hpp>
@@ -19,8 +21,9 @@ struct lengths;
 }
 
 /// Samples have several lengths, up to the context of the model's token ids, and a step computes
-/// the rows that are there. The rows of a sample are rounded up to a multiple of Block, a divisor
-/// of the context; blocks of 8 rows are whole tiles of products. Memory is planned for samples of
+/// the rows that are there; of several inputs of token ids each has its own lengths. The rows of a
+/// sample are rounded up to a multiple of Block, a divisor of each context; blocks of 8 rows are
+/// whole tiles of products. Memory is planned for samples of
 /// the longest length; of shorter ones a micro-batch has at most Most * MicroBatchSize. On the
 /// host; BF16, TF32 and SplitFP32 take a Block that is a multiple of 32.
 ///
@@ -43,8 +46,8 @@ namespace detail {
 constexpr bool is_ids_of(operand x, int axis) {
   return x.where == space::input && x.index + 1 == axis;
 }
-/// Whether the rows of op o, which is on an axis of `positions` rows, are those of its main
-/// operand, or one row of each sample.
+/// Whether op o, which is on an axis of `positions` rows, has a row for each position, or makes one
+/// of each sample.
 constexpr bool keeps_lengths(op const& o, int positions) {
   row_rule const rule = row_rule_of(o.kind);
   if (rule == row_rule::none)
@@ -52,21 +55,38 @@ constexpr bool keeps_lengths(op const& o, int positions) {
            (o.kind == op_kind::pool && is_ids_of(o.in[1], o.axis));
   if (rule == row_rule::norm)  // of the heads of each position, too
     return o.rows % positions == 0;
-  return o.rows == positions && (rule != row_rule::attention || is_ids_of(o.in[3], o.axis));
+  return o.rows == positions;
 }
-/// The first op of a model, whose first input is token ids, that needs samples of one length: it
-/// mixes rows, or reads the rows of samples as numbers of one row; or -1.
+/// The axis of the keys of an attention.
+constexpr int key_axis_of(op const& o) {
+  return o.attributes.attention().is_fused() ? o.axis : o.key_axis;
+}
+/// The axis that the positions of an input of model M are; 0 for numbers, or ids that are not
+/// looked up one by one.
+template <class M>
+constexpr int axis_of_input(int input) {
+  return M::graph.inputs[input].is_axis ? input + 1 : 0;
+}
+/// The first op of a model that needs samples of one length: it mixes rows, reads the rows of
+/// samples as numbers of one row, joins rows of two axes, or is a further loss; or -1.
 template <class M>
 constexpr int first_op_of_one_length() {
-  constexpr int positions = int(M::graph.inputs[0].form.elements());
-  list<unsigned char, M::graph.size.values> axis;
+  list<unsigned char, M::graph.size.values> axis;  // of each value
   for (int i = 0; i < M::graph.size.ops; ++i) {
     op const o = copy_of(M::graph.ops[i]);
-    if (o.axis != 0 && !keeps_lengths(o, positions)) return i;
+    if (o.axis != 0 && !keeps_lengths(o, int(M::graph.inputs[o.axis - 1].form.elements())))
+      return i;
+    // Without the ids an attention would not know which keys are padding.
+    if (o.kind == op_kind::attention && key_axis_of(o) != 0 && o.in[3].where != space::input)
+      return i;
+    if (is_further_loss(o)) return i;
     for (int k = 0; k < o.ins; ++k) {
       operand const x = o.in[k];
-      if (x.where == space::value && axis[x.index] != o.axis) return i;
-      if (x.where == space::input && !is_ids_of(x, o.axis)) return i;
+      // Of an attention: 1 are keys of another sequence, 3 the ids of keys.
+      bool const of_keys = o.kind == op_kind::attention && (k == 1 || k == 3);
+      int const expected = of_keys ? key_axis_of(o) : o.axis;
+      if (x.where == space::value && axis[x.index] != expected) return i;
+      if (x.where == space::input && axis_of_input<M>(x.index) != expected) return i;
     }
     for (operand const& y : o.out)
       if (y.where == space::value) axis[y.index] = o.kind == op_kind::pool ? 0 : o.axis;
@@ -85,23 +105,51 @@ constexpr int rows_added_together() {
   return std::is_same_v<typename Precision::element, V> && multiplies_values ? 1 : 32;
 }
 
-/// Whether a model's only input is token ids.
+/// The number of the first input of a model whose context is not a multiple of `block`, among those
+/// that are axes; or -1.
 template <class M>
-constexpr bool reads_token_ids_alone() {
-  return M::graph.size.inputs == 1 && M::graph.inputs[0].is_ids;
+constexpr int first_axis_of_other_blocks(int block) {
+  for (int i = 0; i < M::graph.size.inputs; ++i)
+    if (M::graph.inputs[i].is_axis && M::graph.inputs[i].form.elements() % block != 0) return i;
+  return -1;
+}
+/// Whether the positions of an input of a model are an axis.
+template <class M>
+constexpr bool has_axis() {
+  for (int i = 0; i < M::graph.size.inputs; ++i)
+    if (M::graph.inputs[i].is_axis) return true;
+  return false;
 }
 
 /// Whether the outputs of a model, and the labels of its loss, have a row for each position.
 template <class M>
 inline constexpr bool has_output_rows = M::graph.loss().axis != 0;
+/// Whether all values of a model have a row for each position of an input.
+template <class M>
+inline constexpr bool has_rows_alone = [] {
+  for (int i = 0; i < M::graph.size.ops; ++i)
+    if (M::graph.ops[i].axis == 0 || M::graph.ops[i].kind == op_kind::pool) return false;
+  return true;
+}();
 
-/// The diagnosis of batches with lengths in a pipeline with this option.
+/// The diagnosis of batches with lengths in a pipeline with this option, and of lengths of one
+/// input of model M.
 template <class Given>
 constexpr auto diagnose_use_of_lengths() {
   if constexpr (Given::block > 0)
     return std::type_identity<nothing_wrong>{};
   else
     return diagnosis_of<wrong::pipeline_has_samples_of_one_length, Given>();
+}
+template <class Given, class M, int Input>
+constexpr auto diagnose_lengths_of() {
+  if constexpr (Given::block == 0 || !M::valid)
+    return diagnose_use_of_lengths<Given>();
+  else if constexpr (!model_tables<M>::inputs[Input].is_axis)
+    return diagnosis_of<wrong::lengths_are_of_token_ids_alone,
+                        leaf_at<model_tables<M>::inputs[Input].leaf, typename M::leaves>, Given>();
+  else
+    return std::type_identity<nothing_wrong>{};
 }
 
 }  // namespace detail
@@ -134,20 +182,23 @@ struct option_family::lengths : detail::any_family {
     using option = typename Options::template get<lengths>;
     if constexpr (std::is_same_v<option, fallback>) {
       return std::type_identity<detail::nothing_wrong>{};
-    } else if constexpr (!detail::reads_token_ids_alone<M>()) {
+    } else if constexpr (!detail::has_axis<M>()) {
       return detail::diagnosis_of<wrong::lengths_are_of_token_ids_alone, M, option>();
-    } else if constexpr (M::graph.inputs[0].form.elements() % option::block != 0) {
-      return detail::diagnosis_of<wrong::block_must_divide_the_context,
-                                  detail::leaf_at<M::graph.inputs[0].leaf, typename M::leaves>,
-                                  option>();
     } else {
-      constexpr int at = detail::first_op_of_one_length<M>();
-      if constexpr (at >= 0)
-        return detail::diagnosis_of<wrong::layer_needs_samples_of_one_length,
-                                    detail::leaf_at<M::graph.ops[at].leaf, typename M::leaves>,
-                                    option>();
-      else
-        return std::type_identity<detail::nothing_wrong>{};
+      constexpr int other = detail::first_axis_of_other_blocks<M>(option::block);
+      if constexpr (other >= 0) {
+        return detail::diagnosis_of<
+            wrong::block_must_divide_the_context,
+            detail::leaf_at<M::graph.inputs[other].leaf, typename M::leaves>, option>();
+      } else {
+        constexpr int at = detail::first_op_of_one_length<M>();
+        if constexpr (at >= 0)
+          return detail::diagnosis_of<wrong::layer_needs_samples_of_one_length,
+                                      detail::leaf_at<M::graph.ops[at].leaf, typename M::leaves>,
+                                      option>();
+        else
+          return std::type_identity<detail::nothing_wrong>{};
+      }
     }
   }
 };

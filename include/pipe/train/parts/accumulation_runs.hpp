@@ -120,10 +120,10 @@ struct batch_accumulations {
   /// The segments of a part, whose first samples count in the whole mini-batch.
   void take_segments(job const& whole, int begin, int number, job& j) const {
     j.part.first_sample = whole.part.first_sample;
-    j.batch.segments = whole.batch.segments + begin * micro_batches;
+    j.batch.segments = whole.batch.segments + begin * micro_batches * whole.batch.axes;
     j.batch.samples = 0;
     for (int mb = 0; mb < number * micro_batches; ++mb)
-      j.batch.samples += j.batch.segments[mb].count;
+      j.batch.samples += segments_in(j, mb, 1)->count;
   }
 };
 
@@ -220,7 +220,7 @@ class accumulation_runs : public batch_accumulations {
     if (whole.batch.segments == nullptr) return whole.batch.samples == accumulations * samples;
     bool all = true;
     for (int i = 0; i < accumulations; ++i)
-      all = all && whole.batch.segments[i * micro_batches].count > 0;
+      all = all && segments_in(whole, i * micro_batches, 1)->count > 0;
     return all;
   }
   /// The time until the last action of the run that has ended, in nanoseconds.

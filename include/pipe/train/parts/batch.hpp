@@ -48,8 +48,9 @@ struct batch_of {
   // used.
   further_values<int> named_ids[max_inputs]{};
   further_values<Element> named_numbers[max_inputs]{};
-  std::span<int const> lengths{};        // empty: samples are padded to the context
-  std::span<int const> micro_batches{};  // samples of each; empty: MicroBatchSize
+  std::span<int const> lengths{};                    // empty: samples are padded to the context
+  std::span<int const> named_lengths[max_inputs]{};  // likewise, by input number from 1 on
+  std::span<int const> micro_batches{};              // samples of each; empty: MicroBatchSize
 
   /// Sets an input by its name in the model.
   template <Text Name>
@@ -64,12 +65,24 @@ struct batch_of {
       named_numbers[input] = values;
     return *this;
   }
-  /// Sets the lengths of samples whose ids, and whose labels if each position has one, lie one
-  /// behind the other without padding. Needs Lengths.
+  /// Sets the lengths of samples whose ids in the first input, and whose labels if each of its
+  /// positions has one, lie one behind the other without padding. Needs Lengths.
   template <class Option = Given>
   batch_of& set_lengths(std::span<int const> of_samples) {
-    static_assert(accepted<decltype(diagnose_use_of_lengths<Option>())>::value);
+    static_assert(accepted<decltype(diagnose_lengths_of<Option, M, 0>())>::value);
     lengths = of_samples;
+    return *this;
+  }
+  /// The same for an input by its name in the model.
+  template <Text Name, class Option = Given>
+  batch_of& set_lengths(std::span<int const> of_samples) {
+    static_assert(accepted<decltype(diagnose_name<M, Name>())>::value);
+    constexpr int input = input_named<Name>;
+    static_assert(accepted<decltype(diagnose_lengths_of<Option, M, input>())>::value);
+    if constexpr (input == 0)
+      lengths = of_samples;
+    else
+      named_lengths[input] = of_samples;
     return *this;
   }
   /// Sets the number of samples of each micro-batch, in their order: as many as have room for their
@@ -91,6 +104,22 @@ auto input_of(Batch const& b) {
     return b.named_ids[Index];
   else
     return b.named_numbers[Index];
+}
+
+/// The lengths of the samples of input Index, one behind the other; empty if they are padded.
+template <int Index, class Batch>
+std::span<int const> lengths_of_input(Batch const& b) {
+  if constexpr (Index == 0)
+    return b.lengths;
+  else
+    return b.named_lengths[Index];
+}
+/// Whether the samples of an input of a batch have lengths.
+template <class Batch>
+bool has_lengths(Batch const& b) {
+  bool any = !b.lengths.empty();
+  for (auto const& of : b.named_lengths) any = any || !of.empty();
+  return any;
 }
 
 /// Checks of arrays in the host's memory, which are made at once.
@@ -133,7 +162,7 @@ template <class Batch, class Checks>
 void take_inputs(Batch const& b, int most, job& j, Checks& checks) {
   using M = typename Batch::model;
   if constexpr (requires { b.micro_batches; })
-    if (!b.lengths.empty() || !b.micro_batches.empty())
+    if (has_lengths(b) || !b.micro_batches.empty())
       throw_error<data_error>({"lengths, micro_batches: they need the option Lengths"});
   std::size_t const per_sample = std::size_t(model_tables<M>::inputs[0].form.elements());
   j.batch.samples = count_samples(b.inputs.size(), per_sample, most);

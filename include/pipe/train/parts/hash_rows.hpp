@@ -28,13 +28,19 @@ void hash_rows(job& j, int micro_batches) {
                  planned = P::samples * per_sample * each;
   std::uint64_t lengths = 0, labels = 0;
   for (int mb = 0; mb < micro_batches; ++mb) {
-    segment_list const& s = j.batch.segments[mb];
-    std::size_t const count = std::size_t(s.count);
-    lengths = hash_of_bytes(s.given, sizeof(int) * count, lengths);
-    lengths = hash_of_bytes(s.first, sizeof(int) * (count > 0 ? count + 1 : 0), lengths);
-    if (j.what == job::kind::infer) lengths = hash_of_bytes(s.place, sizeof(long) * count, lengths);
+    segment_list const* const of = j.batch.segments + mb * j.batch.axes;
+    for (segment_list const* s = of; s != of + j.batch.axes; ++s) {
+      lengths = hash_of_bytes(&s->count, sizeof(int), lengths);
+      if (s->first == nullptr) continue;  // of an input that is no axis
+      std::size_t const count = std::size_t(s->count);
+      lengths = hash_of_bytes(s->given, sizeof(int) * count, lengths);
+      lengths = hash_of_bytes(s->first, sizeof(int) * (count > 0 ? count + 1 : 0), lengths);
+      if (j.what == job::kind::infer)
+        lengths = hash_of_bytes(s->place, sizeof(long) * count, lengths);
+    }
     if (j.batch.label == nullptr) continue;
-    long const here = has_output_rows<M> ? s.rows : s.count * per_sample;
+    constexpr int axis = M::graph.loss().axis;
+    long const here = axis > 0 ? of[axis - 1].rows : of->count * per_sample;
     labels = hash_of_bytes(static_cast<char const*>(j.batch.label) + mb * planned,
                            std::size_t(here * each), labels);
   }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Mini-batches of samples with several lengths: the rows that are there are copied densely,
-// micro-batch by micro-batch, into memory of the trainer, with a list of the samples' segments.
+// Mini-batches of samples with several lengths: the rows of each input of token ids that are there
+// are copied densely, micro-batch by micro-batch, into memory of the trainer, with a list of the
+// samples' segments. Inputs and labels with as many numbers for each sample are copied as they are.
 #pragma once
 
 #include <cstddef>
 #include <cstring>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <pipe/backend/segments.hpp>
@@ -32,20 +34,35 @@ struct sample_rows {
   long place = 0;
 };
 
-/// The samples of a mini-batch of `context` positions each at most, as they are given: padded to
-/// the context or, with lengths, one behind the other.
+/// An input in messages about its lengths, none for the first one.
+template <class M, int Input>
+constexpr batch_part lengths_part() {
+  if constexpr (Input == 0)
+    return {""};
+  else
+    return {" of input ", input_name<M, Input>()};
+}
+
+/// The samples of an input of a mini-batch, of `context` positions each at most, which lie one
+/// behind the other.
 ///
 /// throws: data_error for lengths out of range, or that do not add up to the ids
-inline void take_lengths(std::span<int const> lengths, std::size_t ids, int context, int most,
-                         sample_rows* samples) {
+inline void take_lengths(batch_part of, std::span<int const> lengths, std::size_t ids, int context,
+                         int most, sample_rows* samples) {
   if (lengths.size() > std::size_t(most))
-    throw_error<data_error>({"lengths: expected 1 to ", most, " samples, got ", lengths.size()});
-  check_lengths(lengths, context, ids);
-  long place = 0;
+    throw_error<data_error>({"lengths", of.what, of.quote(), of.name, of.quote(),
+                             ": expected 1 to ", most, " samples, got ", lengths.size()});
+  long sum = 0;
   for (std::size_t s = 0; s < lengths.size(); ++s) {
-    samples[s] = {lengths[s], place};
-    place += lengths[s];
+    if (lengths[s] < 0 || lengths[s] > context)
+      throw_error<data_error>({"lengths", of.what, of.quote(), of.name, of.quote(), ": ",
+                               lengths[s], " at position ", s, " is not in [0, ", context, "]"});
+    samples[s] = {lengths[s], sum};
+    sum += lengths[s];
   }
+  if (std::size_t(sum) != ids)
+    throw_error<data_error>({"lengths", of.what, of.quote(), of.name, of.quote(), ": their sum is ",
+                             sum, ", but there are ", ids, " inputs"});
 }
 
 /// The number of rows up to the last one of a padded sample that has an id or a label. labels: null
@@ -56,20 +73,67 @@ inline int length_of(int const* ids, int const* labels, int context) {
   return n;
 }
 
-/// The lengths of padded samples of model M; labels are read if each position has one.
-template <class M, class Label>
-std::vector<int> lengths_of(int const* ids, [[maybe_unused]] Label const* labels,
-                            std::size_t samples) {
-  constexpr int context = int(model_tables<M>::inputs[0].form.elements());
-  std::vector<int> all;
+/// The labels of padded samples whose rows are those of input Input; null if there are none.
+template <int Input, class Batch>
+int const* labels_by_row_of([[maybe_unused]] Batch const& b) {
+  if constexpr (Batch::model::graph.loss().axis == Input + 1 && Batch::model::labels_are_ids)
+    if (b.labels.size() == input_of<Input>(b).size()) return b.labels.data();
+  return nullptr;
+}
+/// The lengths of the samples of input Input, which is token ids: as given, or of padded samples.
+template <int Input, class Batch>
+std::vector<int> lengths_of(Batch const& b, std::size_t samples) {
+  constexpr int context = int(model_tables<typename Batch::model>::inputs[Input].form.elements());
+  std::span<int const> const given = lengths_of_input<Input>(b);
+  std::vector<int> all(given.begin(), given.end());
   all.reserve(samples);
-  for (std::size_t s = 0; s < samples; ++s, ids += context) {
-    int const* of_rows = nullptr;
-    if constexpr (M::graph.loss().axis == 1 && std::is_same_v<Label, int>)  // of the first input
-      of_rows = labels + s * std::size_t(context);
-    all.push_back(length_of(ids, of_rows, context));
+  int const* labels = labels_by_row_of<Input>(b);
+  for (int const* ids = input_of<Input>(b).data(); all.size() < samples; ids += context) {
+    all.push_back(length_of(ids, labels, context));
+    if (labels != nullptr) labels += context;
   }
   return all;
+}
+
+/// Calls use(integral_constant of the number) for each input of model M.
+template <class M, class Use>
+constexpr void for_each_input(Use const& use) {
+  [&]<int... Is>(std::integer_sequence<int, Is...>) {
+    (use(std::integral_constant<int, Is>{}), ...);
+  }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
+}
+
+/// The lengths of samples, each the sum over its inputs of token ids. longest: of all such sums; 0
+/// if no input is token ids
+template <class Batch>
+std::vector<int> sums_of_lengths(Batch const& b, std::size_t samples, int& longest) {
+  using M = typename Batch::model;
+  std::vector<int> all(samples, 0);
+  longest = 0;
+  for_each_input<M>([&](auto input) {
+    constexpr input_record in = model_tables<M>::inputs[input()];
+    if constexpr (in.is_ids && !in.of_loss) {
+      longest += int(in.form.elements());
+      std::vector<int> const of = lengths_of<input()>(b, samples);
+      for (std::size_t s = 0; s < samples; ++s) all[s] += of[s];
+    }
+  });
+  return all;
+}
+
+/// The most samples of a micro-batch of compiled pipeline P with Lengths: segments have a block at
+/// least, and values of whole samples, such as those of a pool, are planned for MicroBatchSize.
+template <class P>
+constexpr int most_segments() {
+  using M = typename P::model;
+  constexpr int each = P::samples;
+  if (!has_rows_alone<M>) return each;
+  int most = each * P::lengths::most;
+  for (input_record const& in : model_tables<M>::inputs)
+    if (int const blocks = int(each * in.form.elements()) / P::lengths::block;
+        in.is_axis && blocks < most)
+      most = blocks;
+  return most;
 }
 
 /// The mini-batches of compiled pipeline P with Lengths, in memory that is allocated once.
@@ -77,97 +141,149 @@ std::vector<int> lengths_of(int const* ids, [[maybe_unused]] Label const* labels
 template <class P>
 class dense_batches {
   using M = typename P::model;
-  using label_type = std::conditional_t<M::labels_are_ids, int, typename P::element>;
-  static constexpr int each = P::samples, block = P::lengths::block,
-                       context = int(model_tables<M>::inputs[0].form.elements());
-  static constexpr int capacity = each * context;  // rows of a micro-batch
-  static constexpr bool by_row = has_output_rows<M>;
-  // Segments of a micro-batch, each of a block at least; one row for each sample is planned for
-  // `each` samples.
-  static constexpr int most = !by_row                                      ? each
-                              : each * P::lengths::most < capacity / block ? each * P::lengths::most
-                                                                           : capacity / block;
+  using element = typename P::element;
+  using label_type = std::conditional_t<M::labels_are_ids, int, element>;
+  static constexpr auto const& records = model_tables<M>::inputs;
+  static constexpr int inputs = M::graph_type::size.inputs;
+  static constexpr int each = P::samples, block = P::lengths::block, most = most_segments<P>();
+  static constexpr int loss_axis = M::graph.loss().axis;
+  static constexpr int loss_input = loss_axis == 0 ? 0 : loss_axis - 1;  // of an axis
   static constexpr long labels_of_micro_batch = each * model_tables<M>::labels;
+
+  static constexpr int context_of(int input) { return int(records[input].form.elements()); }
+  static constexpr int capacity_of(int input) { return each * context_of(input); }
 
  public:
   [[gnu::cold]] explicit dense_batches(int accumulations)
-      : micro_batches(accumulations * P::micro_batches) {}
-
+      : micro_batches(accumulations * P::micro_batches) {
+    for (int i = 0; i < inputs; ++i) {
+      long const rows = long(micro_batches) * capacity_of(i);
+      if (records[i].is_axis) {
+        copies_[i].samples = heap_array<sample_rows>(micro_batches * most);
+        copies_[i].segment = heap_array<int>(rows);
+        copies_[i].first = heap_array<int>(micro_batches * (most + 1));
+        copies_[i].given = heap_array<int>(micro_batches * most);
+        copies_[i].place = heap_array<long>(micro_batches * most);
+      }
+      if (records[i].is_ids)
+        copies_[i].ids = heap_array<int>(rows);
+      else
+        copies_[i].numbers = heap_array<element>(rows);
+    }
+  }
   /// Enters a mini-batch in a job, as take_inputs and take_labels do.
   ///
   /// throws: data_error for lengths, ids, labels or sizes out of range
   template <class Batch>
   void take(Batch const& b, job& j) {
     bool const reads_labels = j.what != job::kind::infer;
-    int const n = find_samples(b, by_row && reads_labels);
-    host_checks::ids("token", b.inputs, -1, model_tables<M>::inputs[0].vocabulary);
+    int n = 0;
+    for_each_input<M>([&](auto input) { find_samples<input()>(b, reads_labels, n); });
     if (reads_labels) {
       check_size({"labels"}, b.labels.size(),
-                 by_row ? b.inputs.size() : std::size_t(n * model_tables<M>::labels));
+                 loss_axis != 0 ? input_of<loss_input>(b).size()
+                                : std::size_t(n * model_tables<M>::labels));
       j.loss.count(loss_terms<typename M::loss>(
-          std::span<label_type const>(b.labels), std::span<typename P::element const>(),
+          std::span<label_type const>(b.labels), std::span<element const>(weights_of(b)),
           model_tables<M>::output.columns(), long(n) * model_tables<M>::output.rows()));
     }
     long done = 0;
     for (int mb = 0; mb < micro_batches; ++mb) {
       int const count = count_in(b.micro_batches, mb, n - done);
-      fill(mb, done, count, b.inputs.data(), reads_labels ? b.labels.data() : nullptr);
+      for_each_input<M>([&](auto input) {
+        lists_[mb * inputs + input()].count = count;
+        lists_[mb * inputs + input()].first_sample = done;
+        if constexpr (records[input()].is_axis)
+          fill(input(), lengths_part<M, input()>(), mb, input_of<input()>(b).data(),
+               reads_labels ? b.labels.data() : nullptr);
+      });
       done += count;
     }
     if (done < n) reject_rest(done, n);
+    for_each_input<M>([&](auto input) { enter<input()>(b, n, reads_labels, j); });
+    if constexpr (loss_axis == 0)
+      if (reads_labels) copy_samples(b.labels.data(), n, labels_of_micro_batch, labels_.begin());
     j.batch.samples = n;
-    j.batch.input[0] = ids_.begin();
     j.batch.label = reads_labels ? labels_.begin() : nullptr;
     j.batch.segments = lists_.begin();
+    j.batch.axes = inputs;
     j.batch.place = data_place::loaded;
     // All processes have the whole mini-batch: what they make of it is compared.
     if constexpr (P::transport::copies) hash_rows<P>(j, micro_batches);
   }
   /// Enters the array of the output in a job that has taken the mini-batch: of the rows that are
-  /// there, one behind the other, for a mini-batch with lengths, else of whole samples, whose rows
-  /// of padding become zeros.
+  /// there, one behind the other, for an input with lengths, else of whole samples, whose rows of
+  /// padding become zeros.
   ///
   /// throws: data_error for a wrong size
   template <class Batch, class Outputs>
   void take_output(Batch const& b, batch_part of, Outputs const& outputs, job& j) const {
     long const columns = model_tables<M>::output.columns();
-    bool const are_rows = by_row && !b.lengths.empty();
+    bool const are_rows = loss_axis != 0 && !lengths_of_input<loss_input>(b).empty();
     check_size(of, outputs.size(),
-               std::size_t(are_rows ? long(b.inputs.size()) * columns
+               std::size_t(are_rows ? long(input_of<loss_input>(b).size()) * columns
                                     : j.batch.samples * model_tables<M>::output.elements()));
-    for (int s = 0; by_row && !are_rows && s < j.batch.samples; ++s) {
-      sample_rows const& rows = samples_[s];
-      std::memset(outputs.data() + (rows.place + rows.length) * columns, 0,
-                  sizeof(*outputs.data()) * std::size_t((context - rows.length) * columns));
+    for (int s = 0; loss_axis != 0 && !are_rows && s < j.batch.samples; ++s) {
+      sample_rows const& rows = copies_[loss_input].samples[s];
+      std::memset(
+          outputs.data() + (rows.place + rows.length) * columns, 0,
+          sizeof(*outputs.data()) * std::size_t((context_of(loss_input) - rows.length) * columns));
     }
     j.batch.output[0] = outputs.data();
   }
 
  private:
-  /// Finds the samples of a mini-batch; returns their number.
-  template <class Batch>
-  int find_samples(Batch const& b, bool with_labels) {
-    int const end = b.micro_batches.empty() ? micro_batches * each : int(samples_.size());
-    if (!b.lengths.empty()) {
-      take_lengths(b.lengths, b.inputs.size(), context, end, samples_.begin());
-      return int(b.lengths.size());
+  /// The copy of an input: ids or numbers. Of an axis also the samples of the mini-batch, and the
+  /// arrays of the lists of segments.
+  struct input_copy {
+    heap_array<int> ids;
+    heap_array<element> numbers;
+    heap_array<sample_rows> samples;
+    heap_array<int> segment, first, given;
+    heap_array<long> place;
+  };
+
+  /// Checks an input of a mini-batch of n samples, and finds its samples if it is an axis. The
+  /// first input determines n.
+  template <int Input, class Batch>
+  void find_samples(Batch const& b, bool with_labels, int& n) {
+    constexpr input_record in = records[Input];
+    constexpr int per_sample = context_of(Input);
+    if (in.of_loss && !with_labels) return;
+    int const end = micro_batches * (b.micro_batches.empty() ? each : most);
+    std::span<int const> const lengths = lengths_of_input<Input>(b);
+    auto const values = input_of<Input>(b);
+    if (lengths.empty()) {
+      if (Input == 0)
+        n = count_samples(values.size(), std::size_t(per_sample), end);
+      else
+        check_size({"input ", input_name<M, Input>()}, values.size(), std::size_t(n) * per_sample);
+    } else if (in.is_axis) {
+      take_lengths(lengths_part<M, Input>(), lengths, values.size(), per_sample, end,
+                   copies_[Input].samples.begin());
+      if (Input == 0) n = int(lengths.size());
     }
-    int const n = count_samples(b.inputs.size(), std::size_t(context), end);
-    int const* of_rows = nullptr;
-    if constexpr (by_row)
-      if (with_labels && b.labels.size() == b.inputs.size()) of_rows = b.labels.data();
-    for (long s = 0; s < n; ++s)
-      samples_[s] = {length_of(b.inputs.data() + s * context,
-                               of_rows == nullptr ? nullptr : of_rows + s * context, context),
-                     s * context};
-    return n;
+    if (batch_part const of = lengths_part<M, Input>();
+        !lengths.empty() && (!in.is_axis || lengths.size() != std::size_t(n)))
+      throw_error<data_error>({"lengths", of.what, of.quote(), of.name, of.quote(), ": expected ",
+                               in.is_axis ? n : 0, " samples, got ", lengths.size()});
+    if constexpr (in.is_ids) host_checks::ids("token", values, -1, in.vocabulary);
+    if constexpr (in.is_axis)
+      if (lengths.empty()) {
+        int const* const labels = with_labels ? labels_by_row_of<Input>(b) : nullptr;
+        for (long s = 0; s < n; ++s)
+          copies_[Input].samples[s] = {
+              length_of(values.data() + s * per_sample,
+                        labels == nullptr ? nullptr : labels + s * per_sample, per_sample),
+              s * per_sample};
+      }
   }
   /// The samples of a micro-batch, if `left` are left.
   ///
   /// throws: data_error for a number of samples that cannot be
   int count_in(std::span<int const> counts, int mb, long left) const {
     if (counts.empty()) return int(left < each ? left : each);
-    if (!by_row)
+    if (!has_rows_alone<M>)
       throw_error<data_error>(
           {"micro_batches: this model makes one row of each sample, so each "
            "micro-batch has MicroBatchSize samples"});
@@ -185,45 +301,62 @@ class dense_batches {
     throw_error<data_error>(
         {"micro_batches: their sum is ", done, ", but there are ", given, " samples"});
   }
-  /// Copies the rows of a micro-batch of `count` samples, and lists their segments. A sample
-  /// without a row has a block of padding, so that no segment is empty.
+  /// Copies the rows of an input in a micro-batch, and of the labels if these have as many, and
+  /// lists their segments. A sample without a row has a block of padding, so that no segment is
+  /// empty.
   ///
   /// throws: data_error for more rows than are planned
-  void fill(int mb, long from, int count, int const* ids, label_type const* labels) {
-    int* const first = firsts_.begin() + mb * (most + 1);
-    int* const given = given_.begin() + mb * most;
-    long* const place = places_.begin() + mb * most;
-    int* const segment = segments_.begin() + long(mb) * capacity;
-    int* const to = ids_.begin() + long(mb) * capacity;
+  void fill(int input, batch_part of_input, int mb, int const* ids,
+            [[maybe_unused]] label_type const* labels) {
+    input_copy& copy = copies_[input];
+    segment_list& list = lists_[mb * inputs + input];
+    int const capacity = capacity_of(input);
+    int* const first = copy.first.begin() + mb * (most + 1);
+    int* const given = copy.given.begin() + mb * most;
+    long* const place = copy.place.begin() + mb * most;
+    int* const segment = copy.segment.begin() + long(mb) * capacity;
+    int* const to = copy.ids.begin() + long(mb) * capacity;
     int row = 0;
-    for (int s = 0; s < count; ++s) {
-      sample_rows const of = samples_[from + s];
+    for (int s = 0; s < list.count; ++s) {
+      sample_rows const of = copy.samples[list.first_sample + s];
       int const rows = row_room{capacity, most, block}.rows_of(of.length);
       if (row + rows > capacity)
         throw_error<data_error>({"micro_batches: the samples of micro-batch ", mb,
-                                 " have more rows than ", capacity,
+                                 " have more rows", of_input.what, of_input.quote(), of_input.name,
+                                 of_input.quote(), " than ", capacity,
                                  ", MicroBatchSize times the context"});
       first[s] = row;
       given[s] = of.length;
       place[s] = of.place;
       copy_padded(ids + of.place, of.length, rows, to + row);
       for (int r = row; r < row + rows; ++r) segment[r] = s;
-      if constexpr (by_row)
-        if (labels != nullptr)
+      if constexpr (loss_axis != 0)
+        if (labels != nullptr && input == loss_input)
           copy_padded(labels + of.place, of.length, rows,
                       labels_.begin() + long(mb) * capacity + row);
       row += rows;
     }
-    first[count] = row;
-    if constexpr (!by_row)
-      if (labels != nullptr) {
-        long const of_sample = model_tables<M>::labels, here = count * of_sample;
-        label_type* const label = labels_.begin() + mb * labels_of_micro_batch;
-        std::memcpy(label, labels + mb * labels_of_micro_batch,
-                    sizeof(label_type) * std::size_t(here));
-        for (long i = here; i < labels_of_micro_batch; ++i) label[i] = label_type(0);
-      }
-    lists_[mb] = segment_list{row, count, from, capacity, first, segment, given, place};
+    first[list.count] = row;
+    list.rows = row;
+    list.planned_rows = capacity;
+    list.first = first;
+    list.segment = segment;
+    list.given = given;
+    list.place = place;
+  }
+  /// Enters the copy of an input in a job; of one that is no axis copies n samples first.
+  template <int Input, class Batch>
+  void enter([[maybe_unused]] Batch const& b, [[maybe_unused]] int n, bool with_labels, job& j) {
+    constexpr input_record in = records[Input];
+    if (in.of_loss && !with_labels) return;
+    auto const copy = [this] {
+      if constexpr (records[Input].is_ids)
+        return copies_[Input].ids.begin();
+      else
+        return copies_[Input].numbers.begin();
+    }();
+    if constexpr (!in.is_axis) copy_samples(input_of<Input>(b).data(), n, capacity_of(Input), copy);
+    j.batch.input[Input] = copy;
   }
 
   /// to[0, rows) = from[0, count), and -1 behind them.
@@ -231,14 +364,18 @@ class dense_batches {
     std::memcpy(to, from, sizeof(int) * std::size_t(count));
     for (int r = count; r < rows; ++r) to[r] = -1;
   }
+  /// Copies n samples, of which a micro-batch has `numbers` numbers, and zeros up to its end.
+  template <class Number>
+  static void copy_samples(Number const* from, long n, long numbers, Number* to) {
+    long const end = n * (numbers / each), all = (end + numbers - 1) / numbers * numbers;
+    if (end > 0) std::memcpy(to, from, sizeof(Number) * std::size_t(end));
+    for (long i = end; i < all; ++i) to[i] = Number(0);
+  }
 
   int micro_batches;
-  heap_array<sample_rows> samples_{long(micro_batches) * most};
-  heap_array<int> ids_{long(micro_batches) * capacity}, segments_{long(micro_batches) * capacity};
+  input_copy copies_[inputs];
   heap_array<label_type> labels_{micro_batches * labels_of_micro_batch};
-  heap_array<int> firsts_{long(micro_batches) * (most + 1)}, given_{long(micro_batches) * most};
-  heap_array<long> places_{long(micro_batches) * most};
-  heap_array<segment_list> lists_{micro_batches};
+  heap_array<segment_list> lists_{long(micro_batches) * inputs};
 };
 
 /// The same for a pipeline without Lengths, or without Prefetching: nothing.

@@ -88,7 +88,7 @@ bool shape_row(attention_shape const& shape, score_place const& at, T scale, T* 
   bool any = false;
   if (shape.mask != nullptr && visible > 0)
     shape.mask(int(at.query), int(at.key), int(visible), seen);
-  extent const hidden = shape.first_key(at.query + shape.queries - shape.keys) - at.key;
+  extent const hidden = shape.first_key(at.query - shape.place(0)) - at.key;
   for (extent c = 0; c < columns; ++c) {
     bool const sees = c >= hidden && c < visible && (shape.mask == nullptr || seen[c]);
     any = any || sees;
@@ -282,15 +282,18 @@ constexpr detail::mask_function mask_of() {
   else
     return nullptr;
 }
-/// The shape of group G: as planned or, with Lengths, with the segments of the micro-batch.
+/// The shape of group G: as planned or, with Lengths, with the segments of the micro-batch. All
+/// planned samples are computed if queries or keys have rows of absent ones.
 template <class P, int G>
 attention_shape shape_in_run([[maybe_unused]] arguments<typename P::element> const& a) {
   attention_shape shape = attention_shape_of(P::group_at(G), P::samples, mask_of<P, G>());
-  if constexpr (takes_lengths<P>)
-    if (a.segments != nullptr) {
+  if constexpr (takes_lengths<P>) {
+    constexpr bool is_fused = P::group_at(G).attributes.attention().is_fused();
+    shape.segments = a.segments;
+    shape.key_segments = is_fused ? a.segments : a.key_segments;
+    if (shape.segments != nullptr && shape.key_segments != nullptr)
       shape.samples = a.segments->count;
-      shape.segments = a.segments;
-    }
+  }
   return shape;
 }
 template <class T, class V>

@@ -88,9 +88,8 @@ void each_pooled(arguments<T> const& a, Each const& each) {
     pooled_sample of{nullptr, g.attributes.pool().rows, s * g.attributes.pool().rows};
     if constexpr (takes_lengths<P>)
       if (a.segments != nullptr) {
-        bool const is_there = s < a.segments->count;
-        of.rows = is_there ? a.segments->length(s) : 0;
-        of.first_row = is_there ? a.segments->first[s] : 0;
+        of.rows = a.segments->length_of(s);
+        of.first_row = a.segments->first_of(s);
       }
     if constexpr (g.in[1] >= 0) of.ids = a.ids(g.in[1]) + of.first_row;
     each(of, s);

@@ -242,7 +242,6 @@ class action_runner {
     auto a = host::arguments_of<T>(d_, j, mb, me.memory.data() + d_.rank[r].workspace);
     a.unit = calls_.unit;
     if (d_.rank[r].row_losses >= 0) a.loss = planned<double>(r, d_.rank[r].row_losses);
-    segment_list const* const segments = segments_in(j, mb);
     auto const order = link(r, j).order_of(of, set, p, place.shift);
     // The loss is the last launch; inference leaves it out.
     bool const has_loss = c == d_.chunks - 1 && j.what != job::kind::infer;
@@ -250,7 +249,8 @@ class action_runner {
     require(r, order.begin());
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
-      a.segments = l.axis != 0 ? segments : nullptr;
+      a.segments = segments_in(j, mb, l.axis);
+      a.key_segments = segments_in(j, mb, l.key_axis);
       if (j.of_inputs && adds_to_sums(view, i)) continue;
       require(r, me.sums.place(c, set, p, i, at, a.operand));
       a.panels = l.panels;

@@ -69,7 +69,9 @@ struct seen_operands {
   }
   /// The elements of an operand that the launch has written: with Lengths, of rows that are there.
   long written(detail::placed_operand const& o) const {
-    detail::segment_list const* const s = o.by_axis ? with.segments : nullptr;
+    detail::segment_list const* const s = o.axis == 0                   ? nullptr
+                                          : o.axis == by.what->key_axis ? with.key_segments
+                                                                        : with.segments;
     return s == nullptr ? o.elements : o.elements / s->planned_rows * s->rows;
   }
   [[gnu::cold]] int first_not_finite() {

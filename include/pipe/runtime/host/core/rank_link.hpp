@@ -92,7 +92,7 @@ void end_run(pipeline_description const& d, job const& j, Transport& transport) 
       long const bytes = d.in_numbers(d.output_bytes[output]);
       long from = first * bytes, size = samples * (bytes / d.samples);
       if (segment_list const* const rows = output_segments_in(d, j, first)) {
-        segment_list const& last = *segments_in(j, end - 1);
+        segment_list const& last = *output_segments_in(d, j, end - 1);
         long const row = bytes / d.loss_rows, begin = rows->place[0];
         from = begin * row;
         size = (last.place[last.count - 1] + last.given[last.count - 1] - begin) * row;

@@ -76,7 +76,7 @@ struct flow_step {
     accumulations_ = heap_array<flow_accumulation>(own.count);
     for (int i = 0; i <= d.inputs; ++i)
       data_[i] = heap_array<std::byte>(long(own.all) * d.micro_batches * d.given_bytes(i));
-    if (d.rows > 0) segments_.assemble(own.all * d.micro_batches, d.rows);
+    if (d.rows > 0) segments_.assemble(own.all * d.micro_batches * d.inputs, d.rows);
   }
   /// Copies the accumulations of a job's mini-batch that run in this process.
   void take(pipeline_description const& d, job const& given, own_accumulations const& own) {
@@ -85,7 +85,7 @@ struct flow_step {
     for (int k = 0; k <= d.inputs; ++k)
       if (void const*& at = array_of(d, of, k); at != nullptr) at = data_[k].begin();
     if (given.batch.segments != nullptr) {
-      for (int n = 0; n < own.all * d.micro_batches; ++n)
+      for (int n = 0; n < own.all * d.micro_batches * given.batch.axes; ++n)
         segments_.keep(n, given.batch.segments[n]);
       of.batch.segments = segments_.lists();
     }
@@ -98,7 +98,7 @@ struct flow_step {
                 left = of.batch.samples - from, here = is_dense || left > most ? most : left;
       job& j = accumulations_[i].of = of;
       if (is_dense) {
-        j.batch.segments += accumulation * d.micro_batches;
+        j.batch.segments += accumulation * d.micro_batches * of.batch.axes;
         j.batch.samples = samples_of_segments(d, j);
       } else {
         j.batch.samples = here;

@@ -1,7 +1,7 @@
-// error: wrong::layer_needs_samples_of_one_length, .*EmbeddingBag<4>.*Lengths<8, 8>
+// error: wrong::lengths_are_of_token_ids_alone, .*Net.*Lengths<8, 8>
 // SPDX-License-Identifier: BSL-1.0
 //
-// A bag reads as many ids for each sample.
+// A bag reads as many ids for each sample: no row is one position of them.
 #include <pipe/pipe.hpp>
 
 using namespace pp;

@@ -1,7 +1,7 @@
-// error: wrong::lengths_are_of_token_ids_alone, .*Net.*Lengths<8, 8>
+// error: wrong::layer_needs_samples_of_one_length, .*ConcatOf.*Lengths<8, 8>
 // SPDX-License-Identifier: BSL-1.0
 //
-// Each input would have lengths of its own.
+// Rows of two inputs are joined, which have lengths of their own.
 #include <pipe/pipe.hpp>
 
 using namespace pp;
