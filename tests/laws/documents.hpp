@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
 #include <random>
 #include <vector>
 
@@ -61,23 +60,5 @@ struct documents {
     return b.set_lengths(lengths);
   }
 };
-
-/// Fills the values, the scratch and the workspace of all ranks of this process with numbers that
-/// are none, of any type.
-template <class Trainer>
-void poison(Trainer& trainer) {
-  auto const& map = Trainer::compiled::memory();
-  auto const all = trainer.processes();
-  for (int c = 0; c < Trainer::compiled::stages; ++c) {
-    auto const& chunk = map.chunks[c];
-    auto const& rank = map.rank[chunk.rank];
-    char* const arena = all.parameters.engine->memory(c);
-    std::memset(arena + map.holders[chunk.first_holder].values, 0xFF,
-                std::size_t(chunk.sizes.values));
-    std::memset(arena + rank.scratch, 0xFF,
-                std::size_t(rank.workspace - rank.scratch +
-                            Trainer::compiled::threads * Trainer::compiled::workspace));
-  }
-}
 
 }  // namespace laws

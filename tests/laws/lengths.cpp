@@ -6,15 +6,16 @@
 #include "catch.hpp"
 
 #include <cstring>
-#include <random>
 #include <vector>
 
 #include <pipe/pipe.hpp>
 #include <pipe/schedule/catalog/families.hpp>
 
+#include "laws/documents.hpp"
 #include "poisoned.hpp"
 
 using namespace pp;
+using laws::documents;
 
 namespace {
 
@@ -41,39 +42,6 @@ struct Classifier : Model<Tokens<words, context>, Embedding<12>, Positions,
                           Linear<classes>, CrossEntropy> {};
 struct Rated : Model<Tokens<words, context>, Embedding<12>, Residual<LayerNorm, Attention<2>>,
                      LastPosition, Linear<2>, MSE> {};
-
-/// Samples of drawn lengths, with blocks that are full, one row short and one row over.
-template <class Trainer>
-struct documents {
-  using label = typename Trainer::label_type;
-  static constexpr bool by_row = Trainer::labels_per_sample == context;
-  std::vector<int> padded, dense, lengths;
-  std::vector<label> padded_labels, dense_labels;
-
-  documents(unsigned seed, int samples) {
-    std::mt19937 random(seed);
-    auto const draw = [&](int n) { return int(random() % unsigned(n)); };
-    for (int s = 0; s < samples; ++s) {
-      int const usual[] = {1, 7, 8, 9, 16, 17, context, 1 + draw(context)};
-      int const n = s == 3 && seed % 2 == 0 ? 0 : usual[draw(8)];
-      lengths.push_back(n);
-      for (int t = 0; t < context; ++t) {
-        int const id = t < n ? draw(words) : -1;
-        padded.push_back(id);
-        if (t < n) dense.push_back(id);
-        if constexpr (by_row) {
-          label const target = t + 1 < n && draw(6) > 0 ? draw(words) : -1;
-          padded_labels.push_back(target);
-          if (t < n) dense_labels.push_back(target);
-        }
-      }
-      if constexpr (!by_row)
-        for (int k = 0; k < Trainer::labels_per_sample; ++k)
-          padded_labels.push_back(label(draw(classes)));
-    }
-    if (!by_row) dense_labels = padded_labels;
-  }
-};
 
 template <class M, class... Options>
 using trainer_of = Pipeline<M, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<3>, Options...>;

@@ -2,7 +2,7 @@
 //
 // Lengths where a position has several rows, those of its heads, or rows are cut into columns:
 // attentions with QKNorm, and reversible blocks.
-#include "laws/length_law.hpp"
+#include "laws/lengths_law.hpp"
 
 using namespace pp;
 
@@ -25,7 +25,7 @@ void check() {
   using One = Pipeline<M, PortableHost, AdamW, MicroBatches<2>, MicroBatchSize<3>>;
   using Several =
       Pipeline<M, PortableHost, AdamW, MicroBatches<2>, MicroBatchSize<3>, Lengths<>, Options...>;
-  laws::has_the_bits_of_padding<One, Several>();
+  laws::keeps_bits_of_padding<One, Several>({9, 24, 1, 0, 8, 17});
 }
 
 }  // namespace

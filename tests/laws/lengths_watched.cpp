@@ -14,8 +14,8 @@
 #include <pipe/pipe.hpp>
 #include <pipe/plan/profile.hpp>
 
-#include "laws/documents.hpp"
 #include "laws/given_times.hpp"
+#include "poisoned.hpp"
 
 using namespace pp;
 
@@ -50,7 +50,7 @@ TEST_CASE("a watcher knows how many elements a launch has written", "[laws]") {
   using trainer = Of<Lengths<>, Stages<2>>;
   uneven const given;
   trainer t({.seed = 3});
-  laws::poison(t);
+  poison(t);
   long whole = 0, some = 0, bad = 0;
   std::mutex alone;
   t.watch(given.batch<trainer>(), [&](launch_seen const& seen) {
