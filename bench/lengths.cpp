@@ -4,13 +4,19 @@
 // a step of the same samples by a model of that context, and against the step that computes the
 // padding too. The model is the example GPT with four blocks, one thread; all take turns.
 //
+// Then, simulated: the bubble of 1F1B with 4 stages and 16 micro-batches of the same model, for
+// texts of 32 to 512 tokens, each length half as frequent as the one before, by their composition.
+//
 // Argument: rounds (default 15).
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
 
 #include <pipe/pipe.hpp>
+#include <pipe/plan/compiled/planned.hpp>
+#include <pipe/report/explain_lengths.hpp>
 
 #include "peer/machine.hpp"
 #include "peer/turns.hpp"
@@ -51,6 +57,26 @@ double measure(trainer<context>& padded, trainer<context, Lengths<>>& dense, int
   return t.ratio(1, 2);
 }
 
+/// Prints the bubbles of the compositions beside that of equal samples.
+void simulate_compositions() {
+  using texts = Planned<bench::GPT<96, 3, 4, context>, Stages<4>, MicroBatches<16>,
+                        MicroBatchSize<4>, AdamW, Lengths<>>;
+  std::vector<int> lengths;
+  unsigned seed = 1;
+  for (int s = 0; s < 6400; ++s) {
+    seed = seed * 1664525u + 1013904223u;
+    lengths.push_back(32 << std::min(4, std::countl_one(seed)));
+  }
+  std::printf("\n%s", explain_lengths<texts>(lengths).c_str());
+  detail::expected_epochs<texts::compiled> const expected(lengths);
+  std::printf("figure lengths_bubble_equal %.3f\n", expected.padded().bubble);
+  using enum detail::composition;
+  std::printf("figure lengths_bubble_as_they_come %.3f\n", expected.of(as_they_come).bubble);
+  std::printf("figure lengths_bubble_by_length %.3f\n", expected.of(by_length).bubble);
+  std::printf("figure lengths_bubble_by_tokens %.3f\n", expected.of(by_tokens).bubble);
+  std::printf("figure lengths_bubble_packed %.3f\n", expected.of(packed).bubble);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -68,4 +94,5 @@ int main(int count, char** arguments) {
   std::printf("figure lengths_eighth_over_own_model %.3f\n", eighth);
   std::printf("figure lengths_quarter_over_own_model %.3f\n", quarter);
   std::printf("figure lengths_half_over_own_model %.3f\n", half);
+  simulate_compositions();
 }

@@ -26,13 +26,6 @@
 
 namespace schedules {
 
-/// `value` with `digits` decimals.
-inline std::string decimals(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
-
 /// The columns of --format csv and table. Bubbles are idle shares of all ranks' time; their floors,
 /// what no schedule with a flush on the same placement can beat in the same memory: the limit, or
 /// else the peak. The gap, whether it is proved to be 0, and what bounds it are of the time that is
@@ -62,7 +55,14 @@ inline std::vector<std::string> row_of(request const& r, entry const& e) {
                                std::to_string(e.micro_batches), std::to_string(e.chunks_per_rank)};
   std::string const limit = limit_of(e);
   if (!e.exists()) {
-    row.insert(row.end(), {"", "", "", "", "", "", "", "", "", limit, e.verdict});
+    row.insert(row.end(), r.lengths.empty() ? 9 : 11, "");
+    row.insert(row.end(), {limit, e.verdict});
+    return row;
+  }
+  if (e.lengths) {
+    std::vector<std::string> const cells = cells_of(*e.lengths, e.table);
+    row.insert(row.end(), cells.begin(), cells.end());
+    row.insert(row.end(), {decimals(double(e.numbers.peak) / e.stage, 2), limit, e.verdict});
     return row;
   }
   auto const& when = e.numbers.when;
@@ -98,7 +98,7 @@ inline std::string csv_word(std::string const& word) {
 }
 
 /// Its title says how large it is and what its numbers count.
-inline pp::drawings::drawing drawing_of(entry const& e) {
+inline pp::drawings::drawing drawing_of(request const& r, entry const& e) {
   std::string title = e.name + (e.problem_name.empty() ? "" : " of " + e.problem_name) +
                       ": P = " + std::to_string(e.problem.ranks) +
                       ", M = " + std::to_string(e.problem.micro_batches / e.steps);
@@ -107,6 +107,12 @@ inline pp::drawings::drawing drawing_of(entry const& e) {
   if (e.parts > 1 && e.problem_name.empty()) title += "; memory in chunks";
   if (e.scale > 1) title += "; a unit of time is 1/" + std::to_string(e.scale);
   if (e.coarse > 1) title += "; a unit of time is " + std::to_string(e.coarse);
+  if (e.lengths) {
+    uneven_problem const problem = problem_of_batch(r, *e.lengths);
+    return pp::drawings::of_table(
+        problem, e.table, pp::schedules::simulate(problem, e.table),
+        {.title = title + title_of_batch(r), .note = note_of_batch(r, *e.lengths)});
+  }
   auto const when = pp::schedules::simulate(e.problem, e.table);
   auto d = pp::drawings::of_table(e.problem, e.table, when, {.title = title});
   if (e.steps == 1) pp::detail::set_floor(d, e.problem, e.table, when);
@@ -137,8 +143,10 @@ inline std::string policy_of(entry const& e) {
 inline std::string rows_text(request const& r, std::vector<entry> const& entries,
                              bool has_several_problems) {
   std::vector<std::vector<std::string>> lines{{std::begin(columns), std::end(columns)}};
-  for (entry const& e : entries) lines.push_back(row_of(r, e));
   std::vector<std::size_t> left{0, 10, 11, 14};  // aligned
+  if (!r.lengths.empty())
+    lines[0].assign(std::begin(columns_of_lengths), std::end(columns_of_lengths)), left = {0, 16};
+  for (entry const& e : entries) lines.push_back(row_of(r, e));
   if (has_several_problems) {
     lines[0].insert(lines[0].begin(), "problem");
     for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -148,7 +156,8 @@ inline std::string rows_text(request const& r, std::vector<entry> const& entries
       lines[i + 1].insert(lines[i + 1].begin(),
                           entries[i].problem_name.empty() ? size : entries[i].problem_name);
     }
-    left = {0, 1, 11, 12, 15};
+    for (std::size_t& column : left) ++column;
+    left.insert(left.begin(), 0);
   }
   if (r.format == "table") {
     pp::console::text_table table(lines[0], left);
@@ -173,7 +182,8 @@ inline std::string text_of(request const& r, std::vector<entry> const& entries,
         text += e.name + ": " + e.verdict + "\n\n";
         continue;
       }
-      text += pp::drawings::as_text(drawing_of(e), {.width = r.width, .colours = r.colours}) + "\n";
+      text +=
+          pp::drawings::as_text(drawing_of(r, e), {.width = r.width, .colours = r.colours}) + "\n";
     }
     return text;
   }
@@ -186,7 +196,7 @@ inline std::string text_of(request const& r, std::vector<entry> const& entries,
   if (r.format == "torch") return pp::schedules::torch_csv(e.table);
   if (r.format == "torch-comms")
     return pp::schedules::torch_csv(pp::schedules::communicate(e.problem, e.table));
-  pp::drawings::drawing const d = drawing_of(e);
+  pp::drawings::drawing const d = drawing_of(r, e);
   if (r.format == "svg") return pp::drawings::as_svg(d, {.critical = true});
   if (r.format == "html") return pp::drawings::as_html(d);
   return pp::drawings::as_trace(d);
@@ -205,10 +215,14 @@ inline reply answer(request all) {
   for (request& r : problems) {  // chunks of a rank, replicas counted
     int const chunks = file && r.ranks > 0 ? 2 * (file->chunks / r.ranks) : 2;
     check(r, std::max(chunks, r.chunks));
+    check_lengths(r);
   }
   std::vector<entry> entries;
   for (request const& r : problems)
-    for (entry& e : entries_of(r, file)) entries.push_back(std::move(e));
+    for (entry& e : entries_of(r, file)) {
+      if (!r.lengths.empty() && e.exists()) e.lengths = study_of(r, e.problem, e.coarse);
+      entries.push_back(std::move(e));
+    }
   reply found{text_of(all, entries, problems.size() > 1), ""};
   for (entry const& e : entries)
     if (e.is_from_a_file && !e.exists() && found.complaint.empty())

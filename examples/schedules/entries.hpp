@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "request.hpp"
+#include "lengths.hpp"
 
 namespace schedules {
 
@@ -38,6 +38,7 @@ struct entry {
   pp::schedules::run_time_problem problem;
   pp::schedules::dynamic_table table{0};
   pp::schedules::appraisal numbers;
+  std::optional<length_study> lengths;
 
   bool exists() const { return table.ranks() > 0; }
 };
@@ -318,7 +319,9 @@ inline std::vector<request> problems_of(request const& all,
   for (named_text const& of : all.problem_files) {
     request r = all;
     r.problem_name = of.name;
-    r.problem = pp::schedules::read_problem(of.text, of.name);
+    pp::detail::problem_reader reader(of.text, of.name);
+    r.problem = reader.read();
+    if (reader.lengths() != nullptr) r.length_costs = *reader.lengths();
     r.ranks = r.problem->ranks;
     r.chunks = std::max(1, r.problem->chunks / r.ranks);
     if (r.searched_placement.empty()) r.searched_placement = r.chunks == 1 ? "straight" : "vee";

@@ -109,6 +109,28 @@ int run(int argc, char** argv) {
          "nothing, or all of F once more: in-backward, as a part of B, or ahead of it, as R")
       ->capture_default_str()
       ->excludes(problem);
+  app.add_option("--lengths", r.lengths,
+                 "lengths of samples, LENGTH or LENGTH:SAMPLES by commas: what ranks wait for "
+                 "unequal micro-batches, by their composition")
+      ->delimiter(',');
+  app.add_option("--context", r.context,
+                 "the length of padded samples [the longest, or the file's]")
+      ->check(why_no_number<int>)
+      ->excludes(problem);
+  app.add_option("--micro-batch-size", r.samples, "samples of a full micro-batch")
+      ->capture_default_str()
+      ->check(why_no_number<int>)
+      ->excludes(problem);
+  app.add_option("--scores", r.scores,
+                 "part of the times that grows with the square of a length, at the context")
+      ->capture_default_str()
+      ->excludes(problem);
+  app.add_option("--composition", r.composition,
+                 "of the mini-batch that is drawn: as-they-come, by-length, by-tokens or packed")
+      ->capture_default_str();
+  app.add_option("--mini-batch", r.mini_batch, "the one that is drawn of an epoch")
+      ->capture_default_str()
+      ->check(why_no_number<int>);
   app.add_option(
          "--format", r.format,
          "table, csv, text, svg, html, trace, torch, torch-comms: with the transfers, or policy: a "

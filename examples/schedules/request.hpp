@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <optional>
 #include <pipe/base/error.hpp>
+#include <pipe/report/problem_file.hpp>
 #include <pipe/schedule/catalog/catalog.hpp>
 #include <string>
 #include <string_view>
@@ -41,6 +42,13 @@ struct request {
   double effort = 1;
   std::string format = "table";
   named_text read;
+  std::vector<std::string> lengths;  // of samples: LENGTH or LENGTH:SAMPLES; none: all full
+  int context = 0;                   // the longest length, unless a file says it
+  int samples = 1;                   // of a full micro-batch
+  double scores = 0;                 // share of a full micro-batch's times that grows with squares
+  std::optional<pp::detail::length_costs> length_costs;  // of the problem's file
+  std::string composition = "as-they-come";              // of the mini-batch that is drawn
+  int mini_batch = 0;
   int width = 100;       // of text
   bool colours = false;  // in text
 };
@@ -55,6 +63,13 @@ inline constexpr double most_sum = 4e18;     // of times or memory, in 64 bits
 inline std::string short_text(double x) {
   char text[32];
   std::snprintf(text, sizeof text, "%g", x);
+  return text;
+}
+
+/// `value` with `digits` decimals.
+inline std::string decimals(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
   return text;
 }
 

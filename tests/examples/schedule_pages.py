@@ -17,6 +17,8 @@ PAGES, PICTURES = ROOT / "docs/schedules", ROOT / "docs/pictures/schedules"
 MORE_PAGES = {"README", "compare", "floors", "own", "problem", "recompute-ahead", "steady"}
 # Twice the unit, so that what a rank with two chunks does takes whole units, too.
 DRAWN = "--ranks 4 --micro-batches 8 --forward 2 --backward 2 --weight 2 --format svg --schedule"
+LENGTHS = ("--ranks 4 --micro-batches 16 --lengths 128:1600,256:800,512:400,1024:200,2048:200 --scores .18 --schedule 1f1b --format svg "
+           "--mini-batch 3")
 BLOCK = re.compile(r"^```text\n\$ examples/run\.sh (schedules|search_schedule)(.*)\n((?:.*\n)*?)```$", re.M)
 
 
@@ -42,6 +44,8 @@ def differing(program, search, update):
     wanted = {PICTURES / f"{file}.svg": answer(program, f"{DRAWN} '{name}'") for file, name in pictures.items()}
     wanted[PICTURES.parent / "steady.svg"] = answer(program, f"--steps 3 {DRAWN} zb-h2")
     wanted[PICTURES.parent / "recompute-ahead.svg"] = answer(program, f"--recompute ahead {DRAWN} 1f1b")
+    for way in ("as-they-come", "by-tokens"):
+        wanted[PICTURES.parent / f"lengths-{way}.svg"] = answer(program, f"{LENGTHS} --composition {way}")
     wanted |= {page: BLOCK.sub(expected, page.read_text(encoding="utf-8")) for page in pages}
     for path, text in wanted.items():
         if update:

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <random>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <pipe/data/length_order.hpp>
@@ -99,22 +100,29 @@ TEST_CASE("what compositions cost in a pipeline is what the page says") {
   check(cost_of(epoch(lengths.size() / (each * micro_batches), longest)), .158, 1, 512);
   check(cost_of(compose(shuffled, pairs, lengths)), .512, .223, 512);
   std::vector<std::size_t> order = shuffled;
-  detail::sort_by_length(order, lengths, context, 64 * each * micro_batches);
-  check(cost_of(compose(order, pairs, lengths)), .160, .127, 512);
-  check(cost_of(compose(shuffled, detail::fill_in_order(shuffled, lengths, room), lengths)), .215,
-        .136, 81);
+  detail::order_by_length(order, lengths, context, {each * micro_batches, each, micro_batches});
+  check(cost_of(compose(order, pairs, lengths)), .157, .126, 512);
+  std::vector<detail::measured_rows> const inputs{{lengths, room}};
+  auto const check_filled = [&](std::vector<int>&& counts, double bubble, double time,
+                                std::size_t steps) {
+    detail::put_shortest_at_ends(order, counts, lengths, context, micro_batches);
+    check(cost_of(compose(order, counts, lengths)), bubble, time, steps);
+  };
   order = shuffled;
-  std::vector<int> counts = detail::pack_decreasing(order, lengths, context, room);
+  check_filled(detail::fill_in_order(order, inputs), .153, .126, 81);
+  order = shuffled;
+  std::vector<int> counts = detail::pack_decreasing(order, inputs);
   detail::shuffle_parts(order, counts, 1, 0);
-  check(cost_of(compose(order, counts, lengths)), .199, .133, 74);
+  check_filled(std::move(counts), .161, .127, 74);
 }
 TEST_CASE("packing needs room for about twice as many samples as a micro-batch has") {
   std::vector<int> const lengths = drawn_lengths();
   std::size_t const expected[] = {97, 77, 74};
   for (int const most : {8, 16, 32}) {  // 14 samples fill the rows of a micro-batch, in the mean
     std::vector<std::size_t> order = detail::shuffled_order(lengths.size(), 1, 0);
-    auto const counts =
-        detail::pack_decreasing(order, lengths, context, {room.rows, most * each, room.block});
+    std::vector<detail::measured_rows> const inputs{
+        {lengths, {room.rows, most * each, room.block}}};
+    auto const counts = detail::pack_decreasing(order, inputs);
     CHECK((counts.size() + micro_batches - 1) / micro_batches == expected[most == 8    ? 0
                                                                           : most == 16 ? 1
                                                                                        : 2]);

@@ -177,6 +177,7 @@ enum diagnosis : unsigned char {
   custom_layer_has_no_functions_for_cuda,
   layer_runs_on_the_host_alone,
   lengths_do_not_go_with,
+  images_are_cropped_or_padded_to_one_size,
   lengths_are_of_token_ids_alone,
   block_must_divide_the_context,
   layer_needs_samples_of_one_length,

@@ -14,6 +14,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/base/sentence.hpp>
+#include <pipe/base/shape.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
@@ -31,6 +32,17 @@ struct batch_part {
   if (found != expected)
     throw_error<data_error>({of.what, of.quote(), of.name, of.quote(), ": expected ", expected,
                              " numbers, got ", found});
+}
+
+/// Throws data_error for numbers that are not those of whole images: some have other extents.
+///
+/// needs: a shape of height, width and channels
+[[gnu::cold]] PIPE_ONE_COPY inline void check_images(std::size_t numbers,
+                                                     sample_shape const& image) {
+  if (numbers % std::size_t(image.elements()) != 0)
+    throw_error<data_error>({"inputs: expected images of ", image.extent[0], " x ", image.extent[1],
+                             " x ", image.extent[2], ", ", image.elements(), " numbers each, got ",
+                             numbers, " numbers: crop or pad images of other extents"});
 }
 
 /// Index of the first of n values that fails a predicate; n if none does. Blocks of 64 are tested

@@ -95,6 +95,9 @@ sample_places places_in(typename Trainer::batch const& data, bool needs_labels) 
   if (!data.micro_batches.empty())
     detail::throw_error<data_error>(
         {"micro_batches: a data set is divided into micro-batches by batches"});
+  using M = typename Trainer::model;
+  if constexpr (detail::has_images<M>())
+    detail::check_images(data.inputs.size(), detail::model_tables<M>::inputs[0].form);
   if (data.lengths.empty() && data.inputs.size() % per_sample != 0)
     detail::throw_error<data_error>(
         {"inputs: expected whole samples of ", per_sample, " numbers, got ", data.inputs.size()});

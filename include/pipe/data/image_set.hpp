@@ -32,12 +32,18 @@ struct image_set {
   /// (pixel / 255 - mean[channel]) / deviation[channel], for all images: the inputs of a data set.
   /// One mean and one deviation serve all channels.
   ///
-  /// throws: data_error for other numbers of means and deviations, or a deviation that is not above
-  ///         0
+  /// throws: data_error for pixels of another size, other numbers of means and deviations, or a
+  ///         deviation that is not above 0
   template <class T = float>
   std::vector<T> numbers(std::span<float const> mean = {},
                          std::span<float const> deviation = {}) const {
     std::size_t const c = std::size_t(channels);
+    if (pixels.size() != size() * image_size())
+      throw data_error("image_set: " + std::to_string(size()) + " images of " +
+                       std::to_string(height) + " x " + std::to_string(width) + " x " +
+                       std::to_string(channels) + " have " + std::to_string(size() * image_size()) +
+                       " numbers, got " + std::to_string(pixels.size()) +
+                       ": crop or pad images of other extents");
     for (std::size_t const given : {mean.size(), deviation.size()})
       if (given > 1 && given != c)
         throw data_error("image_set: expected a mean and a deviation for each of " +

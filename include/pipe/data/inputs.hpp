@@ -27,6 +27,13 @@ struct FoundElement;
 
 namespace detail {
 
+/// Whether a model's first input is images: numbers by height, width and channel.
+template <class M>
+constexpr bool has_images() {
+  constexpr auto of = model_tables<M>::inputs[0];
+  return !of.is_ids && of.form.rank == 3;
+}
+
 /// Element types of a list, found and expected, as words of a diagnosis. Spelled through functions,
 /// because nvcc would otherwise print an alias, such as the list's value_type.
 template <class Element>

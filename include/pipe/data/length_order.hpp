@@ -54,6 +54,66 @@ void shuffle_parts(std::vector<std::size_t>& order, std::vector<int>& counts, st
   }
 }
 
+/// Reorders micro-batches, in each accumulation with the shortest ones at both ends: a pipeline
+/// fills and drains by them, and waits least.
+///
+/// samples: of one or more mini-batches; counts: of them, by micro-batch; run: micro-batches of an
+/// accumulation; context: of the longest samples
+/// law: a function of lengths and counts only; micro-batches keep their samples and the order of
+///      these, and micro-batches that are alike theirs
+template <class = void>
+void put_shortest_at_ends(std::span<std::size_t> samples, std::span<int> counts,
+                          std::span<int const> lengths, int context, std::size_t run) {
+  struct micro_batch {
+    std::size_t first;
+    int count;
+    long work;
+  };
+  std::vector<std::size_t> const before(samples.begin(), samples.end());
+  std::vector<micro_batch> of_run;  // by their work, ascending
+  for (std::size_t from = 0, first = 0; from < counts.size(); from += run) {
+    std::size_t const left = counts.size() - from, size = left < run ? left : run;
+    std::size_t to = first;  // of the samples that are put
+    of_run.clear();
+    for (int const count : counts.subspan(from, size)) {
+      micro_batch m{first, count, 0};
+      // Rows, and scores of an attention that take as long in a sample of the context.
+      for (int s = 0; s < count; ++s, ++first)
+        m.work += long(lengths[before[first]]) * (context + lengths[before[first]]);
+      std::size_t place = of_run.size();
+      while (place > 0 && of_run[place - 1].work > m.work) --place;
+      of_run.insert(of_run.begin() + std::ptrdiff_t(place), m);
+    }
+    for (std::size_t i = 0; i < size; ++i) {
+      micro_batch const& m = of_run[2 * i < size ? 2 * i : 2 * (size - i) - 1];
+      counts[from + i] = m.count;
+      for (int s = 0; s < m.count; ++s) samples[to++] = before[m.first + std::size_t(s)];
+    }
+  }
+}
+
+/// The samples of a mini-batch and of a micro-batch, and the micro-batches of an accumulation.
+struct batch_sizes {
+  std::size_t mini_batch, micro_batch, run;
+};
+/// Sorts every 64 mini-batches of an order by length, and orders the micro-batches of each. One
+/// that is not full stays the last, as its samples are told by their place.
+///
+/// lengths: by sample, in [0, context]
+template <class = void>
+void order_by_length(std::vector<std::size_t>& order, std::span<int const> lengths, int context,
+                     batch_sizes const& of) {
+  sort_by_length(order, lengths, context, 64 * of.mini_batch);
+  std::vector<int> counts;
+  for (std::size_t from = 0; from < order.size(); from += of.mini_batch) {
+    std::size_t const left = order.size() - from,
+                      whole = (left < of.mini_batch ? left : of.mini_batch) / of.micro_batch;
+    counts.assign(whole, int(of.micro_batch));
+    put_shortest_at_ends(std::span(order).subspan(from, whole * of.micro_batch), counts, lengths,
+                         context, of.run);
+  }
+}
+
 /// The rows and the samples that a micro-batch has room for, and the rows of a block.
 struct row_room {
   int rows, samples, block;

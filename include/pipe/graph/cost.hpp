@@ -19,17 +19,34 @@ struct cost {
   }
 };
 
-/// The cost of `products` / 2 products of R x S x C elements. Forward has two, scores and their
-/// product with V: 4 R S C FLOPs, half as many if causal; with a window, S is at most the window.
-/// Backward has five. Bytes: queries and results, keys and values.
+/// The FLOPs of `products` / 2 products of R x S x C elements.
+struct attention_work {
+  long flops;
+  bool is_in_window;  ///< so that S is the window, whatever the length
+};
+constexpr attention_work work_of_attention(op const& o, int products) {
+  attention_attributes const of = o.attributes.attention();
+  long const results = long(o.rows) * o.columns,
+             all = (of.causal ? products / 2 : products) * results *
+                   (of.is_fused() ? o.rows : of.keys),
+             inside = products * results * of.scores.window;
+  return inside > 0 && inside < all ? attention_work{inside, true} : attention_work{all, false};
+}
+/// Forward has two products, scores and their product with V: 4 R S C FLOPs, half as many if
+/// causal; with a window, S is at most the window. Backward has five. Bytes: queries and results,
+/// keys and values.
 constexpr cost cost_of_attention(op const& o, int products, int bytes) {
   attention_attributes const of = o.attributes.attention();
   long const results = long(o.rows) * o.columns, keys = of.is_fused() ? o.rows : of.keys,
              key_values = keys * (o.columns / of.heads) * of.kv_heads;
-  long work = (of.causal ? products / 2 : products) * results * keys;
-  if (long const inside = products * results * of.scores.window; inside > 0 && inside < work)
-    work = inside;
-  return {work + 8 * results, bytes * (results + key_values)};
+  return {work_of_attention(o, products).flops + 8 * results, bytes * (results + key_values)};
+}
+/// The FLOPs of an op that grow with the square of a sample's length, where all others grow with
+/// the length: of attention to all keys.
+constexpr long squared_flops(op const& o) {
+  if (o.kind != op_kind::attention && o.kind != op_kind::attention_gradient) return 0;
+  attention_work const work = work_of_attention(o, o.kind == op_kind::attention ? 4 : 10);
+  return work.is_in_window ? 0 : work.flops;
 }
 
 /// The cost of a resampling: an operation for each cell that a result reads; twice that for the

@@ -69,11 +69,13 @@ struct drawn_transfer {
   int to_rank = 0, to = 0;
 };
 
-/// Title and units of a drawing. Amounts without a unit are shown as plain numbers.
+/// Title and units of a drawing, and a note at the end of its summary. Amounts without a unit are
+/// shown as plain numbers.
 struct drawing_words {
   std::string title{};
   std::string time_unit{};    ///< such as "ns"
   std::string memory_unit{};  ///< such as "B"
+  std::string note{};
 };
 
 }  // namespace detail
@@ -161,12 +163,13 @@ inline char const* describe(floor_reason why) {
 /// Sets the floor of a drawing of a table that trains, if it has a certificate.
 template <pipeline_problem Problem, action_table Table, class Rows>
 void set_floor(drawing& d, Problem const& problem, Table const& table, timeline<Rows> const& when) {
-  if constexpr (std::is_same_v<std::remove_cvref_t<decltype(table.where)>, placement>)
+  if constexpr (!is_uneven<Problem> &&
+                std::is_same_v<std::remove_cvref_t<decltype(table.where)>, placement>)
     if (table.trains && when.complete) d.floor = certify(problem, table, when).floor.makespan_by;
 }
 
-/// Makespan, bubbles and the error of clocks in one line. Both definitions of bubble are named,
-/// because the literature uses either.
+/// Makespan, bubbles, the error of clocks and the note in one line. Both definitions of bubble are
+/// named, because the literature uses either.
 inline std::string summary_of(drawing const& d) {
   return (d.complete ? "" : "deadlock at ") +
          ("makespan " + readable_amount(d.makespan, d.words.time_unit)) + ", bubble " +
@@ -180,7 +183,8 @@ inline std::string summary_of(drawing const& d) {
                     std::to_string(d.floor.rank) + ": " + describe(d.floor.why) + ")") +
          (d.processes == 1 ? ""
                            : ", times of " + std::to_string(d.processes) + " processes within " +
-                                 readable_amount(d.clock_error, d.words.time_unit));
+                                 readable_amount(d.clock_error, d.words.time_unit)) +
+         (d.words.note.empty() ? "" : ", " + d.words.note);
 }
 
 /// An action in words: "F of micro-batch 3, chunk 1".

@@ -14,14 +14,17 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <pipe/base/diagnosis.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/function_ref.hpp>
 #include <pipe/base/joined_text.hpp>
 #include <pipe/base/type_name.hpp>
+#include <pipe/data/compositions.hpp>
 #include <pipe/io/json_reader.hpp>
 #include <pipe/io/json_string.hpp>
+#include <pipe/plan/compiled/expected_epochs.hpp>
 #include <pipe/report/drawing.hpp>
 #include <pipe/report/json.hpp>
 #include <pipe/schedule/catalog/catalog.hpp>
@@ -31,8 +34,16 @@ namespace pp {
 
 namespace detail {
 
+/// What a problem says of samples of several lengths: what a micro-batch has room for, and by chunk
+/// the part of F, B, W and R that grows with the square of a sample's length.
+struct length_costs {
+  composition_room room;
+  std::vector<chunk_cost> squares;
+};
+
 /// A chunk's costs as an object in one line. Members that have no value of their own are left out.
-inline std::string cost_json(chunk_cost const& c) {
+/// squares: as of length_costs, or null
+inline std::string cost_json(chunk_cost const& c, chunk_cost const* squares = nullptr) {
   auto const member = [](char const* name, long value) {
     return std::string(",\"") + name + "\":" + std::to_string(value);
   };
@@ -45,11 +56,37 @@ inline std::string cost_json(chunk_cost const& c) {
           "]" + member("bytes", c.bytes) + member("hidden", c.hidden);
   if (c.hop >= 0) text += member("hop", c.hop);
   if (c.bandwidth >= 0) text += member("bandwidth", c.bandwidth);
+  if (squares != nullptr)
+    text += ",\"squares\":[" +
+            json_numbers({squares->forward, squares->backward_input, squares->backward_weight,
+                          squares->recompute}) +
+            "]";
   text[0] = '{';
   return text + "}";
 }
 
+/// The part of the times of P's stages that grows with the square of a sample's length.
+template <class P, class Problem>
+std::vector<chunk_cost> squares_of(Problem const& times) {
+  auto const of = step_on_cores<P>().by_length();
+  auto const part = [](long time, long all, long square) {
+    return all > 0 ? long(double(time) * double(square) / double(all)) : 0;
+  };
+  std::vector<chunk_cost> squares;
+  for (std::size_t s = 0; s < std::size_t(P::stages); ++s) {
+    chunk_cost const &time = times.costs[s], &all = of.all.costs[s], &square = of.squares.costs[s];
+    chunk_cost& c = squares.emplace_back(
+        chunk_cost{part(time.forward, all.forward, square.forward),
+                   part(time.backward_input, all.backward_input, square.backward_input),
+                   part(time.backward_weight, all.backward_weight, square.backward_weight)});
+    c.recompute = time.recompute > 0 ? part(time.recompute, all.recompute, square.recompute) : 0;
+  }
+  return squares;
+}
+
 /// A reader of a problem: objects whose members stand at most once, in any order.
+///
+/// needs: the characters of `text` outlive the reader
 class problem_reader {
  public:
   problem_reader(std::string_view text, std::string_view name) : json_(text, name), file_(name) {}
@@ -63,7 +100,7 @@ class problem_reader {
                         {"hop", read_.hop},
                         {"bandwidth", read_.bandwidth},
                         {"limit", read_.limit}};
-    bool has_rooms = false, has_costs = false;
+    bool has_rooms = false, has_costs = false, has_lengths = false;
     object("'{' before ranks, chunks, micro_batches and costs", numbers,
            [&](std::string const& name) {
              if (once(has_rooms, name, "rooms"))
@@ -72,6 +109,8 @@ class problem_reader {
              else if (once(has_costs, name, "costs"))
                json_.array("'[' before the costs of each chunk",
                            [&] { read_.costs.push_back(cost()); });
+             else if (once(has_lengths, name, "lengths"))
+               read_room();
              else
                json_.skip();
            });
@@ -91,8 +130,12 @@ class problem_reader {
     read_.chunks = int(chunks);
     read_.micro_batches = int(micro_batches);
     check_sums();
+    if (has_lengths) lengths_.room.micro_batches = int(micro_batches);
+    has_lengths_ = has_lengths;
     return std::move(read_);
   }
+  /// What read() has read of samples of several lengths; null if there was nothing.
+  length_costs const* lengths() const { return has_lengths_ ? &lengths_ : nullptr; }
 
  private:
   /// A member that is a whole number of at least 0.
@@ -137,12 +180,24 @@ class problem_reader {
                         {"hidden", c.hidden},
                         {"hop", c.hop},
                         {"bandwidth", c.bandwidth}};
-    bool has_memory = false;
+    bool has_memory = false, has_squares = false;
+    chunk_cost squares{0, 0, 0};
+    squares.recompute = 0;
     json_.context = joined_text({file_, ": chunk ", read_.costs.size()});
     object("'{' before the costs of a chunk", numbers, [&](std::string const& name) {
-      once(has_memory, name, "memory") ? read_memory(c.memory) : json_.skip();
+      if (once(has_memory, name, "memory"))
+        read_memory(c.memory);
+      else if (once(has_squares, name, "squares"))
+        read_squares(squares);
+      else
+        json_.skip();
     });
     if (!has_memory) refuse({"memory is missing"});
+    long const again = c.recompute < 0 ? c.forward : c.recompute;
+    if (squares.forward > c.forward || squares.backward_input > c.backward_input ||
+        squares.backward_weight > c.backward_weight || squares.recompute > again)
+      refuse({"squares: expected parts of the times of F, B, W and R"});
+    lengths_.squares.push_back(squares);
     json_.context = file_;
     return c;
   }
@@ -156,6 +211,40 @@ class problem_reader {
     });
     if (count < std::size(change))
       refuse({"memory: expected what F, B, W and R add, four numbers, got ", count});
+  }
+
+  /// Four numbers: the parts of F, B, W and R.
+  [[gnu::cold]] void read_squares(chunk_cost& c) {
+    long* const part[] = {&c.forward, &c.backward_input, &c.backward_weight, &c.recompute};
+    std::size_t count = 0;
+    json_.array("'[' before parts of F, B, W and R", [&] {
+      if (count == std::size(part)) json_.refuse({"']' after four numbers"});
+      *part[count++] = long(json_.whole_number());
+    });
+    if (count < std::size(part))
+      refuse({"squares: expected parts of F, B, W and R, four numbers, got ", count});
+  }
+  /// What a micro-batch has room for.
+  [[gnu::cold]] void read_room() {
+    long context = 0, samples = 0, block = 0, most = 0;
+    number numbers[] = {{"context", context, true},
+                        {"samples", samples, true},
+                        {"block", block, true},
+                        {"most", most, true}};
+    object("'{' before context, samples, block and most", numbers,
+           [&](std::string const&) { json_.skip(); });
+    constexpr long largest = 1L << 30;
+    for (long const n : {context, samples, block, most})
+      if (n < 1 || n > largest)
+        refuse({"lengths: expected numbers from 1 to ", largest, ", got ", n});
+    if (context * samples > largest)
+      refuse({"lengths: ", samples, " samples of ", context, " rows exceed ", largest, " rows"});
+    if (context % block != 0 || most < samples)
+      refuse(
+          {"lengths: expected a block that divides the context, and at most as many samples as "
+           "`most`"});
+    lengths_.room = {int(context), int(samples), 1, 1,
+                     row_room{int(context * samples), int(most), int(block)}};
   }
 
   /// Checks that no sum of times or of memory over all actions overflows, nor do several such sums.
@@ -182,6 +271,8 @@ class problem_reader {
   json_reader json_;
   std::string file_;
   run_time_problem read_;
+  length_costs lengths_{};
+  bool has_lengths_ = false;
 };
 
 }  // namespace detail
@@ -190,32 +281,43 @@ namespace schedules {
 
 /// A problem as a JSON object: an entry of `costs` for each chunk, and of `rooms` for each rank
 /// with a limit of its own; `memory` is what F, B, W and R add. `words`: its name, and its units of
-/// time and memory, for those who read the file.
+/// time and memory, for those who read the file. `lengths`: of samples of several lengths, or null.
 ///
 /// law: read_problem(problem_json(p), name) has the ranks, chunks, micro-batches, costs and limits
 ///      of p
 template <class Costs, class Rooms>
-std::string problem_json(problem<Costs, Rooms> const& p, detail::drawing_words const& words = {}) {
-  return detail::json_object(
-             {{"problem", detail::json_string(words.title)},
-              {"unit_of_time", detail::json_string(words.time_unit)},
-              {"unit_of_memory", detail::json_string(words.memory_unit)},
-              {"ranks", std::to_string(p.ranks)},
-              {"chunks", std::to_string(p.chunks)},
-              {"micro_batches", std::to_string(p.micro_batches)},
-              {"hop", std::to_string(p.hop)},
-              {"bandwidth", std::to_string(p.bandwidth)},
-              {"limit", std::to_string(p.limit)},
-              {"rooms", detail::json_array(std::size_t(p.rooms.size()),
-                                           [&](std::size_t rank) {
-                                             using size_type = decltype(p.rooms.size());
-                                             return std::to_string(p.rooms[size_type(rank)]);
-                                           })},
-              {"costs", detail::json_array(std::size_t(p.chunks),
-                                           [&](std::size_t c) {
-                                             return "\n" + detail::cost_json(p.cost(int(c)));
-                                           })}}) +
-         "\n";
+std::string problem_json(problem<Costs, Rooms> const& p, detail::drawing_words const& words = {},
+                         detail::length_costs const* lengths = nullptr) {
+  std::string text = detail::json_object(
+      {{"problem", detail::json_string(words.title)},
+       {"unit_of_time", detail::json_string(words.time_unit)},
+       {"unit_of_memory", detail::json_string(words.memory_unit)},
+       {"ranks", std::to_string(p.ranks)},
+       {"chunks", std::to_string(p.chunks)},
+       {"micro_batches", std::to_string(p.micro_batches)},
+       {"hop", std::to_string(p.hop)},
+       {"bandwidth", std::to_string(p.bandwidth)},
+       {"limit", std::to_string(p.limit)},
+       {"rooms", detail::json_array(std::size_t(p.rooms.size()),
+                                    [&](std::size_t rank) {
+                                      using size_type = decltype(p.rooms.size());
+                                      return std::to_string(p.rooms[size_type(rank)]);
+                                    })},
+       {"costs", detail::json_array(std::size_t(p.chunks), [&](std::size_t c) {
+          return "\n" + detail::cost_json(p.cost(int(c)),
+                                          lengths == nullptr ? nullptr : &lengths->squares[c]);
+        })}});
+  if (lengths != nullptr) {
+    detail::composition_room const& of = lengths->room;
+    text.back() = ',';  // in place of the brace
+    text += "\n\"lengths\":" +
+            detail::json_object({{"context", std::to_string(of.context)},
+                                 {"samples", std::to_string(of.each)},
+                                 {"block", std::to_string(of.of_micro_batch.block)},
+                                 {"most", std::to_string(of.of_micro_batch.samples)}}) +
+            "}";
+  }
+  return text + "\n";
 }
 
 /// The problem that a text of problem_json says. `name`: of the file, for messages.
@@ -229,7 +331,8 @@ inline run_time_problem read_problem(std::string_view text, std::string_view nam
 }  // namespace schedules
 
 /// The scheduling problem of a Pipeline or Planned as JSON: times of its stages in FLOPs, or in
-/// nanoseconds with ByProfile, memory in bytes, and the bytes that cross each boundary.
+/// nanoseconds with ByProfile, memory in bytes, and the bytes that cross each boundary. With
+/// Lengths it says what samples of several lengths take.
 ///
 /// A type without a plan is refused at compile time.
 ///
@@ -245,10 +348,16 @@ std::string explain_problem() {
                  gradients = compiled::memory().chunks[s + 1].rings.gradient.stride;
       problem.costs[std::size_t(s)].bytes = values > gradients ? values : gradients;
     }
-    return schedules::problem_json(
-        problem, {std::string(detail::type_name<typename Trainer::model>()) + ", " +
-                      compiled::schedule::name,
-                  profiled ? "ns" : "FLOP", "B"});
+    std::string const title =
+        std::string(detail::type_name<typename Trainer::model>()) + ", " + compiled::schedule::name;
+    detail::drawing_words const words{title, profiled ? "ns" : "FLOP", "B"};
+    if constexpr (compiled::lengths::block > 0) {
+      detail::length_costs const lengths{detail::room_of<compiled>(),
+                                         detail::squares_of<compiled>(problem)};
+      return schedules::problem_json(problem, words, &lengths);
+    } else {
+      return schedules::problem_json(problem, words);
+    }
   } else {
     static_assert(
         detail::accepted<decltype(detail::diagnosis_of<wrong::only_a_pipeline_can_be_explained,

@@ -43,6 +43,7 @@ struct certificate {
 template <pipeline_problem Problem, detail::action_table Table, class Rows>
 constexpr certificate certify(Problem const& problem, Table const& table,
                               timeline<Rows> const& when, long peak) {
+  static_assert(!detail::is_uneven<Problem>, "floors are of micro-batches of equal times");
   Problem limited = problem;
   if (limited.limit == 0) limited.limit = peak;
   long most = 0;

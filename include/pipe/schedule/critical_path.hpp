@@ -84,7 +84,7 @@ constexpr void for_each_critical(Problem const& problem, Table const& table,
           made.position + 1 < when.spans.size(made.rank))
         ++made.position;
       long const there = when.spans.at(made.rank, made.position).end +
-                         problem.hop_time(made.rank, at.rank, boundary);
+                         hop_time_of(problem, made.rank, at.rank, boundary, reader.micro_batch);
       if (there > arrived) arrived = there, input = made;
     };
     // The inputs of a pair are those of both.

@@ -92,7 +92,7 @@ struct needs_rule {
                         handed_over,
                         slot,
                         source_rank,
-                        problem.hop_time(source_rank, rank, is_forward ? source : chunk),
+                        hop_time_of(problem, source_rank, rank, is_forward ? source : chunk, mb),
                         ordered && mb > 0 && (is_forward || makes_weight_gradient(a.kind))
                             ? result_of(chunk, mb - 1, is_forward ? output : weight_gradient)
                             : nothing_needed};

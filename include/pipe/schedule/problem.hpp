@@ -160,6 +160,20 @@ constexpr long memory_limit(Problem const& problem, int rank) {
     return problem.limit;
 }
 
+/// hop_time of a micro-batch, for a problem in which transfers depend on it.
+template <pipeline_problem Problem>
+constexpr long hop_time_of(Problem const& problem, int from_rank, int to_rank, int boundary,
+                           int micro_batch) {
+  if constexpr (requires { problem.hop_time(from_rank, to_rank, boundary, micro_batch); })
+    return problem.hop_time(from_rank, to_rank, boundary, micro_batch);
+  else
+    return problem.hop_time(from_rank, to_rank, boundary);
+}
+/// Whether the actions of a chunk take several times, by micro-batch: what is known of the times of
+/// chunks, such as floors, does not hold for such a problem.
+template <class Problem>
+inline constexpr bool is_uneven = requires(Problem const& p) { p.load(0); };
+
 }  // namespace detail
 
 namespace schedules {

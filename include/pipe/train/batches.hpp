@@ -34,10 +34,10 @@ struct batch_settings {
   long sample_position = 0;
   /// The samples of a mini-batch have like lengths: of every 64 mini-batches the samples are sorted
   /// by length, of several inputs of token ids by the sum. With `shuffle` the mini-batches are in
-  /// random order.
+  /// random order. The shortest micro-batches of an accumulation are at both ends.
   bool by_length = false;
   /// Each micro-batch has as many samples as there is room for their rows, and a mini-batch as many
-  /// as fill its micro-batches: see Lengths.
+  /// as fill its micro-batches, in the same order: see Lengths.
   bool by_tokens = false;
   /// Micro-batches are packed by first fit decreasing: from the longest sample to the shortest,
   /// each goes into the first one with room for its rows; of samples of equal length in the epoch's
@@ -188,7 +188,9 @@ class batches {
     number_samples();
     // Samples that are left out are any of the epoch's, not its longest.
     if (s.drop_last) order_.resize(std::size_t(size_) * whole_);
-    detail::sort_by_length(order_, lengths, longest, 64 * whole_);
+    detail::order_by_length(
+        order_, lengths, longest,
+        {whole_, std::size_t(Trainer::compiled::samples), Trainer::compiled::micro_batches});
     if (!s.shuffle) return;
     std::vector<int> whole_batches(order_.size() / whole_, int(whole_));
     detail::shuffle_parts(order_, whole_batches, s.seed, std::uint64_t(epoch_));
@@ -220,6 +222,10 @@ class batches {
       } else {
         counts = detail::fill_in_order(order_, inputs);
       }
+      int longest = 0;
+      std::vector<int> const of_samples = detail::sums_of_lengths(data_, count_, longest);
+      detail::put_shortest_at_ends(order_, counts, of_samples, longest,
+                                   std::size_t(compiled::micro_batches));
       filled_ = {std::move(counts), std::size_t(compiled::mini_batch)};
     } else {
       detail::throw_error<data_error>({"batches: ", setting,

@@ -13,6 +13,7 @@
 #include <pipe/passes/op_list.hpp>
 #include <pipe/plan/compiled/stage_times.hpp>
 #include <pipe/plan/plan.hpp>
+#include <pipe/schedule/policy.hpp>
 #include <pipe/schedule/problem.hpp>
 #include <pipe/schedule/simulate.hpp>
 
@@ -60,12 +61,17 @@ struct expected_step {
   }
 };
 
-/// The cost of a group for a sample: of its anchor and its pointwise ops.
-constexpr cost cost_of_group(group const& g) {
+/// The op of a group without its kind.
+constexpr op shape_of_group(group const& g) {
   op o;
   o.rows = g.rows;
   o.columns = g.columns;
   o.attributes = g.attributes;
+  return o;
+}
+/// The cost of a group for a sample: of its anchor and its pointwise ops.
+constexpr cost cost_of_group(group const& g) {
+  op o = shape_of_group(g);
   cost all;
   if (g.anchor != op_kind::pointwise) {
     o.kind = g.anchor;
@@ -77,6 +83,13 @@ constexpr cost cost_of_group(group const& g) {
       all += cost_of(o);
     }
   return all;
+}
+
+/// The FLOPs of a group that grow with the square of a sample's length.
+constexpr long squared_flops(group const& g) {
+  op o = shape_of_group(g);
+  o.kind = g.anchor;
+  return squared_flops(o);
 }
 
 /// Elements of the matrix that all samples of a group's product share; 0 for other groups.
@@ -125,7 +138,7 @@ constexpr double exchanged_bytes(group const& g, int samples, int n, int value_b
 /// Expected steps of the plan of P, a compiled_pipeline or a planned_pipeline, on as many cores as
 /// all its ranks have threads.
 ///
-/// needs: a backend of the host, and a schedule that trains
+/// needs: a backend of the host; but for by_length(), a schedule that trains
 /// law:   time = one_thread().time / cores + all that is lost
 template <class P>
 class step_on_cores {
@@ -136,6 +149,7 @@ class step_on_cores {
 
  public:
   static constexpr int cores = P::ranks * P::threads;
+  using problem_of_stages = problem<static_vector<chunk_cost, stages>>;
 
   explicit constexpr step_on_cores(core_speed const& core = {}) : core_(core) {
     if (is_measured) core_.work = 1;
@@ -150,6 +164,8 @@ class step_on_cores {
         measured += time_of(c, P::samples);
         stage_work& s = stage_[model.stage_of_unit[launch.unit]];
         s.weights[l] += double(shared_elements(g) * long(sizeof(typename P::value)));
+        s.estimate[l] += double(estimated_time(c));
+        s.squares[l] += double(squared_flops(g));
         if (on_rank_[l].add(*this, g, c, P::samples, P::threads))
           s.sharing[l] += sharing(g, P::samples, P::threads);
         on_one_[l].add(*this, g, c, P::samples * joined, 1);
@@ -182,17 +198,13 @@ class step_on_cores {
     problem_of_stages p{P::ranks, stages, P::micro_batches};
     expected_step e;
     per_op_list<double> mean;
-    double busy = 0, updates = 0, slowest = 0;
-    list<double, P::ranks> update, weights;
-    for (int s = 0; s < stages; ++s)
-      weights[P::plan().stages[s].rank] += stage_[s].weights[op_list::forward];
+    double busy = 0, updates = 0;
     for (int s = 0; s < stages; ++s) {
       stage_work const& w = stage_[s];
       per_op_list<double> t;
       for (op_list l : every_op_list) {
         team_share const of = on_rank_[l];
-        double const read = w.weights[l] * reading(weights[P::plan().stages[s].rank]) *
-                            additions(l, times) / (l == op_list::weight_gradients ? P::threads : 1);
+        double const read = reading_of(s, l);
         t[l] = w.time[l] * of.busiest + w.sharing[l] + read;
         mean[l] += t[l] / stages;
         busy += t[l] * times / P::ranks;
@@ -202,16 +214,14 @@ class step_on_cores {
         e[core_loss::values] += w.time[l] * times * (of.even / P::ranks - on_one_[l].even / cores);
       }
       p.costs.push_back(cost_of_stage(t));
-      double& of_rank = update[P::plan().stages[s].rank];
-      of_rank += stage_[s].update / P::threads;
-      if (of_rank > slowest) slowest = of_rank;
       updates += stage_[s].update / cores;
     }
     problem_of_stages equal = p;
     for (chunk_cost& c : equal.costs) c = cost_of_stage(mean);
     double const even = makespan(equal), uneven = makespan(p);
     for (int s = 0; s < stages; ++s) p.costs[std::size_t(s)].hop = hop(s);
-    double const all = makespan(p), starting = cores > 1 ? core_.starting : 0;
+    double const all = makespan(p), starting = cores > 1 ? core_.starting : 0,
+                 slowest = slowest_update();
     e.time = all * accumulations + slowest + starting;
     e[core_loss::bubble] = even * accumulations - busy;
     e[core_loss::cut] = (uneven - even) * accumulations + slowest - updates;
@@ -219,12 +229,45 @@ class step_on_cores {
     return e;
   }
 
+  /// Full micro-batches of the plan's stages by what their times grow with: all, with the links
+  /// between ranks; what grows with the square of a sample's length; what does not grow, which are
+  /// weights that are read and threads that are woken. And what a step takes beside them.
+  struct full_micro_batches {
+    problem_of_stages all, squares, fixed;
+    double of_step;
+  };
+  constexpr full_micro_batches by_length() const {
+    problem_of_stages const none{P::ranks, stages, P::micro_batches};
+    full_micro_batches of{
+        none, none, none,
+        (P::schedule::trains ? slowest_update() : 0) + (cores > 1 ? core_.starting : 0)};
+    for (int s = 0; s < stages; ++s) {
+      stage_work const& w = stage_[s];
+      per_op_list<double> all, squares, fixed;
+      for (op_list l : every_op_list) {
+        double const rows = w.time[l] * on_rank_[l].busiest;
+        fixed[l] = w.sharing[l] + reading_of(s, l);
+        squares[l] = w.estimate[l] > 0 ? rows * w.squares[l] / w.estimate[l] : 0;
+        all[l] = rows + fixed[l];
+      }
+      chunk_cost cost = cost_of_stage(all);
+      cost.bytes = bytes_handed_on(s);
+      cost.hop = long(core_.handing_on);
+      cost.bandwidth = long(core_.exchanged);
+      of.all.costs.push_back(cost);
+      of.squares.costs.push_back(cost_of_stage(squares));
+      of.fixed.costs.push_back(cost_of_stage(fixed));
+    }
+    return of;
+  }
+
  private:
-  using problem_of_stages = problem<static_vector<chunk_cost, stages>>;
   /// A stage's work for a micro-batch, by list of ops.
   struct stage_work {
     per_op_list<double> time{};     ///< ns of one thread, without reading weights
     per_op_list<double> weights{};  ///< bytes of products' weights, or of their gradients
+    /// Of a sample of the context, estimated: all, and what grows with the square of the length.
+    per_op_list<double> estimate{}, squares{};
     per_op_list<double> sharing{};  ///< ns that the threads of a rank take beside their parts
     double update = 0;              ///< ns of one thread at the end of a step
   };
@@ -311,6 +354,27 @@ class step_on_cores {
   static constexpr int additions(op_list l, double times) {
     return l == op_list::weight_gradients && times > 1 ? 2 : 1;
   }
+  /// ns in which a stage of the plan reads its weights for a micro-batch.
+  constexpr double reading_of(int stage, op_list l) const {
+    double weights = 0;
+    for (int s = 0; s < stages; ++s)
+      if (P::plan().stages[s].rank == P::plan().stages[stage].rank)
+        weights += stage_[s].weights[op_list::forward];
+    return stage_[stage].weights[l] * reading(weights) *
+           additions(l, double(P::micro_batches) * accumulations) /
+           (l == op_list::weight_gradients ? P::threads : 1);
+  }
+  /// ns of the rank whose stages take longest.
+  constexpr double slowest_update() const {
+    list<double, P::ranks> of_rank;
+    double slowest = 0;
+    for (int s = 0; s < stages; ++s) {
+      double& mine = of_rank[P::plan().stages[s].rank];
+      mine += stage_[s].update / P::threads;
+      if (mine > slowest) slowest = mine;
+    }
+    return slowest;
+  }
   /// ns in which one stage reads the weights of a part of it.
   constexpr double one_reading(stage_work const& s, op_list l) const {
     return runs * s.weights[l] * reading(all_weights()) * additions(l, runs);
@@ -324,11 +388,14 @@ class step_on_cores {
     return c;
   }
   /// From a stage to the next: the values of a micro-batch.
-  constexpr long hop(int stage) const {
+  constexpr long bytes_handed_on(int stage) const {
     long bytes = 0;
     for (link_plan const& link : P::plan().links)
       if (link.from == P::plan().stages[stage].rank && link.values > bytes) bytes = link.values;
-    return long(core_.handing_on + double(bytes) / core_.exchanged);
+    return bytes;
+  }
+  constexpr long hop(int stage) const {
+    return long(core_.handing_on + double(bytes_handed_on(stage)) / core_.exchanged);
   }
   /// Of an accumulation; where steps overlap, of its part in the period.
   static constexpr double makespan(problem_of_stages const& p) {

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include <pipe/base/list.hpp>
+#include <pipe/data/inputs.hpp>
 #include <pipe/graph/further_loss.hpp>
 #include <pipe/graph/graph.hpp>
 #include <pipe/graph/model_tables.hpp>
@@ -132,19 +133,29 @@ inline constexpr bool has_rows_alone = [] {
   return true;
 }();
 
-/// The diagnosis of batches with lengths in a pipeline with this option, and of lengths of one
-/// input of model M.
-template <class Given>
+/// The diagnosis of lengths of images, which model M reads.
+template <class M>
+constexpr auto diagnose_lengths_of_images() {
+  return diagnosis_of<wrong::images_are_cropped_or_padded_to_one_size,
+                      leaf_at<M::graph.inputs[0].leaf, typename M::leaves>>();
+}
+/// The diagnosis of batches with lengths in a pipeline of model M with this option; of lengths of
+/// one input below.
+template <class M, class Given>
 constexpr auto diagnose_use_of_lengths() {
   if constexpr (Given::block > 0)
     return std::type_identity<nothing_wrong>{};
+  else if constexpr (!M::valid)
+    return std::type_identity<nothing_wrong>{};
+  else if constexpr (!has_axis<M>() && has_images<M>())
+    return diagnose_lengths_of_images<M>();
   else
     return diagnosis_of<wrong::pipeline_has_samples_of_one_length, Given>();
 }
 template <class Given, class M, int Input>
 constexpr auto diagnose_lengths_of() {
   if constexpr (Given::block == 0 || !M::valid)
-    return diagnose_use_of_lengths<Given>();
+    return diagnose_use_of_lengths<M, Given>();
   else if constexpr (!model_tables<M>::inputs[Input].is_axis)
     return diagnosis_of<wrong::lengths_are_of_token_ids_alone,
                         leaf_at<model_tables<M>::inputs[Input].leaf, typename M::leaves>, Given>();
@@ -182,6 +193,8 @@ struct option_family::lengths : detail::any_family {
     using option = typename Options::template get<lengths>;
     if constexpr (std::is_same_v<option, fallback>) {
       return std::type_identity<detail::nothing_wrong>{};
+    } else if constexpr (!detail::has_axis<M>() && detail::has_images<M>()) {
+      return detail::diagnose_lengths_of_images<M>();
     } else if constexpr (!detail::has_axis<M>()) {
       return detail::diagnosis_of<wrong::lengths_are_of_token_ids_alone, M, option>();
     } else {

@@ -89,7 +89,7 @@ struct batch_of {
   /// rows. Needs Lengths, and a model with an output for each position.
   template <class Option = Given>
   batch_of& set_micro_batches(std::span<int const> samples) {
-    static_assert(accepted<decltype(diagnose_use_of_lengths<Option>())>::value);
+    static_assert(accepted<decltype(diagnose_use_of_lengths<M, Option>())>::value);
     micro_batches = samples;
     return *this;
   }
@@ -165,6 +165,7 @@ void take_inputs(Batch const& b, int most, job& j, Checks& checks) {
     if (has_lengths(b) || !b.micro_batches.empty())
       throw_error<data_error>({"lengths, micro_batches: they need the option Lengths"});
   std::size_t const per_sample = std::size_t(model_tables<M>::inputs[0].form.elements());
+  if constexpr (has_images<M>()) check_images(b.inputs.size(), model_tables<M>::inputs[0].form);
   j.batch.samples = count_samples(b.inputs.size(), per_sample, most);
   [&]<int... Is>(std::integer_sequence<int, Is...>) {
     (take_input<Is>(b, std::size_t(j.batch.samples), j, checks), ...);

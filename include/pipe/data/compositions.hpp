@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The micro-batches that `batches` makes of samples of several lengths, from the lengths alone: for
+// plans, which have no data.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <pipe/data/length_order.hpp>
+#include <pipe/data/shuffled_order.hpp>
+#include <pipe/schedule/uneven.hpp>
+
+namespace pp::detail {
+
+/// Ways to compose the mini-batches of an epoch.
+enum class composition : unsigned char {
+  as_they_come,  ///< a mini-batch is the next samples
+  by_length,     ///< batch_settings::by_length
+  by_tokens,     ///< batch_settings::by_tokens
+  packed         ///< batch_settings::packed
+};
+
+/// What the micro-batches of a pipeline have room for.
+struct composition_room {
+  int context;        ///< the length of the longest samples
+  int each;           ///< samples of a micro-batch
+  int micro_batches;  ///< of an accumulation
+  int accumulations;
+  row_room of_micro_batch;
+
+  constexpr int mini_batch() const { return micro_batches * accumulations; }
+};
+
+/// The mini-batches of an epoch: samples in order, and how many each micro-batch has.
+struct composed_epoch {
+  std::vector<std::size_t> order;
+  std::vector<int> counts;
+  std::size_t micro_batches;  ///< of a mini-batch
+
+  std::size_t size() const { return (counts.size() + micro_batches - 1) / micro_batches; }
+};
+
+/// A shuffled epoch of samples of these lengths.
+///
+/// needs: no length above the context; at least one sample
+/// law:   its micro-batches are those of batches<Trainer>(data, {.shuffle = true, .seed = seed})
+///        with the setting
+template <class = void>
+composed_epoch compose(std::span<int const> lengths, composition_room const& room, composition way,
+                       std::uint64_t seed = 0) {
+  composed_epoch epoch{shuffled_order(lengths.size(), seed, 0), {}, std::size_t(room.mini_batch())};
+  std::size_t const each = std::size_t(room.each), run = std::size_t(room.micro_batches),
+                    whole = each * epoch.micro_batches;
+  if (way == composition::by_tokens || way == composition::packed) {
+    measured_rows const rows[] = {
+        {std::vector<int>(lengths.begin(), lengths.end()), room.of_micro_batch}};
+    if (way == composition::by_tokens) {
+      epoch.counts = fill_in_order(epoch.order, rows);
+    } else {
+      epoch.counts = pack_decreasing(epoch.order, rows);
+      shuffle_parts(epoch.order, epoch.counts, seed, 0);
+    }
+    put_shortest_at_ends(epoch.order, epoch.counts, lengths, room.context, run);
+    return epoch;
+  }
+  if (way == composition::by_length) {
+    order_by_length(epoch.order, lengths, room.context, {whole, each, run});
+    std::vector<int> whole_batches(lengths.size() / whole, int(whole));
+    shuffle_parts(epoch.order, whole_batches, seed, 0);
+  }
+  for (std::size_t i = 0; i < lengths.size(); i += each)
+    epoch.counts.push_back(int(std::min(each, lengths.size() - i)));
+  return epoch;
+}
+
+/// The lengths of a mini-batch's samples, in their order.
+template <class = void>
+std::vector<int> lengths_of_batch(composed_epoch const& epoch, std::size_t batch,
+                                  std::span<int const> lengths) {
+  std::vector<int> all;
+  std::size_t sample = 0;
+  for (std::size_t mb = 0; mb < epoch.counts.size(); ++mb)
+    for (int s = 0; s < epoch.counts[mb]; ++s, ++sample)
+      if (mb / epoch.micro_batches == batch) all.push_back(lengths[epoch.order[sample]]);
+  return all;
+}
+
+/// Samples, their tokens, and their rows in whole blocks.
+struct padding_counts {
+  long samples = 0, tokens = 0, rows = 0;
+  int context = 1;
+
+  /// The share of padding of samples that are padded to the context.
+  double of_context() const { return 1 - double(tokens) / (double(samples) * context); }
+  /// The share of padding of blocks.
+  double of_blocks() const { return 1 - double(tokens) / double(rows); }
+};
+template <class = void>
+padding_counts count_padding(std::span<int const> lengths, composition_room const& room) {
+  padding_counts all{long(lengths.size()), 0, 0, room.context};
+  for (int const n : lengths) {
+    all.tokens += n;
+    all.rows += room.of_micro_batch.rows_of(n);
+  }
+  return all;
+}
+
+/// The loads of an epoch's micro-batches, mini-batch by mini-batch. Those that the last mini-batch
+/// does not fill have none.
+template <class = void>
+std::vector<micro_batch_load> loads_of(composed_epoch const& epoch, std::span<int const> lengths,
+                                       composition_room const& room) {
+  std::vector<micro_batch_load> loads(epoch.size() * epoch.micro_batches, {0, 0});
+  double const full = room.of_micro_batch.rows;
+  std::size_t sample = 0, mb = 0;
+  for (int const count : epoch.counts) {
+    for (int s = 0; s < count; ++s) {
+      double const rows = room.of_micro_batch.rows_of(lengths[epoch.order[sample++]]);
+      loads[mb].rows += rows / full;
+      loads[mb].squares += rows * rows / (full * room.context);
+    }
+    ++mb;
+  }
+  return loads;
+}
+
+}  // namespace pp::detail
