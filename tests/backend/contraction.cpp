@@ -251,6 +251,40 @@ TEMPLATE_TEST_CASE("contract through each blocking that large shapes choose", ""
   }
 }
 
+TEMPLATE_TEST_CASE("a product fetches the matrices of its epilogue, unless they are in a cache", "",
+                   float, double) {
+  using enum pp::op_kind;
+  pp::detail::group g;
+  g.columns = 96;
+  g.out[0] = 2;
+  auto const op = [](pp::op_kind kind, int operand, int store) {
+    return pp::detail::pointwise_op{kind, 0, (signed char)operand, (signed char)store, false};
+  };
+  // Operands: 3 a row, 4 a number of a stream, 5 and 7 matrices.
+  for (auto const& s : {op(bias, 3, -1), op(map, -1, 6), op(dropout, 4, -1), op(add, 5, -1),
+                        op(map_gradient, 7, 8)})
+    g.epilogue.push_back(s);
+  std::vector<TestType> memory(9);
+  arguments<TestType> a;
+  for (std::size_t k = 0; k < memory.size(); ++k) a.operand[k] = &memory[k];
+
+  extent const first = 64, few = 512 * 1024 / (5 * 96 * extent(sizeof(TestType)));
+  CHECK(matrices_beside(a, g, {first, first + few}).count == 0);
+  sink_matrices<TestType> const beside = matrices_beside(a, g, {first, first + few + 1});
+  CHECK(beside.row == 96);
+  REQUIRE(beside.count == 5);
+  int const read_or_written[] = {2, 6, 5, 8, 7};
+  for (int k = 0; k < 5; ++k) {
+    CAPTURE(k);
+    auto const offset = reinterpret_cast<char const*>(beside.matrix[k]) -
+                        static_cast<char const*>(a.operand[read_or_written[k]]);
+    CHECK(offset == first * 96 * extent(sizeof(TestType)));
+  }
+  // More than there is room for.
+  for (int k = 0; k < 3; ++k) g.epilogue.push_back(op(add, 5, 6));
+  CHECK(matrices_beside(a, g, {0, 4 * few}).count == sink_matrices<TestType>::most);
+}
+
 TEMPLATE_TEST_CASE("contract gives the same bits for a right factor in panels", "", float, double) {
   struct shape {
     extent m, n, k;

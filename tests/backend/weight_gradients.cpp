@@ -62,6 +62,8 @@ TEST_CASE("a weight's gradient has the same bits for all parts, with panels of i
   check<70, 200, 40>();
   check<301, 131, 150>();
   check<24, 1024, 48>();
+  // Of two panels, with a left factor that is copied for one part, and read in place for several.
+  check<330, 49, 800>();
 }
 
 TEST_CASE("a weight's gradient of few columns has the same bits for all parts") {

@@ -55,6 +55,13 @@ TEST_CASE("the workspace of a product is enough for any number of rows") {
       fewer_need_more += check<float, float, 3>(anchor, rows, samples, inner, columns, parts);
     }
   CHECK(fewer_need_more > 0);
+  for (int const inner :
+       {310, 330, 620})  // two panels, whose left factor is copied from some rows on
+    for (int const rows : {700, 900, 1000})
+      for (int const parts : {1, 2}) {
+        check<float>(op_kind::matmul_weight_gradient, rows, 1, inner, 90, parts);
+        check<double>(op_kind::matmul_weight_gradient, rows, 1, inner, 45, parts);
+      }
   for (int const inner : {264, 520, 700, 1000, 1024})  // copied blocks of the left factor
     for (int const columns : {768, 900, 1024}) {
       check<float>(op_kind::matmul_weight_gradient, 640, 1, inner, columns, 1);

@@ -25,6 +25,12 @@ struct pointwise_op {
   friend constexpr bool operator==(pointwise_op const&, pointwise_op const&) = default;
 };
 
+/// Whether the second operand of a pointwise op is a matrix of the shape of the op's result.
+constexpr bool reads_matrix(pointwise_op const& s) {
+  return s.operand >= 0 && s.kind != op_kind::bias && s.kind != op_kind::row_bias &&
+         s.kind != op_kind::prelu && s.kind != op_kind::dropout;
+}
+
 /// A kernel: anchor in -> [prologue on the anchor's main operand] -> anchor -> [epilogue on the
 /// anchor's result] -> out.
 struct group {

@@ -146,10 +146,11 @@ PIPE_ONE_COPY void attend_heads(attention_set<T> const& set, attention_shape con
       by.make_left(query, {q.data + first_row * q.stride + h * d, q.stride}, rows,
                    with.rotation != nullptr ? with.rotation + shape.place(t0) * d : nullptr,
                    rotated);
+      V* const result = out.data + first_row * out.stride + h * d;
+      fetch_rows(result, out.stride, rows, d);
       attend<typename By::products>(by, shape, with.scale,
                                     query_rows<decltype(query)>{h, t0, rows, query},
                                     typename By::head{keys, values, present}, scores, state);
-      V* const result = out.data + first_row * out.stride + h * d;
       T* const logs = to.lse + first_row * shape.heads + h;
       if (present > 0)
         write_results(set, with.conversions, state, rows, d, positions<V>{result, out.stride}, logs,

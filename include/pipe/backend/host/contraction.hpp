@@ -123,11 +123,12 @@ constexpr blocking column_blocking(extent m, extent n, extent k, extent tile_col
           copies && copied_panels_pay(m, n, depth, tile_columns), true};
 }
 /// Whether column_blocking pays: for wide tiles, if copies of A are read again for several panels
-/// of B. (A factor stored by rows whose rows have a single element is not told from one stored by
-/// columns.)
-constexpr bool left_panels_pay(extent n, extent k, extent tile_columns, extent bytes) {
-  constexpr extent least = 32;
-  return tile_columns * bytes > narrow_tile_bytes && n > 2 * tile_columns && k >= least;
+/// of B, or for a second one where A does not stay in L2. (A factor stored by rows whose rows have
+/// a single element is not told from one stored by columns.)
+constexpr bool left_panels_pay(extent m, extent n, extent k, extent tile_columns, extent bytes) {
+  constexpr extent least = 32, near_cache = 1 << 20;  // half of L2
+  return tile_columns * bytes > narrow_tile_bytes && k >= least &&
+         (n > 2 * tile_columns || (n > tile_columns && m * k * bytes > near_cache));
 }
 
 /// Bytes of a factor B that is read panel by panel: what fits in L2, or nearly.
@@ -147,7 +148,7 @@ constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_colum
                                  bool by_columns = false) {
   constexpr extent sharing_rows = 256, few_rows = 16, shallow = 32;
   extent const all = k < 1 ? 1 : k;
-  if (by_columns && left_panels_pay(n, k, tile_columns, bytes))
+  if (by_columns && left_panels_pay(m, n, k, tile_columns, bytes))
     return column_blocking(m, n, k, tile_columns, bytes);
   auto const at_most = [](extent limit, extent x) { return x < limit ? x : limit; };
   if (k <= shallow && n >= 8 * tile_columns) return {at_most(2 * few_rows, m), n, all, false};
@@ -267,8 +268,9 @@ constexpr void for_largest_workspaces(extent most, extent n, extent bytes, Use c
     use_last(end);
   }
   use_last(read_in_place / (n * bytes));
-  // Whole blocks of value_blocking and of blocking_of_slices, of which any number is as deep.
-  for (extent const depth : {256, 320, 512}) {
+  // Whole blocks of value_blocking, of blocking_of_slices and of column_blocking, of which any
+  // number is as deep.
+  for (extent const depth : {extent(256), extent(320), extent(512), 512 / bytes}) {
     use_last(depth);
     use_last(most / depth * depth);
   }

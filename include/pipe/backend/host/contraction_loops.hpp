@@ -18,6 +18,26 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
+/// Matrices of C's shape that a sink reads or writes, from C's first row on. They are fetched while
+/// a tile multiplies: a sink gets to them when the tile has ended, a few lines of many rows at
+/// once, and would wait for each.
+template <class T>
+struct sink_matrices {
+  static constexpr int most = 6;
+  extent row = 0;  ///< between their rows
+  int count = 0;
+  T const* matrix[most]{};  ///< [count]
+
+  /// Adds a matrix; what is more than `most` is left to the sink.
+  constexpr void add(T const* x) {
+    if (count < most) matrix[count++] = x;
+  }
+  /// Fetches elements [i .. i + rows, j .. j + columns) of each.
+  [[gnu::always_inline]] void fetch(extent i, extent j, int rows, int columns) const {
+    for (int k = 0; k < count; ++k) fetch_rows(matrix[k] + i * row + j, row, rows, columns);
+  }
+};
+
 /// A sink and a prologue without their types, so that the loops over tiles are compiled once, not
 /// for every kernel group. A call through a pointer takes negligible time beside a tile.
 template <class T>
@@ -31,7 +51,8 @@ struct contraction_ends {
   void (*vector)(void* sink, extent i, extent j, int rows, T* sums, extent stride) = nullptr;
   void (*rest)(void* sink, extent i, extent j, int rows, int columns, T* sums,
                extent stride) = nullptr;
-  void* prologue = nullptr;  ///< null: no prologue
+  sink_matrices<T> beside{};  ///< of another sink
+  void* prologue = nullptr;   ///< null: no prologue
   void (*make_rows)(void* prologue, extent i, extent rows) = nullptr;
   /// Convolutions make factors block by block: `left` makes rows [i, i + rows) and columns [p, p +
   /// depth) of A at a.data, `right` makes panels of B. null: the factor is in memory.
@@ -215,6 +236,7 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, product_shape const&
             // blocks read them.
             if (j == 0 && first && with.prologue != nullptr)
               with.make_rows(with.prologue, i, extent(rows));
+            if (last) with.beside.fetch(i, j, rows, columns);
             if (is_split) {
               tiles.tile(rows, vectors, {in_place, left, right, stride},
                          {first ? nullptr : sums, padded, finished, padded, false});

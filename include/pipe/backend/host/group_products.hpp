@@ -84,6 +84,26 @@ struct transposed_ends {
   }
 };
 
+/// The matrices that the epilogue of group g reads and writes, from row own.begin on. None if all
+/// of them are so small that they are in L2 from the launch before, or from the micro-batch before.
+template <class T>
+PIPE_ONE_COPY sink_matrices<T> matrices_beside(arguments<T> const& a, detail::group const& g,
+                                               part_range own) {
+  constexpr extent near_cache = 512 * 1024;  // a quarter of L2
+  sink_matrices<T> beside;
+  beside.row = g.columns;
+  auto const note = [&](int operand) {
+    if (operand >= 0) beside.add(a.at(operand) + own.begin * g.columns);
+  };
+  note(g.out[0]);
+  for (detail::pointwise_op const& s : g.epilogue) {
+    note(s.store);
+    if (detail::reads_matrix(s)) note(s.operand);
+  }
+  if (beside.count * own.size() * g.columns * extent(sizeof(T)) <= near_cache) beside.count = 0;
+  return beside;
+}
+
 /// y = x w with the prologue and the epilogue of group g: the rows of y that part `a.part` owns.
 ///
 /// shape: x (rows, inner), w (inner, columns) -> y (rows, columns)
@@ -104,6 +124,7 @@ PIPE_ONE_COPY void multiply(value_products<T, V> const& set, arguments<T> const&
   contraction_ends<T> ends = around;
   if (around.tile != nullptr) {
     ends.sink = &part;
+    if constexpr (in_place<T, V>) ends.beside = matrices_beside(a, g, own);
   } else {
     ends.c = a.at(g.out[0]) + own.begin * g.columns;
     ends.ldc = g.columns;
@@ -175,7 +196,7 @@ PIPE_ONE_COPY void multiply_transposed(value_products<T, V> const& set, argument
   bool const is_narrow = is_narrow_gradient(g.columns, set.tiles.lanes) && !set.slices(a.unit);
   if constexpr (in_place<T, V>)
     if (!is_narrow && rows * inner * long(sizeof(T)) > near_cache &&
-        !left_panels_pay(g.columns, rows, set.tiles.columns(), sizeof(T)))
+        !left_panels_pay(own.size(), g.columns, rows, set.tiles.columns(), sizeof(T)))
       warm(x.data, rows, own.size(), inner);
   contraction_ends<T> dw;
   dw.c = a.at(g.out[0]) + own.begin * g.columns;

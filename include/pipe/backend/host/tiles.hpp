@@ -31,6 +31,15 @@ struct strided {
 /// the other, all of whole vectors; see transpose_to_panels.
 inline constexpr extent in_panels = 0;
 
+/// Fetches rows of a matrix to L1. Inlined: g++ drops calls of a function that only fetches.
+template <class T>
+[[gnu::always_inline]] inline void fetch_rows(T const* from, extent stride, extent rows,
+                                              extent columns) {
+  constexpr extent line = 64 / extent(sizeof(T));
+  for (; rows > 0; --rows, from += stride)
+    for (extent c = 0; c < columns; c += line) __builtin_prefetch(from + c);
+}
+
 /// The factors of a tile: `k` columns of A and as many rows of B.
 ///
 /// b: row-major, row stride ldb

@@ -78,14 +78,14 @@ struct chain {
   template <int Index>
   static V const* operand(arguments<T> const& a, extent row, extent column) {
     constexpr detail::pointwise_op s = at(Index);
-    if constexpr (s.operand < 0 || s.kind == op_kind::prelu || s.kind == op_kind::dropout)
-      return nullptr;
+    if constexpr (detail::reads_matrix(s))
+      return a.template values<V>(s.operand) + row * width + column;
     else if constexpr (s.kind == op_kind::bias)
       return a.template values<V>(s.operand) + column;
     else if constexpr (s.kind == op_kind::row_bias)
       return a.template values<V>(s.operand) + place_of<P, G>(a, row).position * width + column;
     else
-      return a.template values<V>(s.operand) + row * width + column;
+      return nullptr;
   }
   /// The factors of op Index at (row, column) if it is a dropout, which are written to `room`.
   template <int Index, int Columns>
