@@ -68,6 +68,7 @@ struct search_question {
   search_actions actions;
   planner plans;
   shortlist families, varied, planned, blocks, exhaustive, improved;
+  plan_list best_plans;
   long floor;  ///< no order is below; an exhaustive search raises it to the best order's time
 
   template <pipeline_problem Problem>
@@ -112,9 +113,10 @@ class schedule_search {
   /// Searches. The result is the best order, or null if the openings find none: if no memory is
   /// left where micro-batches keep some of theirs.
   search_order const* run() {
-    open(all_, shorts_ == 0);
+    open_usual(all_);
     if (best_.size() == 0) return nullptr;
-    if (!at_floor()) start();
+    for (int part : {few_openings, 1})
+      if (!at_floor()) start(part);
     improve_again();
     if (!at_floor()) improve_long();
     return &best_.order(0);
@@ -126,7 +128,9 @@ class schedule_search {
   };
   static constexpr int most_shorts = 2, kinds = 5, kept_of_a_kind = 2;
   static constexpr int usual_tenure = 6, low_heat = 30;
-  static constexpr int least_width = 8;  // of an exhaustive search
+  static constexpr int least_width = 8;   // of an exhaustive search
+  static constexpr int few_openings = 8;  // 1 / 8 of the plans and blocks
+  static constexpr int most_of_question = kinds * kept_of_a_kind;
   static constexpr int most_tasks = (most_shorts + 1) * kinds * kept_of_a_kind;
 
   /// An improvement, and what became of it.
@@ -149,27 +153,36 @@ class schedule_search {
   }
   int questions() const { return shorts_ > 0 ? shorts_ : 1; }
 
-  /// Openings; of a problem that is not improved, the families, the usual plans and
-  /// their variations.
-  void open(search_question& q, bool is_improved) {
+  /// The families, and the usual plans.
+  void open_usual(search_question& q) {
     search_openings openings(q.plans, q.actions);
-    search_dice roll(q.actions.micro_batches);
     openings.keep(&q.families);
     openings.try_families(q.floor);
     openings.keep(&q.planned);
+    openings.keep_plans(&q.best_plans);
     openings.try_usual(100, q.floor);
-    if (is_improved) {
-      openings.try_plans(options_.scaled_count(450), q.floor, roll);
-      openings.keep(&q.blocks);
-      openings.try_blocks(options_.scaled_count(225), q.floor);
-    } else {
-      openings.vary_plans(options_.scaled_count(1500), q.floor, roll);
-    }
-    if (is_improved && !has_floor(q)) {
+    if (&q == &all_) offer_openings();
+  }
+  /// Openings of a problem that is improved; of plans and blocks 1 / part.
+  void open(search_question& q, int part) {
+    if (&q != &all_ && q.families.size() + q.planned.size() == 0) open_usual(q);
+    if (has_floor(q)) return;
+    search_openings openings(q.plans, q.actions);
+    search_dice roll(q.actions.micro_batches);
+    openings.keep(&q.planned);
+    openings.keep_plans(&q.best_plans);
+    openings.try_usual(100, q.floor);
+    openings.try_plans(options_.scaled_count(450) / part, q.floor, roll);
+    openings.keep(&q.blocks);
+    openings.try_blocks(options_.scaled_count(225) / part, q.floor);
+    if (part == 1 && !has_floor(q)) {
       try_varied(q);
       try_all(q);
     }
-    if (&q != &all_) return;
+    if (&q == &all_) offer_openings();
+  }
+  void offer_openings() {
+    search_question const& q = all_;
     for (shortlist const* kind : {&q.families, &q.varied, &q.planned, &q.blocks, &q.exhaustive})
       for (int i = 0; i < kind->size(); ++i) best_.offer(kind->value(i), kind->order(i));
   }
@@ -188,6 +201,7 @@ class schedule_search {
     search_dice roll(q.actions.micro_batches + 7);
     openings.try_usual(100, q.floor);
     openings.keep(&q.varied);
+    openings.keep_plans(&q.best_plans);
     openings.vary_plans(options_.scaled_count(static_cast<int>(count < most ? count : most)),
                         q.floor, roll);
   }
@@ -206,23 +220,37 @@ class schedule_search {
     if (found < from->value(0)) q.exhaustive.offer(found, order);
     if (is_best) q.floor = found.worst;
   }
-  /// (2), (3): the improvement of the best openings of each kind.
-  void start() {
-    if (shorts_ > 0) {
-      search_tasks all(shorts_);
-      all.run(threads(), [&](int i) { open(*short_[i], true); });
-    }
+  /// (2), (3): openings, and the improvement of the best of each kind.
+  void start(int part) {
+    search_tasks all(questions());
+    all.run(threads(), [&](int i) { open(question(i), part); });
+    if (shorts_ > 0 && part == 1) open_long();
+    if (at_floor()) return;
     int count = 0;
     for (int i = 0; i < questions(); ++i) {
       search_question& q = question(i);
       int const first = count;
       for (shortlist const* kind : {&q.families, &q.varied, &q.planned, &q.blocks, &q.exhaustive})
-        for (int k = 0; k < kind->size() && k < kept_of_a_kind; ++k)
+        for (int k = 0; k < kind->size() && k < (part > 1 ? 1 : kept_of_a_kind); ++k)
           add(count, q, kind->order(k)).how.tenure = usual_tenure;
       for (int k = first; k < count; ++k)
-        tasks_[k].how.actions = budget_of(q) / 2 / (count - first);
+        tasks_[k].how.actions = budget_of(q) / 2 / (part > 1 ? most_of_question : count - first);
     }
     improve(count);
+    // A short trial decides whether the search ends, and nothing else.
+    for (int i = 0; i < questions() && part > 1; ++i)
+      for (auto kind :
+           {&search_question::planned, &search_question::blocks, &search_question::improved})
+        (question(i).*kind).clear();
+    if (part > 1) seeds_ = 0;
+  }
+  /// Plans that do well for few micro-batches, and variations.
+  void open_long() {
+    search_openings openings(all_.plans, all_.actions);
+    search_dice roll(all_.actions.micro_batches);
+    openings.keep(&best_);
+    for (int i = 0; i < shorts_; ++i) openings.try_again(short_[i]->best_plans);
+    openings.vary_plans(options_.scaled_count(1500), all_.floor, roll);
   }
   /// (3): the best order of each problem, by moves that stay for shorter and for longer and by
   /// annealing, while that gains something.
@@ -311,6 +339,7 @@ class schedule_search {
     auto periods = order_periods(*t.made, t.question->problem.chunks, few);
     search_order longer(all_.actions);
     order_times times(all_.actions);
+    long const most = best_.worst_kept(LONG_MAX);
     for (int length = 1; length <= few / 2 && !all.needless(i); ++length) {
       if (more % length != 0) continue;
       periods.set_length(length);
@@ -318,7 +347,7 @@ class schedule_search {
         if (!periods.begin_at(first)) continue;
         periods.repeat(more / length, longer);
         if (longer.fits())
-          if (score const found = times.play(longer); found.possible())
+          if (score const found = times.play(longer, t.longer.worst_kept(most)); found.possible())
             t.longer.offer(found, longer);
       }
     }

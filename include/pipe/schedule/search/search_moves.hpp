@@ -6,7 +6,7 @@
 // passes.
 #pragma once
 
-#include <bit>
+#include <climits>
 
 #include <pipe/schedule/search/search_order.hpp>
 
@@ -14,6 +14,8 @@ namespace pp::detail {
 
 /// An order under moves, its times, and the longest paths to the end.
 class moved_order {
+  static constexpr int none = -1;
+
  public:
   /// A move of one action of a rank to another position.
   struct move {
@@ -22,27 +24,55 @@ class moved_order {
     int high() const { return from < to ? to : from; }
   };
 
+  /// What all micro-batches of a kind and chunk have in common.
+  struct shared {
+    long time = 0, hop = 0, on_way = 0;  ///< hop, on_way: `never` without an input, an output
+    int input = 0, output = 0;           ///< from the number of an action to that of the other
+    int giver = none;                    ///< the rank of the input, if it is another one
+  };
+  shared const& kind(int x) const { return kinds_.item[kind_.item[x]]; }
+
   explicit moved_order(search_actions const& actions)
       : all_(actions), n_(actions.length), order_(actions), times_(actions),
-        position_(actions.count), rest_(actions.count), due_(actions.count / bits + 1),
+        position_(actions.count), before_(actions.count), after_(actions.count),
+        kind_(actions.count), end_(actions.count + actions.ranks),
+        rest_(actions.count + actions.ranks), kinds_(actions.count / actions.micro_batches),
         is_tied_(actions.count), tied_(actions.count), old_run_(actions.count),
-        old_end_(actions.count) {}
+        old_end_(actions.count) {
+    for (int x = 0; x < actions.count; ++x) kind_.item[x] = x / actions.micro_batches;
+    for (int k = 0; k < actions.count / actions.micro_batches; ++k) {
+      int const x = k * actions.micro_batches;
+      search_actions::fact const& f = fact(x);
+      kinds_.item[k] = {f.time,
+                        f.input >= 0 ? f.hop : never,
+                        f.output >= 0 ? f.on_way : never,
+                        f.input >= 0 ? f.input - x : 0,
+                        f.output >= 0 ? f.output - x : 0,
+                        f.input >= 0 && fact(f.input).rank != f.rank ? fact(f.input).rank : none};
+    }
+  }
 
   /// Begins with a copy of an order. The result is not possible() if the order deadlocks.
   score start(search_order const& order) {
     order_.assign(order);
-    for (int rank = 0; rank < all_.ranks; ++rank)
-      for (int i = 0; i < n_; ++i) position_.item[row(rank)[i]] = i;
+    for (int rank = 0; rank < all_.ranks; ++rank) {
+      int last = all_.count + rank;
+      for (int i = 0; i < n_; last = row(rank)[i++]) place(rank, i, row(rank)[i], last);
+      after_.item[last] = all_.count + rank;
+      end_.item[all_.count + rank] = all_.begin.item[rank];
+      rest_.item[all_.count + rank] = rest_of_rank(rank);
+    }
     score const found = times_.play(order_);
-    for (int i = all_.count - 1; i >= 0 && found.possible(); --i)
-      rest_.item[run(i)] = rest_now(run(i));
+    if (!found.possible()) return found;
+    for (int x = 0; x < all_.count; ++x) end_.item[x] = times_.end.item[x];
+    for (int i = all_.count - 1; i >= 0; --i) rest_.item[run(i)] = rest_now(run(i));
     return found;
   }
 
   search_order const& order() const { return order_; }
   int const* row(int rank) const { return order_.row(rank); }
   int position(int x) const { return position_.item[x]; }
-  long end(int x) const { return times_.end.item[x]; }
+  long end(int x) const { return end_.item[x]; }
   /// From the start of an action until the worst rank ends, if nothing is delayed.
   long rest(int x) const { return rest_.item[x]; }
   /// The time of a rank.
@@ -71,32 +101,28 @@ class moved_order {
   }
   /// Undoes the last move.
   void take_back() {
-    for (int i = 0; i < changed_; ++i) times_.end.item[old_end_.item[i].x] = old_end_.item[i].end;
+    for (int i = 0; i < changed_; ++i) end_.item[old_end_.item[i].x] = old_end_.item[i].end;
     for (int i = first_turn_; i <= last_turn_; ++i) take_turn(i, old_run_.item[i]);
     shift({moved_.rank, moved_.to, moved_.from});
   }
   /// Keeps the last move: computes the rests that it changes. Returns their number.
   long keep() {
     int const* const moved = row(moved_.rank);
-    for (int i = moved_.low() > 0 ? moved_.low() - 1 : 0; i <= moved_.high(); ++i)
-      add_due(moved[i]);
-    long timed = 0;
-    for (int word = turn(moved[moved_.high()]) / bits; due_count_ > 0; --word)
-      while (due_.item[word] != 0) {
-        int const at = bits - 1 - std::countl_zero(due_.item[word]), x = run(word * bits + at);
-        due_.item[word] ^= 1ull << at;
-        --due_count_, ++timed;
-        long const now = rest_now(x);
-        if (now == rest_.item[x]) continue;
-        rest_.item[x] = now;
-        add_due(before(x));
-        if (is_handed(fact(x).input, x)) add_due(fact(x).input);
-      }
-    return timed;
+    int const first = turn(moved[moved_.high()]);
+    int least = turn(moved[moved_.low() > 0 ? moved_.low() - 1 : 0]), i = first;
+    for (; i >= least; --i) {
+      int const x = run(i);
+      long const now = rest_now(x);
+      if (now == rest_.item[x]) continue;
+      rest_.item[x] = now;
+      if (int const y = before_.item[x]; y < all_.count && turn(y) < least) least = turn(y);
+      if (int const y = x + kind(x).input; turn(y) < least) least = turn(y);
+    }
+    return first - i;
   }
 
  private:
-  static constexpr int none = -1, bits = 64;
+  static constexpr long never = LONG_MIN / 2;
 
   search_actions::fact const& fact(int x) const { return all_.of.item[x]; }
   int run(int turn) const { return times_.run.item[turn]; }
@@ -105,22 +131,25 @@ class moved_order {
     times_.run.item[turn] = x;
     times_.turn.item[x] = turn;
   }
-  int before(int x) const {
-    int const at = position(x);
-    return at > 0 ? row(fact(x).rank)[at - 1] : none;
+  int before(int x) const { return before_.item[x] < all_.count ? before_.item[x] : none; }
+  int after(int x) const { return after_.item[x] < all_.count ? after_.item[x] : none; }
+  void place(int rank, int i, int x, int last) {
+    order_.row(rank)[i] = x;
+    position_.item[x] = i;
+    before_.item[x] = last;
+    if (i > 0) after_.item[last] = x;
   }
-  int after(int x) const {
-    int const at = position(x) + 1;
-    return at < n_ ? row(fact(x).rank)[at] : none;
-  }
-  /// Whether an action is one of another rank than x. What a rank hands to itself is in order.
-  bool is_handed(int y, int x) const { return y >= 0 && fact(y).rank != fact(x).rank; }
   void shift(move const& m) {
     int* const row = order_.row(m.rank);
-    int const x = row[m.from];
-    for (int i = m.from; i < m.to; ++i) position_.item[row[i] = row[i + 1]] = i;
-    for (int i = m.from; i > m.to; --i) position_.item[row[i] = row[i - 1]] = i;
-    position_.item[row[m.to] = x] = m.to;
+    int const x = row[m.from], low = m.low(), high = m.high();
+    int last = low > 0 ? row[low - 1] : all_.count + m.rank;
+    int const next = high + 1 < n_ ? row[high + 1] : all_.count + m.rank;
+    for (int i = m.from; i < m.to; ++i) row[i] = row[i + 1];
+    for (int i = m.from; i > m.to; --i) row[i] = row[i - 1];
+    row[m.to] = x;
+    for (int i = low; i <= high; last = row[i++]) place(m.rank, i, row[i], last);
+    after_.item[last] = next;
+    if (next < all_.count) before_.item[next] = last;
   }
 
   /// Between the turns of the action that has moved and of the one that it passed last: what
@@ -161,46 +190,33 @@ class moved_order {
     return last_turn_ - first_turn_ + 1;
   }
 
-  void add_due(int x) {
-    if (x < 0) return;
-    unsigned long long& word = due_.item[turn(x) / bits];
-    unsigned long long const bit = 1ull << turn(x) % bits;
-    due_count_ += (word & bit) == 0;
-    word |= bit;
-  }
-  /// Times the actions that have moved, and all whose times change. Returns their number.
+  /// Times the actions that have moved, and all whose times change. Returns the number of turns
+  /// looked at.
   long time_changes() {
     int const* const moved = row(moved_.rank);
-    for (int i = moved_.low(); i <= moved_.high() + 1 && i < n_; ++i) add_due(moved[i]);
+    int const first = turn(moved[moved_.low()]);
+    int most = turn(moved[moved_.high() + 1 < n_ ? moved_.high() + 1 : n_ - 1]), i = first;
     changed_ = 0;
-    long timed = 0;
-    for (int word = turn(moved[moved_.low()]) / bits; due_count_ > 0; ++word)
-      while (due_.item[word] != 0) {
-        int const x = run(word * bits + std::countr_zero(due_.item[word]));
-        due_.item[word] &= due_.item[word] - 1;
-        --due_count_, ++timed;
-        long const now = end_now(x);
-        if (now == end(x)) continue;
-        old_end_.item[changed_++] = {x, end(x)};
-        times_.end.item[x] = now;
-        add_due(after(x));
-        if (is_handed(fact(x).output, x)) add_due(fact(x).output);
-      }
-    return timed;
+    for (; i <= most; ++i) {
+      int const x = run(i);
+      long const now = end_now(x);
+      if (now == end(x)) continue;
+      old_end_.item[changed_++] = {x, end(x)};
+      end_.item[x] = now;
+      if (int const y = after_.item[x]; y < all_.count && turn(y) > most) most = turn(y);
+      if (int const y = x + kind(x).output; turn(y) > most) most = turn(y);
+    }
+    return i - first;
   }
   long end_now(int x) const {
-    search_actions::fact const& f = fact(x);
-    int const y = before(x);
-    long now = y >= 0 ? end(y) : all_.begin.item[f.rank];
-    if (f.input >= 0 && end(f.input) + f.hop > now) now = end(f.input) + f.hop;
-    return now + f.time;
+    shared const& k = kind(x);
+    long const own = end(before_.item[x]), there = end(x + k.input) + k.hop;
+    return (there > own ? there : own) + k.time;
   }
   long rest_now(int x) const {
-    search_actions::fact const& f = fact(x);
-    int const y = after(x);
-    long now = y >= 0 ? rest(y) : rest_of_rank(f.rank);
-    if (f.output >= 0 && rest(f.output) + f.on_way > now) now = rest(f.output) + f.on_way;
-    return now + f.time;
+    shared const& k = kind(x);
+    long const own = rest(after_.item[x]), there = rest(x + k.output) + k.on_way;
+    return (there > own ? there : own) + k.time;
   }
 
   struct earlier_end {
@@ -211,11 +227,12 @@ class moved_order {
   search_actions const& all_;
   int n_;  // actions of a rank
   search_order order_;
-  order_times times_;                // rank_end is that of start()
-  scratch<int> position_;            // by action: its place on its rank
-  scratch<long> rest_;               // by action
-  scratch<unsigned long long> due_;  // by turn: whether the action is to be timed, in bits
-  int due_count_ = 0;
+  order_times times_;            // rank_end is that of start()
+  scratch<int> position_;        // by action: its place on its rank
+  scratch<int> before_, after_;  // by action: its neighbours on its rank, or count + rank
+  scratch<int> kind_;            // by action
+  scratch<long> end_, rest_;     // by action, and then by rank:
+  scratch<shared> kinds_;
   scratch<bool> is_tied_;  // by action: see order_turns
   scratch<int> tied_;
   // For take_back(): the move, the turns and ends before it.

@@ -19,24 +19,29 @@
 
 namespace pp::detail {
 
-/// The best few orders of a problem, no two with one score, the best first.
-class shortlist {
+/// The best few orders or plans of a problem, no two with one score, the best first.
+template <class Item, int Most>
+class best_few {
  public:
-  static constexpr int most = 4;
+  static constexpr int most = Most;
 
   int size() const { return size_; }
+  void clear() { size_ = 0; }
   score const& value(int i) const { return items_[i].value; }
-  search_order const& order(int i) const { return *items_[i].order; }
+  /// No item of a time above this one is kept; at most `most_time`.
+  long worst_kept(long most_time) const {
+    return size_ == most && value(most - 1).worst < most_time ? value(most - 1).worst : most_time;
+  }
+  Item const& order(int i) const { return *items_[i].item; }
 
-  void offer(score const& value, search_order const& order) {
+  void offer(score const& value, Item const& item) {
     if (size_ == most && !(value < items_[most - 1].value)) return;
     int at = size_;
     for (int i = size_ - 1; i >= 0 && !(items_[i].value < value); --i) at = i;
     if (at < size_ && items_[at].value == value) return;
-    entry made = size_ < most
-                     ? entry{value, owner<search_order>(new search_order(order.actions()))}
-                     : entry{value, static_cast<owner<search_order>&&>(items_[most - 1].order)};
-    made.order->assign(order);
+    entry made = size_ < most ? entry{value, owner<Item>(new Item(item.extent()))}
+                              : entry{value, static_cast<owner<Item>&&>(items_[most - 1].item)};
+    made.item->assign(item);
     size_ += size_ < most;
     for (int i = size_ - 1; i > at; --i) items_[i] = static_cast<entry&&>(items_[i - 1]);
     items_[at] = static_cast<entry&&>(made);
@@ -45,11 +50,13 @@ class shortlist {
  private:
   struct entry {
     score value{};
-    owner<search_order> order;
+    owner<Item> item;
   };
   list<entry, most> items_;
   int size_ = 0;
 };
+using shortlist = best_few<search_order, 2>;
+using plan_list = best_few<plan, 8>;
 
 /// Plays openings of a problem, and keeps the best.
 class search_openings {
@@ -76,6 +83,12 @@ class search_openings {
 
   /// Orders that are tried from now on are offered to `kept`, too.
   constexpr void keep(shortlist* kept) { kept_ = kept; }
+  /// Plans that are tried from now on are offered to `kept`, too.
+  void keep_plans(plan_list* kept) { kept_plans_ = kept; }
+  /// Plays plans of a problem that differs in the number of micro-batches.
+  void try_again(plan_list const& plans) {
+    for (int i = 0; i < plans.size(); ++i) offer(plans.order(i));
+  }
 
   /// Plans that do well on many problems, the first few best, at most `count`. The first one always
   /// has an order.
@@ -128,13 +141,18 @@ class search_openings {
         }
     vary_plans(count / 2, good_enough, roll);
   }
-  /// Changes of the best plan, and then of what has become the best.
+  /// Changes of the best plan, and then of what has become the best, at most `count`. It ends when
+  /// many in a row gain nothing.
   void vary_plans(int count, long good_enough, search_dice& roll) {
+    constexpr int most_without_gain = 150;
     auto x = plan(problem_.chunks);
-    for (; count > 0 && best_score_.worst > good_enough; --count) {
+    for (int left = most_without_gain; left > 0 && count > 0 && best_score_.worst > good_enough;
+         --left, --count) {
+      score const before = best_plan_score_;
       x.assign(best_plan_);
       vary(x, roll);
       offer(x);
+      if (best_plan_score_ < before) left = most_without_gain;
     }
   }
 
@@ -196,9 +214,7 @@ class search_openings {
     auto first = scratch<long>(problem_.ranks, -1), last = scratch<long>(problem_.ranks),
          left = scratch<long>(problem_.ranks);
     for (int rank = 0; rank < problem_.ranks; ++rank) left.item[rank] = plans_.work_of(rank);
-    long const most = kept_ != nullptr && kept_->size() == shortlist::most
-                          ? kept_->value(shortlist::most - 1).worst
-                          : LONG_MAX;
+    long const most = kept_ != nullptr ? kept_->worst_kept(LONG_MAX) : LONG_MAX;
     long const* const begin = order_.actions().begin.item;
     order_.clear();
     if (!plans_.play(x, [&](int rank, action const& a, long start, long end) {
@@ -217,6 +233,7 @@ class search_openings {
     } else {
       found = try_order(order_);
     }
+    if (kept_plans_ != nullptr && found.possible()) kept_plans_->offer(found, x);
     if (!as_best || best_plan_score_ < found) return;
     best_plan_score_ = found;
     best_plan_.assign(x);
@@ -302,6 +319,7 @@ class search_openings {
   score best_score_{}, best_plan_score_{};
   plan best_plan_;
   shortlist* kept_ = nullptr;
+  plan_list* kept_plans_ = nullptr;
 };
 
 }  // namespace pp::detail

@@ -31,12 +31,13 @@ struct search_actions {
   scratch<long> room;  ///< by rank: its memory limit
   /// By rank: the time at which it begins, from which its time counts.
   scratch<long> begin;
-  long latest = 0;  ///< of `begin`
+  long latest = 0;     ///< of `begin`
+  scratch<long> work;  ///< by rank: the time of its actions
 
   constexpr explicit search_actions(search_problem const& problem)
       : ranks(problem.ranks), micro_batches(problem.micro_batches), held(problem.held()),
         count(static_cast<int>(problem.actions())), length(count / ranks), where(problem.where),
-        of(count), room(ranks), begin(ranks) {
+        of(count), room(ranks), begin(ranks), work(ranks) {
     for (int rank = 0; rank < ranks; ++rank) room.item[rank] = problem.room(rank);
     // The first action of a rank is F of its first chunk; those are the chunks 0 .. P-1.
     if (problem.want != objective::makespan)
@@ -51,6 +52,7 @@ struct search_actions {
         fact f{problem.time({kind_of(kind), chunk, 0}),
                problem.cost(chunk).memory.of(kind_of(kind))};
         f.rank = problem.holder.item[chunk];
+        work.item[f.rank] += f.time * m;
         if (!reads_own && from >= 0)
           f.hop = (kind == 0 ? problem.down : problem.up).item[kind == 0 ? from : chunk];
         if (kind == 0) f.on_way = problem.down.item[chunk];
@@ -116,6 +118,7 @@ class search_order {
     return scratch_rows<Other>(actions_.ranks, actions_.length);
   }
   constexpr search_actions const& actions() const { return actions_; }
+  constexpr search_actions const& extent() const { return actions_; }
   constexpr int ranks() const { return actions_.ranks; }
   constexpr int size(int rank) const { return filled_.item[rank]; }
   constexpr action at(int rank, int position) const { return actions_.named(row(rank)[position]); }
@@ -173,35 +176,31 @@ class order_times {
   constexpr explicit order_times(search_actions const& actions)
       : end(actions.count), run(actions.count), turn(actions.count), rank_end(actions.ranks),
         waiting_(actions.count, none), also_waiting_(actions.ranks), next_(actions.ranks),
-        awake_(actions.ranks) {}
+        awake_(actions.ranks), idle_(actions.ranks) {}
 
   /// Times an order. The result is not possible() if the order deadlocks.
   ///
   /// needs: the order is complete
   /// cost:  linear in the number of actions
-  constexpr score play(search_order const& order) { return play(order, *this, 0); }
-  /// Times an order that differs from the one of `before` only behind the first `kept` actions of
-  /// before.run.
-  constexpr score play(search_order const& order, order_times const& before, int kept) {
+  constexpr score play(search_order const& order) { return play(order, LONG_MAX); }
+  /// Times an order; the result is also not possible() if a rank is certain to take longer than
+  /// `most`.
+  constexpr score play(search_order const& order, long most) {
     search_actions const& all = order.actions();
-    for (int i = kept; i < all.count; ++i) end.item[kept > 0 ? before.run.item[i] : i] = none;
-    for (int i = 0; i < kept; ++i) {
-      int const x = run.item[i] = before.run.item[i];
-      end.item[x] = before.end.item[x];
-      turn.item[x] = i;
-    }
+    for (int x = 0; x < all.count; ++x) end.item[x] = none;
     for (int rank = 0; rank < all.ranks; ++rank) {
-      int const i = next_.item[rank] = kept > 0 ? before.first_from(order, rank, kept) : 0;
-      rank_end.item[rank] = i > 0 ? end.item[order.row(rank)[i - 1]] : all.begin.item[rank];
+      next_.item[rank] = 0;
+      rank_end.item[rank] = all.begin.item[rank];
+      idle_.item[rank] = 0;
     }
-    int count = kept, ready = 0;
+    int count = 0, ready = 0;
     for (int rank = all.ranks - 1; rank >= 0; --rank) awake_.item[ready++] = rank;
     auto total = score{0, 0};
     while (ready > 0) {
       int const rank = awake_.item[--ready];
       int const* const row = order.row(rank);
       int i = next_.item[rank];
-      long now = rank_end.item[rank];
+      long now = rank_end.item[rank], idle = idle_.item[rank];
       for (; i < all.length; ++i) {
         int const x = row[i];
         search_actions::fact const& f = all.of.item[x];
@@ -212,7 +211,10 @@ class order_times {
             waiting_.item[f.input] = rank;
             break;
           }
-          if (there + f.hop > now) now = there + f.hop;
+          if (there + f.hop > now) {
+            idle += there + f.hop - now;
+            now = there + f.hop;
+          }
         }
         end.item[x] = now += f.time;
         turn.item[x] = count;
@@ -226,26 +228,12 @@ class order_times {
       next_.item[rank] = i;
       rank_end.item[rank] = now;
       if (i == all.length) total.add(now - all.begin.item[rank]);
+      if (idle > most - all.work.item[rank]) break;
+      idle_.item[rank] = idle;
     }
     if (count == all.count) return total;
     for (int x = 0; x < all.count; ++x) waiting_.item[x] = none;
     return score{};
-  }
-
-  /// The first position of a rank whose action has that turn or a later one.
-  ///
-  /// needs: the order is the one that was timed, or its actions of earlier turns are in their
-  /// places
-  constexpr int first_from(search_order const& order, int rank, int least_turn) const {
-    int low = 0, high = order.actions().length;
-    while (low < high) {
-      int const middle = (low + high) / 2;
-      if (turn.item[order.row(rank)[middle]] < least_turn)
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    return low;
   }
 
  private:
@@ -254,6 +242,7 @@ class order_times {
   scratch<int> waiting_;       // by action: the last rank that waits for it
   scratch<int> also_waiting_;  // by rank: the next one that waits for the same action
   scratch<int> next_, awake_;  // by rank: its next position; a stack of ranks
+  scratch<long> idle_;         // by rank
 };
 
 }  // namespace pp::detail

@@ -20,7 +20,7 @@ class order_periods {
   constexpr order_periods(search_order const& order, int chunks, int micro_batches)
       : order_(order), p_(order.ranks()), m_(micro_batches), kinds_(3 * chunks / p_),
         row_(kinds_ * m_), forward_(p_ * m_), done_(p_ * (row_ + 1) * kinds_), nearest_(p_ * row_),
-        begin_(p_) {
+        begin_(p_), next_(p_) {
     for (int rank = 0; rank < p_; ++rank) {
       int const first_chunk = chunk_on(order.where, p_, rank, 0);
       int* done = done_.item + rank * (row_ + 1) * kinds_;
@@ -39,6 +39,7 @@ class order_periods {
   /// cost: linear in the number of actions
   constexpr void set_length(int length) {
     length_ = length;
+    has_begun_ = false;
     for (int rank = 0; rank < p_; ++rank) {
       int* const nearest = nearest_.item + rank * row_;
       int last = none;
@@ -53,15 +54,23 @@ class order_periods {
     }
   }
 
-  /// Whether a period begins at that micro-batch; if so, repeat() repeats this period.
+  /// Whether a period begins at that micro-batch that is not merely a later part of the last one;
+  /// if so, repeat() repeats this period.
   constexpr bool begin_at(int micro_batch) {
+    bool is_new = !has_begun_;
     for (int rank = 0; rank < p_; ++rank) {
       int const at = forward_.item[rank * m_ + micro_batch],
                 begin = nearest_.item[rank * row_ + at];
       if (begin == none || begin - at > kinds_ || at - begin > kinds_) return false;
-      begin_.item[rank] = begin;
+      next_.item[rank] = begin;
     }
-    return true;
+    for (int rank = 0; rank < p_; ++rank) {
+      int const next = next_.item[rank], last = begin_.item[rank];
+      is_new = is_new || !is_periodic(rank, next < last ? next : last, next < last ? last : next);
+      begin_.item[rank] = next;
+    }
+    has_begun_ = true;
+    return is_new;
   }
 
   /// Fills `longer` with the order in which the period occurs `times` times more.
@@ -70,14 +79,14 @@ class order_periods {
   /// law:   the micro-batches of each kind and chunk are in order; if every micro-batch frees the
   ///        memory that it takes, no rank's peak grows. A deadlock is possible: longer.play() tells
   constexpr void repeat(int times, search_order& longer) const {
+    int const many = longer.actions().micro_batches;
     longer.clear();
     for (int rank = 0; rank < p_; ++rank) {
       int const begin = begin_.item[rank], end = begin + kinds_ * length_;
       auto const copy = [&](int first, int last, int more) {
         for (int i = first; i < last; ++i) {
-          action a = order_.at(rank, i);
-          a.micro_batch += more;
-          longer.push(rank, a);
+          int const x = order_.row(rank)[i], kind = x / m_;
+          longer.push_number(rank, x + kind * (many - m_) + more);
         }
       };
       copy(0, begin, 0);
@@ -98,6 +107,14 @@ class order_periods {
     return true;
   }
 
+  /// Whether each action of a range occurs again one period later.
+  constexpr bool is_periodic(int rank, int first, int last) const {
+    int const* const row = order_.row(rank);
+    for (int i = first; i < last; ++i)
+      if (row[i + kinds_ * length_] != row[i] + length_) return false;
+    return true;
+  }
+
   search_order const& order_;
   int p_, m_, kinds_, row_;  // row_: actions of a rank; kinds_: their kinds, three per chunk
   int length_ = 0;
@@ -105,6 +122,8 @@ class order_periods {
   scratch<int> done_;     // by rank, position and kind: the number of such actions before it
   scratch<int> nearest_;  // by rank and position: the nearest begin of a period, or none
   scratch<int> begin_;    // by rank: the begin of the period to repeat
+  scratch<int> next_;     // by rank: the begin of the period that begin_at() looks at
+  bool has_begun_ = false;
 };
 
 }  // namespace pp::detail

@@ -67,6 +67,7 @@ class order_tuner {
   static constexpr int most_since_best = 3000;  ///< moves, after which it begins again at the best
   static constexpr int rounds_per_look = 64;
   static constexpr long actions_per_path = 50, actions_per_candidate = 8;
+  static constexpr int turns_per_action = 2;  ///< that cost as much as one action of `effort`
   static constexpr int tabu_entries = 1 << 16;
 
   /// Positions of a rank that run without a gap, the first as soon as its input arrives.
@@ -148,7 +149,7 @@ class order_tuner {
       if (m.from == m.to) continue;
       long const timed = order_.try_move(m);
       if (timed == 0) continue;
-      budget -= timed + order_.keep();
+      budget -= (timed + order_.keep()) / turns_per_action;
       now_ = order_.value();
       has_path_ = false;
       count_memory(m.rank, m.low(), m.high() + 1);
@@ -264,15 +265,17 @@ class order_tuner {
     for (int r = 0; r < all_.ranks; ++r)
       if (order_.time_of(r) == now_.worst && roll.below(++equals) == 0) rank = r;
     for (int last = n_ - 1; last >= 0;) {
+      int const* const row = order_.row(rank);
       int first = last, next_rank = 0, next_last = -1;
-      for (;; --first) {
-        int const x = order_.row(rank)[first], y = fact(x).input;
-        long const start = order_.end(x) - fact(x).time;
-        bool const in_a_row = first > 0 && order_.end(order_.row(rank)[first - 1]) == start;
-        bool const handed = y >= 0 && fact(y).rank != rank && order_.end(y) + fact(x).hop == start;
-        if (handed && (!in_a_row || roll.below(2) == 0)) {
-          next_rank = fact(y).rank;
-          next_last = order_.position(y);
+      for (long end = order_.end(row[first]);; --first) {
+        moved_order::shared const& f = order_.kind(row[first]);
+        long const start = end - f.time;
+        end = first > 0 ? order_.end(row[first - 1]) : -1;
+        bool const in_a_row = end == start;
+        if (f.giver >= 0 && order_.end(row[first] + f.input) + f.hop == start &&
+            (!in_a_row || roll.below(2) == 0)) {
+          next_rank = f.giver;
+          next_last = order_.position(row[first] + f.input);
           break;
         }
         if (!in_a_row) break;
