@@ -76,8 +76,8 @@ function(pipe_executable out name)
   if(NOT PIPE_HAS_CUDA)
     list(FILTER sources EXCLUDE REGEX "\\.cu$")
   endif()
-  if(name MATCHES "[.]tsan$" AND NOT PIPE_ALL_TESTS)  # of what is refused and allocated, whose threads do as those of the other sources
-    list(FILTER sources EXCLUDE REGEX "/(bad_input|memory|no_labels)\\.cpp$")
+  if(name MATCHES "[.]tsan$" AND NOT PIPE_ALL_TESTS)  # of refusals and memory, whose threads do as those of the other sources
+    list(FILTER sources EXCLUDE REGEX "/(accumulation|bad_input|memory|no_labels|no_memory|throw_sites)\\.cpp$")
   endif()
   pipe_longest_first(sources ${name})
   if(name MATCHES "^tests[.]")
