@@ -228,7 +228,7 @@ TEST_CASE("An accumulation is the part of a mini-batch that its number says, or 
   whole.batch.label = y;
   whole.batch.samples = 10;
   whole.part.first_sample = 100;
-  detail::batch_accumulations const four{4, 4, 0, 1, {}};
+  detail::batch_accumulations const four{4, 4, 1, 0, 1, {}};
   auto const accumulation = [&](int i) { return four.part_of<Net, float>(whole, i, 1); };
   constexpr long inputs = 3, labels = 2;
   CHECK((accumulation(0).batch.samples == 4 && accumulation(1).batch.samples == 4 &&
