@@ -4,7 +4,8 @@
 // none that fits into the memory is better than the result. (2) Short problems: the same one with
 // few micro-batches. Their openings are families, plans and, on a V, building blocks; of a small
 // problem, the best of all orders or of many. (3) The best openings of each kind are improved by
-// tabu search, and then the best orders, also by annealing. (4) After every improvement, periods of
+// tabu search, first those of few plans and for a short time, which often meets the floor; and then
+// the best orders, also by annealing. (4) After every improvement, periods of
 // a short order are repeated until it has all micro-batches. (5) The best long orders are improved
 // until that gains nothing. The search ends early at the floor, and at an order that is proved by
 // all others.
@@ -397,8 +398,8 @@ void search_at_run_time(search_problem const& problem, Table& table,
 /// needs: replicas(table.where) == 1
 /// law:   a filled table validates, and no rank needs more memory than its limit
 /// law:   the result is the same on every machine, for any number of threads
-/// cost:  at the usual effort .3 to 1.1 s for 8 ranks and 32 micro-batches on one core, and 12 s
-///        for a V of 32 and 256. In a constant evaluation at most a few plans and the families
+/// cost:  at the usual effort up to .9 s for 8 ranks and 32 micro-batches on one core, and up to
+///        9 s for a V of 32 and 256. In a constant evaluation at most a few plans and the families
 template <pipeline_problem Problem, action_table Table>
 constexpr void search(Problem const& problem, Table& table, search_options const& options = {}) {
   if (!check_shape(problem, table).ok()) return;

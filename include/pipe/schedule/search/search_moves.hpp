@@ -85,8 +85,8 @@ class moved_order {
     return total;
   }
 
-  /// Moves an action, and times what that changes. Returns the number of actions looked at, or 0
-  /// for a deadlock, after which nothing has changed. Otherwise keep() or take_back() is next.
+  /// Moves an action, and times what that changes. Returns the number of turns looked at, or 0 for
+  /// a deadlock, after which nothing has changed. Otherwise keep() or take_back() is next.
   ///
   /// needs: the action passes none of its own kind and chunk, and none that one of both reads
   long try_move(move const& m) {
@@ -105,7 +105,8 @@ class moved_order {
     for (int i = first_turn_; i <= last_turn_; ++i) take_turn(i, old_run_.item[i]);
     shift({moved_.rank, moved_.to, moved_.from});
   }
-  /// Keeps the last move: computes the rests that it changes. Returns their number.
+  /// Keeps the last move: computes the rests that it changes. Returns the number of turns looked
+  /// at.
   long keep() {
     int const* const moved = row(moved_.rank);
     int const first = turn(moved[moved_.high()]);
@@ -230,10 +231,10 @@ class moved_order {
   order_times times_;            // rank_end is that of start()
   scratch<int> position_;        // by action: its place on its rank
   scratch<int> before_, after_;  // by action: its neighbours on its rank, or count + rank
-  scratch<int> kind_;            // by action
-  scratch<long> end_, rest_;     // by action, and then by rank:
-  scratch<shared> kinds_;
-  scratch<bool> is_tied_;  // by action: see order_turns
+  scratch<int> kind_;            // by action: its index in kinds_
+  scratch<long> end_, rest_;     // by action; then by rank, before its first and behind its last
+  scratch<shared> kinds_;        // by chunk and kind
+  scratch<bool> is_tied_;        // by action: see order_turns
   scratch<int> tied_;
   // For take_back(): the move, the turns and ends before it.
   move moved_;

@@ -28,10 +28,11 @@ class best_few {
   int size() const { return size_; }
   void clear() { size_ = 0; }
   score const& value(int i) const { return items_[i].value; }
-  /// No item of a time above this one is kept; at most `most_time`.
+  /// The time above which no item is kept any more; at most `most_time`.
   long worst_kept(long most_time) const {
     return size_ == most && value(most - 1).worst < most_time ? value(most - 1).worst : most_time;
   }
+  /// The i-th best item, an order or a plan.
   Item const& order(int i) const { return *items_[i].item; }
 
   void offer(score const& value, Item const& item) {

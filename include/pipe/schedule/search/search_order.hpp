@@ -118,6 +118,7 @@ class search_order {
     return scratch_rows<Other>(actions_.ranks, actions_.length);
   }
   constexpr search_actions const& actions() const { return actions_; }
+  /// What another order of the problem is made from; see best_few.
   constexpr search_actions const& extent() const { return actions_; }
   constexpr int ranks() const { return actions_.ranks; }
   constexpr int size(int rank) const { return filled_.item[rank]; }

@@ -43,6 +43,7 @@ struct plan {
   plan_rules rules{};
 
   constexpr explicit plan(int count) : chunks(count), gap(2 * count) {}
+  /// What another plan of the problem is made from; see best_few.
   constexpr int extent() const { return chunks; }
   constexpr void assign(plan const& from) {
     for (int visit = 0; visit < 2 * chunks; ++visit) gap.item[visit] = from.gap.item[visit];

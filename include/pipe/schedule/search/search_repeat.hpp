@@ -122,7 +122,7 @@ class order_periods {
   scratch<int> done_;     // by rank, position and kind: the number of such actions before it
   scratch<int> nearest_;  // by rank and position: the nearest begin of a period, or none
   scratch<int> begin_;    // by rank: the begin of the period to repeat
-  scratch<int> next_;     // by rank: the begin of the period that begin_at() looks at
+  scratch<int> next_;     // by rank: the begin of the period at which begin_at() looks
   bool has_begun_ = false;
 };
 

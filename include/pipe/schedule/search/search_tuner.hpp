@@ -67,7 +67,7 @@ class order_tuner {
   static constexpr int most_since_best = 3000;  ///< moves, after which it begins again at the best
   static constexpr int rounds_per_look = 64;
   static constexpr long actions_per_path = 50, actions_per_candidate = 8;
-  static constexpr int turns_per_action = 2;  ///< that cost as much as one action of `effort`
+  static constexpr int turns_per_action = 3;  ///< that cost as much as one action of `effort`
   static constexpr int tabu_entries = 1 << 16;
 
   /// Positions of a rank that run without a gap, the first as soon as its input arrives.
