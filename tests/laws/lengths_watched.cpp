@@ -98,6 +98,7 @@ TEST_CASE("runs are slow by the time of a row", "[laws]") {
   detail::job j;
   j.batch.samples = 1;
   j.batch.segments = &half;
+  j.batch.axes = 1;
   CHECK(detail::part_of_rows(j, 1) == .5);
   for (int i = 0; i < detail::recent_times::enough; ++i) watch.note(j, .001, .125);
   CHECK(watch.wait(finished, 1, ranks, {}, j, detail::part_of_rows(j, 1), [] { return 0L; }) ==

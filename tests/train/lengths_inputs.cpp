@@ -105,30 +105,40 @@ TEST_CASE("mini-batches by length have samples of like sums of lengths") {
 }
 TEST_CASE("micro-batches by tokens have room for the rows of each input") {
   padded_pairs const data(300);
-  std::size_t trained = 0, mini_batches = 0;
+  // Each takes samples in their order until the next one has no room in one of the inputs.
+  using sample = std::pair<int, int>;
+  std::vector<std::vector<sample>> expected;
   int filled_by_words = 0, filled_by_ids = 0;
-  Trainer trainer;
-  for (auto const& b : batches<Trainer>(data.view(), {.shuffle = true, .by_tokens = true})) {
-    std::size_t s = 0;
-    int ids = 32, words = 16;
-    for (int const count : b.micro_batches) {
-      int const ids_before = ids, words_before = words;
+  for (std::size_t s = 0, ids = 32, words = 16; s < 300; ++s) {
+    sample const next{length_in(data.ids, s, 16), length_in(data.words, s, 8)};
+    std::size_t const more = std::size_t(next.first + 3) / 4 * 4,
+                      answer = std::size_t(next.second + 3) / 4 * 4;
+    bool const by_ids = ids + more > 32, by_words = words + answer > 16;
+    if (by_ids || by_words) {
+      expected.emplace_back();
       ids = words = 0;
-      for (int k = 0; k < count; ++k, ++s) {
-        int const more = (length_in(b.inputs, s, 16) + 3) / 4 * 4,
-                  answer = (length_in(b.named_ids[1], s, 8) + 3) / 4 * 4;
-        if (k == 0) {
-          // The sample had no room in the micro-batch before.
-          bool const by_ids = ids_before + more > 32, by_words = words_before + answer > 16;
-          CHECK((by_ids || by_words));
-          filled_by_ids += by_ids && !by_words;
-          filled_by_words += by_words && !by_ids;
-        }
-        ids += more, words += answer;
-      }
-      CHECK(ids <= 32);
-      CHECK(words <= 16);
+      filled_by_ids += by_ids && !by_words;
+      filled_by_words += by_words && !by_ids;
     }
+    ids += more, words += answer;
+    expected.back().push_back(next);
+  }
+  std::size_t trained = 0, mini_batches = 0;
+  Trainer trainer;
+  auto from = expected.begin();
+  for (auto const& b : batches<Trainer>(data.view(), {.by_tokens = true})) {
+    std::size_t s = 0;
+    std::vector<std::vector<sample>> found;  // the shortest ones are at both ends
+    for (int const count : b.micro_batches) {
+      found.emplace_back();
+      for (int k = 0; k < count; ++k, ++s)
+        found.back().push_back({length_in(b.inputs, s, 16), length_in(b.named_ids[1], s, 8)});
+    }
+    std::vector<std::vector<sample>> here(from, from + long(found.size()));
+    from += long(found.size());
+    std::ranges::sort(here);
+    std::ranges::sort(found);
+    CHECK(found == here);
     trained += s;
     ++mini_batches;
     trainer.step(b);
