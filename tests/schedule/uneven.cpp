@@ -145,7 +145,7 @@ TEST_CASE("micro-batches keep their samples, and rise and fall in each accumulat
   for (int& n : lengths) n = int(draw_length(random));
   std::vector<std::size_t> order(lengths.size());
   std::iota(order.begin(), order.end(), 0);
-  detail::measured_rows const rows[] = {{lengths, {context, 8, 8}}};
+  detail::measured_rows const rows[] = {{lengths, context, {context, 8, 8}}};
   auto const counts = detail::fill_in_order(order, rows);
   std::vector<std::size_t> moved = order;
   auto moved_counts = counts;

@@ -102,7 +102,7 @@ TEST_CASE("what compositions cost in a pipeline is what the page says") {
   std::vector<std::size_t> order = shuffled;
   detail::order_by_length(order, lengths, context, {each * micro_batches, each, micro_batches});
   check(cost_of(compose(order, pairs, lengths)), .157, .126, 512);
-  std::vector<detail::measured_rows> const inputs{{lengths, room}};
+  std::vector<detail::measured_rows> const inputs{{lengths, context, room}};
   auto const check_filled = [&](std::vector<int>&& counts, double bubble, double time,
                                 std::size_t steps) {
     detail::put_shortest_at_ends(order, counts, lengths, context, micro_batches);
@@ -121,7 +121,7 @@ TEST_CASE("packing needs room for about twice as many samples as a micro-batch h
   for (int const most : {8, 16, 32}) {  // 14 samples fill the rows of a micro-batch, in the mean
     std::vector<std::size_t> order = detail::shuffled_order(lengths.size(), 1, 0);
     std::vector<detail::measured_rows> const inputs{
-        {lengths, {room.rows, most * each, room.block}}};
+        {lengths, context, {room.rows, most * each, room.block}}};
     auto const counts = detail::pack_decreasing(order, inputs);
     CHECK((counts.size() + micro_batches - 1) / micro_batches == expected[most == 8    ? 0
                                                                           : most == 16 ? 1

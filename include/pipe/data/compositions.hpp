@@ -25,7 +25,7 @@ enum class composition : unsigned char {
   packed         ///< batch_settings::packed
 };
 
-/// What the micro-batches of a pipeline have room for.
+/// The room of the micro-batches of a pipeline.
 struct composition_room {
   int context;        ///< the length of the longest samples
   int each;           ///< samples of a micro-batch
@@ -56,23 +56,15 @@ composed_epoch compose(std::span<int const> lengths, composition_room const& roo
   composed_epoch epoch{shuffled_order(lengths.size(), seed, 0), {}, std::size_t(room.mini_batch())};
   std::size_t const each = std::size_t(room.each), run = std::size_t(room.micro_batches),
                     whole = each * epoch.micro_batches;
+  epoch_shuffle const shuffle{seed, 0};
   if (way == composition::by_tokens || way == composition::packed) {
     measured_rows const rows[] = {
-        {std::vector<int>(lengths.begin(), lengths.end()), room.of_micro_batch}};
-    if (way == composition::by_tokens) {
-      epoch.counts = fill_in_order(epoch.order, rows);
-    } else {
-      epoch.counts = pack_decreasing(epoch.order, rows);
-      shuffle_parts(epoch.order, epoch.counts, seed, 0);
-    }
-    put_shortest_at_ends(epoch.order, epoch.counts, lengths, room.context, run);
+        {std::vector<int>(lengths.begin(), lengths.end()), room.context, room.of_micro_batch}};
+    epoch.counts = fill_micro_batches(epoch.order, rows, way == composition::packed, run, &shuffle);
     return epoch;
   }
-  if (way == composition::by_length) {
-    order_by_length(epoch.order, lengths, room.context, {whole, each, run});
-    std::vector<int> whole_batches(lengths.size() / whole, int(whole));
-    shuffle_parts(epoch.order, whole_batches, seed, 0);
-  }
+  if (way == composition::by_length)
+    order_by_length(epoch.order, lengths, room.context, {whole, each, run}, &shuffle);
   for (std::size_t i = 0; i < lengths.size(); i += each)
     epoch.counts.push_back(int(std::min(each, lengths.size() - i)));
   return epoch;

@@ -92,17 +92,23 @@ void put_shortest_at_ends(std::span<std::size_t> samples, std::span<int> counts,
   }
 }
 
+/// The shuffle of an epoch: see shuffled_order.
+struct epoch_shuffle {
+  std::uint64_t seed = 0, epoch = 0;
+};
+
 /// The samples of a mini-batch and of a micro-batch, and the micro-batches of an accumulation.
 struct batch_sizes {
   std::size_t mini_batch, micro_batch, run;
 };
 /// Sorts every 64 mini-batches of an order by length, and orders the micro-batches of each. One
-/// that is not full stays the last, as its samples are told by their place.
+/// that is not full stays the last, as its samples are told by their place. With a shuffle the
+/// mini-batches are in random order.
 ///
 /// lengths: by sample, in [0, context]
 template <class = void>
 void order_by_length(std::vector<std::size_t>& order, std::span<int const> lengths, int context,
-                     batch_sizes const& of) {
+                     batch_sizes const& of, epoch_shuffle const* shuffle = nullptr) {
   sort_by_length(order, lengths, context, 64 * of.mini_batch);
   std::vector<int> counts;
   for (std::size_t from = 0; from < order.size(); from += of.mini_batch) {
@@ -112,6 +118,9 @@ void order_by_length(std::vector<std::size_t>& order, std::span<int const> lengt
     put_shortest_at_ends(std::span(order).subspan(from, whole * of.micro_batch), counts, lengths,
                          context, of.run);
   }
+  if (shuffle == nullptr) return;
+  counts.assign(order.size() / of.mini_batch, int(of.mini_batch));
+  shuffle_parts(order, counts, shuffle->seed, shuffle->epoch);
 }
 
 /// The rows and the samples that a micro-batch has room for, and the rows of a block.
@@ -123,12 +132,26 @@ struct row_room {
   }
 };
 
-/// The rows of an input of all samples: lengths by sample, and the room in a micro-batch.
+/// The rows of an input of all samples: lengths by sample, of at most `context`, and the room in a
+/// micro-batch.
 struct measured_rows {
   std::vector<int> lengths;
+  int context;
   row_room room;
 
   int rows_of(std::size_t sample) const { return room.rows_of(lengths[sample]); }
+};
+/// The lengths of samples as sums over their inputs.
+struct summed_lengths {
+  std::vector<int> of;
+  int context = 0;
+
+  explicit summed_lengths(std::span<measured_rows const> inputs) : of(inputs[0].lengths.size()) {
+    for (measured_rows const& in : inputs) {
+      context += in.context;
+      for (std::size_t s = 0; s < of.size(); ++s) of[s] += in.lengths[s];
+    }
+  }
 };
 
 /// The numbers of samples of micro-batches that take the samples in their order, each as many as
@@ -225,13 +248,10 @@ template <class = void>
 std::vector<int> pack_decreasing(std::vector<std::size_t>& order,
                                  std::span<measured_rows const> inputs) {
   {
-    std::vector<int> missing(inputs[0].lengths.size(), 0);  // to the longest, then
-    int longest = 0;
-    for (measured_rows const& in : inputs)
-      for (std::size_t s = 0; s < missing.size(); ++s) missing[s] -= in.lengths[s];
-    for (int const m : missing) longest = -m > longest ? -m : longest;
-    for (int& m : missing) m += longest;
-    sort_by_length(order, missing, longest, order.size());
+    summed_lengths const lengths(inputs);
+    std::vector<int> missing;  // to the longest
+    for (int const n : lengths.of) missing.push_back(lengths.context - n);
+    sort_by_length(order, missing, lengths.context, order.size());
   }
   free_rows rows(order.size(), inputs);
   std::vector<int> counts, more(inputs.size());
@@ -248,6 +268,23 @@ std::vector<int> pack_decreasing(std::vector<std::size_t>& order,
   for (std::size_t bin = 1; bin < next.size(); ++bin)
     next[bin] = next[bin - 1] + std::size_t(counts[bin - 1]);
   for (std::size_t i = 0; i < before.size(); ++i) order[next[bins[i]]++] = before[i];
+  return counts;
+}
+
+/// The numbers of samples of an epoch's micro-batches, each as full as the composition makes it, in
+/// the order in which a pipeline waits least.
+///
+/// packs: by first fit decreasing, and then in random order if there is a shuffle; else the samples
+///        are taken in their order. run: micro-batches of an accumulation
+/// needs: each sample has room alone
+template <class = void>
+std::vector<int> fill_micro_batches(std::vector<std::size_t>& order,
+                                    std::span<measured_rows const> inputs, bool packs,
+                                    std::size_t run, epoch_shuffle const* shuffle) {
+  std::vector<int> counts = packs ? pack_decreasing(order, inputs) : fill_in_order(order, inputs);
+  if (packs && shuffle != nullptr) shuffle_parts(order, counts, shuffle->seed, shuffle->epoch);
+  summed_lengths const lengths(inputs);
+  put_shortest_at_ends(order, counts, lengths.of, lengths.context, run);
   return counts;
 }
 

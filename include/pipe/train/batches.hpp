@@ -188,12 +188,11 @@ class batches {
     number_samples();
     // Samples that are left out are any of the epoch's, not its longest.
     if (s.drop_last) order_.resize(std::size_t(size_) * whole_);
+    detail::epoch_shuffle const shuffle{s.seed, std::uint64_t(epoch_)};
     detail::order_by_length(
         order_, lengths, longest,
-        {whole_, std::size_t(Trainer::compiled::samples), Trainer::compiled::micro_batches});
-    if (!s.shuffle) return;
-    std::vector<int> whole_batches(order_.size() / whole_, int(whole_));
-    detail::shuffle_parts(order_, whole_batches, s.seed, std::uint64_t(epoch_));
+        {whole_, std::size_t(Trainer::compiled::samples), Trainer::compiled::micro_batches},
+        s.shuffle ? &shuffle : nullptr);
   }
   /// Makes the mini-batches of an epoch by tokens, or of packed micro-batches.
   ///
@@ -208,25 +207,18 @@ class batches {
            "composition do not go with it: resume by sample_position"});
     if constexpr (data_set::takes_lengths<Trainer> && detail::has_rows_alone<model>) {
       number_samples();
-      std::vector<detail::measured_rows> inputs;
+      std::vector<detail::measured_rows> inputs;  // of token ids: each is an axis
       detail::for_each_input<model>([&](auto input) {
-        inputs.push_back(
-            {detail::lengths_of<input()>(data_, count_),
-             {compiled::samples * int(detail::model_tables<model>::inputs[input()].form.elements()),
-              detail::most_segments<compiled>(), compiled::lengths::block}});
+        constexpr int context = int(detail::model_tables<model>::inputs[input()].form.elements());
+        inputs.push_back({detail::lengths_of<input()>(data_, count_),
+                          context,
+                          {compiled::samples * context, detail::most_segments<compiled>(),
+                           compiled::lengths::block}});
       });
-      std::vector<int> counts;
-      if (s.packed) {
-        counts = detail::pack_decreasing(order_, inputs);
-        if (s.shuffle) detail::shuffle_parts(order_, counts, s.seed, std::uint64_t(epoch_));
-      } else {
-        counts = detail::fill_in_order(order_, inputs);
-      }
-      int longest = 0;
-      std::vector<int> const of_samples = detail::sums_of_lengths(data_, count_, longest);
-      detail::put_shortest_at_ends(order_, counts, of_samples, longest,
-                                   std::size_t(compiled::micro_batches));
-      filled_ = {std::move(counts), std::size_t(compiled::mini_batch)};
+      detail::epoch_shuffle const shuffle{s.seed, std::uint64_t(epoch_)};
+      filled_ = {detail::fill_micro_batches(order_, inputs, s.packed, compiled::micro_batches,
+                                            s.shuffle ? &shuffle : nullptr),
+                 std::size_t(compiled::mini_batch)};
     } else {
       detail::throw_error<data_error>({"batches: ", setting,
                                        ": expected a Pipeline with Lengths whose model has an "
