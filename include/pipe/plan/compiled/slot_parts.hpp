@@ -11,16 +11,12 @@
 
 namespace pp::detail {
 
-/// The axis of the rows of a value: that of the op that makes it, or 0 if the op makes one row of
-/// each sample; of the gradient of keys of another sequence that of the keys.
+/// The axis of the rows of a value: see axis_of_result.
 constexpr int axis_of_value(view<op> forward, view<op> backward, int v) {
   for (view<op> const& ops : {forward, backward})
     for (op const& o : ops)
-      for (operand const& y : o.out)
-        if (y == value_operand(v))
-          return o.kind == op_kind::pool                                    ? 0
-                 : o.kind == op_kind::attention_gradient && &y == &o.out[1] ? o.key_axis
-                                                                            : o.axis;
+      for (int k = 0; k < op::max_out; ++k)
+        if (o.out[k] == value_operand(v)) return axis_of_result(o, k);
   return 0;
 }
 

@@ -89,8 +89,9 @@ constexpr int first_op_of_one_length() {
       if (x.where == space::value && axis[x.index] != expected) return i;
       if (x.where == space::input && axis_of_input<M>(x.index) != expected) return i;
     }
-    for (operand const& y : o.out)
-      if (y.where == space::value) axis[y.index] = o.kind == op_kind::pool ? 0 : o.axis;
+    for (int k = 0; k < op::max_out; ++k)
+      if (operand const y = o.out[k]; y.where == space::value)
+        axis[y.index] = static_cast<unsigned char>(axis_of_result(o, k));
   }
   return -1;
 }
