@@ -7,31 +7,17 @@ import itertools
 import json
 import re
 import subprocess
-import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
-PROGRAM = sys.argv.pop(1)
+from schedules_program import PROGRAM, answer, rows, run
+
 HEADER = "schedule,ranks,micro_batches,chunks,makespan,bubble_makespan,floor_makespan,bubble_span,floor_span,gap,proved,bound_by,peak,limit,verdict"
 NAMES = ("gpipe, 1f1b, eager-1f1b, adapted-1f1b, interleaved, grouped-interleaved, interleaved-zb, looped-bfs, zb-h1, zb-h2, zb-1p, zb-2p, searched, zb-v, v-half, v-min, hanayo, "
          "chimera, chimera-doubled, dualpipe, dualpipe-v, paired eager-1f1b, paired dualpipe, paired dualpipe-v, forward-only, pipedream, "
          "pipedream-2bw, paci").split(", ")
-
-
-def run(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def answer(*arguments):
-    done = run(*arguments)
-    assert done.returncode == 0 and not done.stderr, done
-    return done.stdout
-
-
-def rows(*arguments):
-    return {row["schedule"]: row for row in csv.DictReader(io.StringIO(answer("--format", "csv", *arguments)))}
 
 
 def times(f, b, w):

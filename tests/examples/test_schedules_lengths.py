@@ -5,36 +5,24 @@ import csv
 import io
 import json
 import re
-import subprocess
-import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
-PROGRAM = sys.argv.pop(1)
+from schedules_program import answer, rows, run
+
 HALVING = "128:1600,256:800,512:400,1024:200,2048:200"  # each length half as frequent as the one before, but the last
 SIZE = ("--ranks", 4, "--micro-batches", 16)
 
 
-def run(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def answer(*arguments):
-    done = run(*arguments)
-    assert done.returncode == 0 and not done.stderr, done
-    return done.stdout
-
-
-def rows(*arguments):
-    found = {row["schedule"]: row for row in csv.DictReader(io.StringIO(answer("--format", "csv", *arguments)))}
-    return {name: {key: float(value) if re.fullmatch(r"[\d.]+", value) else value for key, value in row.items()} for name, row in found.items()}
+def numbers(*arguments):
+    return {name: {key: float(value) if re.fullmatch(r"[\d.]+", value) else value for key, value in row.items()} for name, row in rows(*arguments).items()}
 
 
 class Bubbles(unittest.TestCase):
     def test_by_length_and_by_tokens_leave_nearly_the_bubble_of_equal_samples(self):
-        found = rows(*SIZE, "--lengths", HALVING, "--scores", .18, "--schedule", "1f1b,zb-h1")
+        found = numbers(*SIZE, "--lengths", HALVING, "--scores", .18, "--schedule", "1f1b,zb-h1")
         one = found["1f1b"]
         self.assertAlmostEqual(one["bubble_padded"], 3 / 19, delta=1e-4)
         self.assertAlmostEqual(one["padding"], 1 - (128 * 1600 + 256 * 800 + 512 * 400 + 1024 * 200 + 2048 * 200) / (3200 * 2048), delta=1e-4)
@@ -48,14 +36,14 @@ class Bubbles(unittest.TestCase):
                 self.assertAlmostEqual(row["time_as_come"] / row["time_" + way], (1 - row["bubble_" + way]) / (1 - row["bubble_as_come"]), delta=.01)
 
     def test_equal_lengths_are_as_padded_samples(self):
-        row = rows(*SIZE, "--lengths", "64:160", "--schedule", "1f1b")["1f1b"]
+        row = numbers(*SIZE, "--lengths", "64:160", "--schedule", "1f1b")["1f1b"]
         self.assertEqual((row["padding"], row["bubble_as_come"], row["time_as_come"], row["time_by_length"]), (0, row["bubble_padded"], 1, 1))
-        half = rows(*SIZE, "--lengths", "64:160", "--context", 128, "--scores", .5, "--schedule", "1f1b")["1f1b"]
+        half = numbers(*SIZE, "--lengths", "64:160", "--context", 128, "--scores", .5, "--schedule", "1f1b")["1f1b"]
         self.assertAlmostEqual(half["time_as_come"], .5 * .5 + .5 * .25, delta=1e-4)
 
     def test_what_is_recomputed_takes_the_time_of_its_forward(self):
         usual = ("--lengths", HALVING, "--scores", .18, "--schedule", "1f1b", "--recompute")
-        ahead, within = (rows(*SIZE, *usual, how)["1f1b"] for how in ("ahead", "in-backward"))
+        ahead, within = (numbers(*SIZE, *usual, how)["1f1b"] for how in ("ahead", "in-backward"))
         self.assertAlmostEqual(ahead["time_by_length"], within["time_by_length"], delta=.01)
 
     def test_several_problems_and_schedules_that_do_not_exist_keep_their_columns(self):

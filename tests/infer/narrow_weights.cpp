@@ -16,6 +16,7 @@
 #include <pipe/infer/model_weights.hpp>
 #include <pipe/infer/perplexity.hpp>
 
+#include "infer/logits_of.hpp"
 #include "laws/data.hpp"
 #include "message_of.hpp"
 
@@ -81,20 +82,6 @@ std::vector<int> tokens_for(std::uint64_t seed) {
   for (std::size_t i = 0; i < tokens.size(); ++i)
     tokens[i] = int((laws::uniform(seed, 3, i) + 1) / 2 * M::graph.inputs[0].vocabulary);
   return tokens;
-}
-/// The logits after each group of tokens of the given sizes by turns.
-template <class Decoder>
-std::vector<float> logits_of(Decoder& read, std::vector<int> const& tokens,
-                             std::vector<std::size_t> const& sizes) {
-  std::vector<float> all;
-  read.rewind(0);
-  for (std::size_t at = 0, turn = 0; at < tokens.size(); ++turn) {
-    std::size_t const n = std::min(sizes[turn % sizes.size()], tokens.size() - at);
-    auto const logits = read.read(std::span(tokens).subspan(at, n));
-    all.insert(all.end(), logits.begin(), logits.end());
-    at += n;
-  }
-  return all;
 }
 
 template <class Weights>

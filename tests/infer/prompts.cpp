@@ -9,6 +9,7 @@
 #include <pipe/infer/decoder.hpp>
 #include <pipe/infer/model_weights.hpp>
 
+#include "infer/disturbed_weights.hpp"
 #include "laws/data.hpp"
 #include "message_of.hpp"
 
@@ -28,16 +29,6 @@ struct Llama
             RMSNorm, Linear<31, NoBias>, CrossEntropy> {};
 /// No attention: nothing is kept.
 struct Flat : Model<Tokens<7, 9>, Embedding<8>, Positions, Tanh, Linear<7>, CrossEntropy> {};
-
-template <class M>
-struct disturbed_weights : model_weights<M, float, PortableHost> {
-  disturbed_weights() {
-    for (auto const& p : this->parameters())
-      for (std::size_t i = 0; i < p.values.size(); ++i)
-        p.values[i] =
-            (p.rows == 1 ? 1.0f : 0.3f) * float(laws::uniform(7, std::uint64_t(p.index), i));
-  }
-};
 
 /// Reads lists of tokens of the lengths given, call by call, in one decoder and in one for each
 /// text.

@@ -10,6 +10,7 @@
 #include <pipe/infer/generate.hpp>
 #include <pipe/infer/model_weights.hpp>
 
+#include "infer/disturbed_weights.hpp"
 #include "laws/data.hpp"
 #include "message_of.hpp"
 
@@ -30,15 +31,6 @@ struct Llama
 /// No attention: nothing is kept.
 struct Flat : Model<Tokens<7, 9>, Embedding<8>, Positions, Tanh, Linear<7>, CrossEntropy> {};
 
-template <class M, class Backend = PortableHost>
-struct disturbed_weights : model_weights<M, float, Backend> {
-  disturbed_weights() {
-    for (auto const& p : this->parameters())
-      for (std::size_t i = 0; i < p.values.size(); ++i)
-        p.values[i] =
-            (p.rows == 1 ? 1.0f : 0.3f) * float(laws::uniform(7, std::uint64_t(p.index), i));
-  }
-};
 template <class M>
 std::vector<int> text_of(std::size_t tokens, std::uint64_t seed) {
   std::vector<int> text(tokens);
