@@ -32,7 +32,7 @@ void set_locale(char const* name) {
 
 }  // namespace
 
-/// What a program of several processes says at its end: tests/mpi/main.cpp.
+/// Prints the last line of a process, in programs of several processes: tests/mpi/main.cpp.
 [[gnu::weak]] void say_end(bool good);
 
 int main(int count, char** arguments) {

@@ -58,7 +58,7 @@ inline pp::detail::composition composition_of(std::string const& word) {
                                : as_they_come;
 }
 
-/// What a micro-batch has room for: as the problem's file says, or the options.
+/// The room of a micro-batch, from the problem's file or from the options.
 inline pp::detail::composition_room room_of(request const& r, std::vector<int> const& lengths) {
   pp::detail::composition_room room;
   if (r.length_costs) {

@@ -38,8 +38,8 @@ struct run {
   exact<int> ids;
   attention_operands<T, V> with;
 
-  /// `rotated`: queries and keys are, by angles that are not small. `padding`: so many ids at the
-  /// end of sample b are -1, times b.
+  /// `rotated`: whether queries and keys are rotated, by angles that are not small. `padding`: in
+  /// sample b, the last `padding` * b ids are -1.
   explicit run(attention_shape const& s, bool rotated = false, int padding = 0)
       : shape(s), q_columns(s.heads * s.head_size), k_columns(s.kv_heads * s.head_size),
         q_rows(s.samples * s.queries), k_rows(s.samples * s.keys), q(q_rows * q_columns, 1),

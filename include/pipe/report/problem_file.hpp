@@ -34,7 +34,7 @@ namespace pp {
 
 namespace detail {
 
-/// What a problem says of samples of several lengths: what a micro-batch has room for, and by chunk
+/// The part of a problem about samples of several lengths: the room of a micro-batch, and by chunk
 /// the part of F, B, W and R that grows with the square of a sample's length.
 struct length_costs {
   composition_room room;
@@ -224,7 +224,7 @@ class problem_reader {
     if (count < std::size(part))
       refuse({"squares: expected parts of F, B, W and R, four numbers, got ", count});
   }
-  /// What a micro-batch has room for.
+  /// The room of a micro-batch.
   [[gnu::cold]] void read_room() {
     long context = 0, samples = 0, block = 0, most = 0;
     number numbers[] = {{"context", context, true},

@@ -141,7 +141,7 @@ struct compiled_stage {
     if constexpr (Work::some_drop) make_launches_of<programs<true>>();
   }
 
-  /// What a boundary has in a slot, see find_slot_parts.
+  /// The parts of a slot of a boundary: see find_slot_parts.
   template <int Boundary, bool OfGradients>
   static constexpr auto parts = find_slot_parts<passes, Boundary, OfGradients>();
 

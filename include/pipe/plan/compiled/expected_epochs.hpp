@@ -74,7 +74,7 @@ class expected_epochs {
           spare_slots(boundary_slots(P::times(), P::table(), P::timeline(), s), P::micro_batches));
   }
 
-  /// What a micro-batch has room for.
+  /// The room of a micro-batch.
   composition_room const& room() const { return room_; }
   /// Full micro-batches.
   uneven_problem<stages> const& full() const { return full_; }
