@@ -40,19 +40,19 @@ TEST_CASE("on a terminal one line is rewritten, as wide as there is room, and cl
       4, [](auto&) { return "\xC3\xA4\033[31m" + std::string(50, 'x'); }, t.file);
   line.write({.step = 1});
   // Control characters of words are not obeyed, and a character is not cut in half.
-  CHECK(t.read() == "\r[####............] step 1/4  \xC3\xA4\xEF\xBF\xBD[31mxxxx\033[K");
+  CHECK(t.read_to("\033[K") == "\r[####............] step 1/4  \xC3\xA4\xEF\xBF\xBD[31mxxxx\033[K");
   line.write({.step = 2});
-  CHECK(t.read().starts_with("\r[########........] 0:00 left  step 2/4"));
+  CHECK(t.read_to("\033[K").starts_with("\r[########........] 0:00 left  step 2/4"));
   line.end();
-  CHECK(t.read() == "\r\n");
+  CHECK(t.read_to("\n") == "\r\n");
   line.end();
   line.write({.step = 4});
-  std::string const last = t.read();
+  std::string const last = t.read_to("\n");
   CHECK(last.ends_with("\033[K\r\n"));
   line.end();
   std::fputs("!", t.file);
   std::fflush(t.file);
-  CHECK(t.read() == "!");
+  CHECK(t.read_to("!") == "!");
 }
 
 TEST_CASE("the time left follows the pace of the last steps") {

@@ -7,8 +7,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -34,10 +36,18 @@ class pseudo_terminal {
     if (file == nullptr) WARN("skipped: there are no terminals");
     return file == nullptr;
   }
-  std::string read() const {
-    char some[4096];
-    long const n = ::read(main_, some, sizeof some);
-    return {some, std::size_t(n < 0 ? 0 : n)};
+  /// What has been written, to its `end`: the system hands it on in parts. Without that end, what
+  /// has come when nothing more comes for ten seconds.
+  std::string read_to(std::string_view end) const {
+    std::string result;
+    pollfd wait{main_, POLLIN, 0};
+    while (!result.ends_with(end) && ::poll(&wait, 1, 10'000) > 0) {
+      char some[4096];
+      long const n = ::read(main_, some, sizeof some);
+      if (n <= 0) break;
+      result.append(some, std::size_t(n));
+    }
+    return result;
   }
 
   std::FILE* file = nullptr;
