@@ -29,8 +29,8 @@ namespace pp::detail {
 template <class T, class Transport, class Meeting>
 class step_operations {
  public:
-  step_operations(rank_context<T, Transport>& context, int r, job const& j, Meeting& meeting)
-      : context_(context), r_(r), j_(j), meeting_(meeting) {}
+  step_operations(rank_context<T, Transport>& owner, int r, job const& j, Meeting& meeting)
+      : context_(owner), r_(r), j_(j), meeting_(meeting) {}
 
   /// Executes step_end. Returns whether the rank has updated.
   bool end() {
@@ -101,9 +101,9 @@ class step_operations {
 
 /// Renews the copies of rank r's parameters after these have changed, before a run.
 template <class T, class Transport, class Meeting>
-void renew_copies(rank_context<T, Transport>& context, int r, job const& j, Meeting& meeting) {
-  step_operations(context, r, j, meeting).renew_copies(context.copies.was_written);
-  context.parameters.share_weights(r, context.ranks[r].threads, context.runner.sharing(r, j));
+void renew_copies(rank_context<T, Transport>& owner, int r, job const& j, Meeting& meeting) {
+  step_operations(owner, r, j, meeting).renew_copies(owner.copies.was_written);
+  owner.parameters.share_weights(r, owner.ranks[r].threads, owner.runner.sharing(r, j));
 }
 
 /// The meeting of a rank at the end of a run that all ranks end together: at barriers, the last of
@@ -114,8 +114,8 @@ class barrier_meeting {
  public:
   static constexpr unsigned later = 0;
 
-  barrier_meeting(rank_context<T, Transport>& context, int r, job const& j)
-      : context_(context), r_(r), j_(j) {}
+  barrier_meeting(rank_context<T, Transport>& owner, int r, job const& j)
+      : context_(owner), r_(r), j_(j) {}
 
   waited await_holders() { return context_.runner.link(r_, j_).await_holders(); }
   void await_gradients() { context_.runner.pass_barrier(r_, ++barriers_); }

@@ -42,13 +42,13 @@ class flow_ranks {
   static constexpr bool streams = stream_transport<Transport>;
 
  public:
-  /// needs: context and steps live as long as this object
-  flow_ranks(rank_context<T, Transport>& context, flow_steps& steps, int accumulations)
-      : context_(context), d_(context.d), steps_(steps), order_(d_, accumulations),
+  /// needs: owner and steps live as long as this object
+  flow_ranks(rank_context<T, Transport>& owner, flow_steps& steps, int accumulations)
+      : context_(owner), d_(owner.d), steps_(steps), order_(d_, accumulations),
         is_free_(order_.is_free()), begun_(d_.ranks), done_(d_.ranks), joined_(d_.ranks),
         measured_(d_.ranks), updated_(d_.ranks), ranks_(d_.ranks), weights_(context_, order_),
-        records_(context_), boundaries_(d_, context.transport),
-        reports_(d_, context.transport, context.place) {}
+        records_(context_), boundaries_(d_, owner.transport),
+        reports_(d_, owner.transport, owner.place) {}
 
   /// Whether steps are free; otherwise each step is confirmed: see step_overlap.
   bool is_free() const { return is_free_; }

@@ -20,9 +20,9 @@ namespace pp::detail {
 template <class T, class Transport>
 class flow_records {
  public:
-  /// needs: the context lives as long as this object
-  explicit flow_records(rank_context<T, Transport>& context)
-      : context_(context), runner_(context.runner) {}
+  /// needs: the owner lives as long as this object
+  explicit flow_records(rank_context<T, Transport>& owner)
+      : context_(owner), runner_(owner.runner) {}
 
   /// Begins a call of train() with step `first`, and its time.
   void begin(long first) {

@@ -23,9 +23,9 @@ class flow_weights {
   using version_state = copies_state::version;
 
  public:
-  /// needs: context and order live as long as this object
-  flow_weights(rank_context<T, Transport>& context, flow_order const& order)
-      : context_(context), d_(context.d), order_(order), ranks_(d_.ranks) {}
+  /// needs: owner and order live as long as this object
+  flow_weights(rank_context<T, Transport>& owner, flow_order const& order)
+      : context_(owner), d_(owner.d), order_(order), ranks_(d_.ranks) {}
 
   /// Begins a call of train() with step `first`, whose version is the newest, on the calling
   /// thread.

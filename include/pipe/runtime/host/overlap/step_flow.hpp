@@ -49,11 +49,11 @@ class step_flow {
   static constexpr bool streams = stream_transport<Transport>;
 
  public:
-  /// needs: the context and own.shares live as long as this object
-  step_flow(rank_context<T, Transport>& context, own_accumulations const& own)
-      : context_(context),
-        steps_(context.d, own, 3 + flow_order(context.d, own.count).most_steps_ahead()),
-        ranks_(context, steps_, own.count) {}
+  /// needs: the owner and own.shares live as long as this object
+  step_flow(rank_context<T, Transport>& owner, own_accumulations const& own)
+      : context_(owner),
+        steps_(owner.d, own, 3 + flow_order(owner.d, own.count).most_steps_ahead()),
+        ranks_(owner, steps_, own.count) {}
 
   /// Trains from step number `first` on, counted from 0. next(job&) prepares the job of the next
   /// step, whose arrays are copied; it returns false after the last step. done(result) is called
