@@ -89,10 +89,16 @@ pp::host::value_products<float, V> const& products() {
 /// What multiplies in a trainer of BF16 or SplitFP32, and its name.
 pp::host::product_unit unit_of(int slices) {
   using enum pp::host::product_unit;
-  return slices == 0 ? vectors : pp::host::has_amx() ? amx : slices == 1 ? vectors : emulated_amx;
+  if (slices == 0) return vectors;
+  if (pp::host::has_amx()) return amx;
+  if (slices > 1) return emulated_amx;
+  return pp::host::best_isa() == pp::host::isa::avx512 && pp::host::has_fast_avx512_bf16()
+             ? avx512_bf16
+             : vectors;
 }
 char const* name_of(pp::host::product_unit unit) {
-  constexpr char const* names[]{"vectors of fp32", "emulated AMX", "AMX"};
+  constexpr char const* names[]{"vectors of fp32", "emulated AVX-512-BF16", "AVX-512-BF16",
+                                "emulated AMX", "AMX"};
   return names[int(unit)];
 }
 

@@ -78,6 +78,15 @@ inline float product(int slices, std::vector<float> const& a, std::vector<float>
   return sum;
 }
 
+/// The same of one slice by VDPBF16PS: one chain, of each pair of terms the odd one first. The
+/// terms of whole tiles are there.
+inline float product_of_pairs(std::vector<float> a, std::vector<float> b) {
+  a.resize((a.size() + 31) / 32 * 32), b.resize(a.size());
+  float sum = 0;
+  for (std::size_t p = 0; p < a.size(); ++p) sum = multiply_add(a[p ^ 1], b[p ^ 1], sum);
+  return sum;
+}
+
 #if defined(__x86_64__) && defined(__linux__)
 
 /// A processor's tiles.

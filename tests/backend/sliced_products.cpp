@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Products of slices of bfloat16, on every instruction set, against the manual of TDPBF16PS in
-// plain code: the emulation, and the instruction, on a processor with AMX its own, elsewhere as a
-// handler executes it.
+// Products of slices of bfloat16, on every instruction set, against the manuals of TDPBF16PS and
+// VDPBF16PS in plain code: the emulations, and the instructions. AMX's is, on a processor without
+// AMX, executed by a handler.
 #include "catch.hpp"
 
 #include <algorithm>
@@ -87,8 +87,10 @@ std::vector<float> product(host::value_products<float, V> const& set, product_un
 /// The same by the model, where an element that is not finite is computed in fp32 if there are
 /// several slices.
 template <class V>
-std::vector<float> expected(int slices, bool fuses, shape_and_form const& s,
+std::vector<float> expected(product_unit unit, int slices, bool fuses, shape_and_form const& s,
                             std::vector<V> const& a, std::vector<V> const& b) {
+  bool const of_pairs =
+      unit == product_unit::avx512_bf16 || unit == product_unit::emulated_avx512_bf16;
   std::vector<float> c(std::size_t(s.m * s.n), 2.0f), x(std::size_t(s.k)), y(x);
   for (extent i = 0; i < s.m; ++i)
     for (extent j = 0; j < s.n; ++j) {
@@ -96,7 +98,7 @@ std::vector<float> expected(int slices, bool fuses, shape_and_form const& s,
         x[std::size_t(p)] = float(a[std::size_t(s.transposed ? p * s.m + i : i * s.k + p)]);
         y[std::size_t(p)] = float(b[std::size_t(p * s.n + j)]);
       }
-      float sum = amx_model::product(slices, x, y);
+      float sum = of_pairs ? amx_model::product_of_pairs(x, y) : amx_model::product(slices, x, y);
       if (slices > 1 && !std::isfinite(sum)) {
         sum = 0;
         for (std::size_t p = 0; p < x.size(); ++p)
@@ -123,6 +125,7 @@ constexpr shape_and_form shapes[]{{1, 1, 1, false, false},    {3, 5, 2, false, t
 template <class V, int Slices>
 void has_the_bits_of_the_manual(product_unit unit, long most_products) {
   with_every_set<V, Slices>([&](char const* name, auto const& set) {
+    if (unit == product_unit::avx512_bf16 && set.sliced->multiply_pairs == nullptr) return;
     for (shape_and_form const& s : shapes) {
       if (s.m * s.n * s.k > most_products) continue;
       INFO(name << ": " << s.m << " x " << s.n << " x " << s.k);
@@ -130,7 +133,7 @@ void has_the_bits_of_the_manual(product_unit unit, long most_products) {
       for (bool const specials : {false, true}) {
         auto const a = stored<V>(numbers(s.m * s.k, 1, specials)),
                    b = stored<V>(numbers(s.k * s.n, 2, specials));
-        CHECK(same(product(set, unit, s, a, b), expected(Slices, fuses, s, a, b)));
+        CHECK(same(product(set, unit, s, a, b), expected(unit, Slices, fuses, s, a, b)));
       }
       // Products of about one size, which show the order of all sums, and products around the
       // smallest normal number.
@@ -139,7 +142,7 @@ void has_the_bits_of_the_manual(product_unit unit, long most_products) {
           return stored<V>(small ? small_numbers(n, seed) : numbers(n, seed, false, 1));
         };
         auto const a = of(s.m * s.k, 3), b = of(s.k * s.n, 4);
-        CHECK(same(product(set, unit, s, a, b), expected(Slices, fuses, s, a, b)));
+        CHECK(same(product(set, unit, s, a, b), expected(unit, Slices, fuses, s, a, b)));
       }
     }
   });
@@ -164,6 +167,15 @@ double error_of(std::vector<float> const& c, shape_and_form const& s, std::vecto
 
 TEST_CASE("the emulation of AMX has the bits of its manual", "[backend]") {
   has_the_bits_of_the_manual<bf16, 1>(product_unit::emulated_amx, 300000);
+}
+TEST_CASE("the emulation of AVX-512-BF16 has the bits of its manual", "[backend]") {
+  has_the_bits_of_the_manual<bf16, 1>(product_unit::emulated_avx512_bf16, 300000);
+}
+TEST_CASE("AVX-512-BF16 has the bits of its manual where it is used", "[backend]") {
+  if (host::best_isa() == host::isa::avx512 && host::has_fast_avx512_bf16())
+    has_the_bits_of_the_manual<bf16, 1>(product_unit::avx512_bf16, 300000);
+  else
+    WARN("skipped: this processor does not multiply by AVX-512-BF16");
 }
 TEST_CASE("fp32 in slices has the bits of its definition", "[backend]") {
   has_the_bits_of_the_manual<float, 2>(product_unit::emulated_amx, 60000);

@@ -66,9 +66,13 @@ TEST_CASE("bfloat16 is rounded where PyTorch's functions round it", "[golden]") 
   agrees<Pipeline<Transformer, BF16, Host, Stages<3>, MicroBatches<4>, MicroBatchSize<2>>>(
       "transformer", 0.5);
 }
-TEST_CASE("by AMX factors are rounded where FlashAttention rounds them", "[golden]") {
+TEST_CASE("by AMX and AVX-512-BF16 factors are rounded where FlashAttention rounds them",
+          "[golden]") {
   if (host::best_isa() != host::isa::avx512) return;
-  using emulated = HostKernels<host::isa::emulated_amx>;
-  agrees<Pipeline<Transformer, BF16, emulated, MicroBatches<2>, MicroBatchSize<4>>>(
+  using enum host::isa;
+  agrees<
+      Pipeline<Transformer, BF16, HostKernels<emulated_amx>, MicroBatches<2>, MicroBatchSize<4>>>(
       "transformer_by_amx", 0.05);
+  agrees<Pipeline<Transformer, BF16, HostKernels<emulated_avx512_bf16>, MicroBatches<2>,
+                  MicroBatchSize<4>>>("transformer_by_amx", 0.05);
 }

@@ -113,19 +113,36 @@ TEST_CASE("slices: a run in three slices follows the run in fp32", "[laws]") {
   CHECK(largest_difference(slices, chain) <= 2 * of_fp32);
   CHECK(exact.back() < exact.front());
 }
-TEST_CASE("slices: BF16 has the bits of AMX where they are asked for", "[laws]") {
+TEST_CASE("slices: BF16 has the bits of AMX or AVX-512-BF16 where they are asked for", "[laws]") {
+  using enum host::isa;
+  bool const has = host::best_isa() == avx512;
+  Trained<Wide, BF16, HostKernels<avx512>> vectors({.seed = 1});
+  laws::sample_batch<decltype(vectors)> const data(1);
+  auto const gradients_of = [&](auto& trainer) {
+    trainer.gradients(data.view());
+    return laws::snapshot(trainer).gradients;
+  };
+  auto const b = gradients_of(vectors);
+  auto const is_near = [&](auto const& a) {
+    CHECK(laws::same_numbers(a, b) == !has);
+    double apart = 0, size = 0;
+    for (std::size_t i = 0; i < a.size(); ++i)
+      apart += double(a[i] - b[i]) * double(a[i] - b[i]), size += double(b[i]) * double(b[i]);
+    CHECK(apart < 1e-5 * size);
+  };
+  std::string const otherwise = host::name_of_kernels(portable);
   Trained<Wide, BF16, Emulated> amx({.seed = 1});
-  Trained<Wide, BF16, HostKernels<host::isa::avx512>> vectors({.seed = 1});
-  laws::sample_batch<decltype(amx)> const data(1);
-  amx.gradients(data.view());
-  vectors.gradients(data.view());
-  auto const a = laws::snapshot(amx).gradients, b = laws::snapshot(vectors).gradients;
-  bool const has = host::best_isa() == host::isa::avx512;
-  CHECK(laws::same_numbers(a, b) == !has);
-  double apart = 0, size = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    apart += double(a[i] - b[i]) * double(a[i] - b[i]), size += double(b[i]) * double(b[i]);
-  CHECK(apart < 1e-5 * size);
-  CHECK(amx.runs_on() == (has ? "AVX-512 and emulated AMX, with the bits of AVX-512 and AMX"
-                              : host::name_of_kernels(host::isa::portable)));
+  is_near(gradients_of(amx));
+  CHECK(amx.runs_on() ==
+        (has ? "AVX-512 and emulated AMX, with the bits of AVX-512 and AMX" : otherwise));
+  Trained<Wide, BF16, HostKernels<emulated_avx512_bf16>> pairs({.seed = 1});
+  auto const of_pairs = gradients_of(pairs);
+  is_near(of_pairs);
+  CHECK(pairs.runs_on() ==
+        (has ? "AVX-512 and emulated AVX-512-BF16, with the bits of AVX-512 and AVX-512-BF16"
+             : otherwise));
+  if (!has || !host::has_fast_avx512_bf16()) return;
+  Trained<Wide, BF16, HostKernels<avx512_bf16>> instruction({.seed = 1});
+  CHECK(laws::same_numbers(gradients_of(instruction), of_pairs));
+  CHECK(instruction.runs_on() == "AVX-512 and AVX-512-BF16");
 }

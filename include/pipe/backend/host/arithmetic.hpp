@@ -19,12 +19,22 @@ constexpr isa bits_of(isa set) {
   using avx2 = isa_traits<isa::avx2>;
   constexpr bool as_avx2 = portable::fuses == avx2::fuses && portable::sum_bytes == avx2::sum_bytes;
   if (set == isa::emulated_amx) return isa::amx;
+  if (set == isa::emulated_avx512_bf16) return isa::avx512_bf16;
   return set == isa::portable && as_avx2 ? isa::avx2 : set;
 }
 
+/// The sets whose bits differ, worst first.
+inline constexpr isa arithmetics[]{isa::portable, isa::avx2, isa::avx512, isa::avx512_bf16,
+                                   isa::amx};
+
 /// The name of a set: "AVX-512".
 constexpr char const* name_of(isa set) {
-  constexpr char const* names[]{"portable", "AVX2", "AVX-512", "AVX-512 and emulated AMX",
+  constexpr char const* names[]{"portable",
+                                "AVX2",
+                                "AVX-512",
+                                "AVX-512 and emulated AVX-512-BF16",
+                                "AVX-512 and emulated AMX",
+                                "AVX-512 and AVX-512-BF16",
                                 "AVX-512 and AMX"};
   return names[int(set)];
 }

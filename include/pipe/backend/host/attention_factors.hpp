@@ -193,7 +193,7 @@ struct sliced_factors {
                  extent head_size)
       : set(functions), with(operands), kernels(*operands.sliced), d(head_size),
         padded(whole_tiles(head_size, tile_side)), deep(whole_tiles(head_size, tile_depth)),
-        by(kernels.multiply, operands.unit) {}
+        by(kernels, operands.unit) {}
 
   static attention_parts<T> parts(attention_shape const& shape) {
     return attention_parts<T>(shape, true);

@@ -49,16 +49,21 @@ template <class P>
 isa best_isa_for() {
   isa const best = best_isa_for_vectors();
   if constexpr (slices_of<typename P::precision> > 0)
-    if (best == isa::amx && !has_amx()) return isa::emulated_amx;
+    if (best == isa::amx && !has_amx())
+      return has_fast_avx512_bf16() ? isa::avx512_bf16 : isa::emulated_amx;
   return best;
 }
 /// The unit of pipeline P's products. Those of several slices are always AMX's or its emulation;
-/// those of one slice, of BF16, are AMX's in the sets that say so.
+/// those of one slice, of BF16, are by AMX or AVX-512-BF16 in the sets that say so.
 template <class P, isa Set>
 product_unit unit_of() {
   constexpr int slices = slices_of<typename P::precision>;
   if constexpr (slices == 0 || (slices == 1 && vectors_of(Set) == Set))
     return product_unit::vectors;
+  else if constexpr (slices == 1 && Set == isa::emulated_avx512_bf16)
+    return product_unit::emulated_avx512_bf16;
+  else if constexpr (slices == 1 && Set == isa::avx512_bf16)
+    return product_unit::avx512_bf16;
   else if constexpr (Set == isa::emulated_amx)
     return product_unit::emulated_amx;
   else
@@ -194,15 +199,16 @@ constexpr auto host_of_usual_sets() {
 #ifdef PIPE_INSTRUCTION_SETS
   return HostKernels<PIPE_INSTRUCTION_SETS>{};
 #else
-  return HostKernels<avx2, avx512, amx>{};
+  return HostKernels<avx2, avx512, avx512_bf16, amx>{};
 #endif
 }
 
 }  // namespace detail
 
-/// The CPU backend with kernels for AVX-512, AVX2 and portable vectors, and AMX for the products of
-/// BF16, chosen at run time. A program for known processors compiles faster with their set alone:
-/// `-DPIPE_INSTRUCTION_SETS=avx512`, or avx512,amx.
+/// The CPU backend with kernels for AVX-512, AVX2 and portable vectors, and AMX or, on AMD's
+/// processors, AVX-512-BF16 for the products of BF16, chosen at run time. A program for known
+/// processors compiles faster with their set alone: `-DPIPE_INSTRUCTION_SETS=avx512`, or
+/// avx512,amx.
 using Host = decltype(detail::host_of_usual_sets());
 /// The CPU backend with portable vectors alone, for tests and for machines without AVX: it compiles
 /// in a third of the time.

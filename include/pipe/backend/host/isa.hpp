@@ -14,10 +14,11 @@ using extent = std::ptrdiff_t;
 
 /// The instruction sets for which kernels are compiled, worst first. The kernels of a set are in a
 /// namespace of the same name: pp::host::portable, avx2, avx512. Kernels for avx2 and avx512 exist
-/// where __x86_64__ is defined. amx: the kernels of avx512, with products of BF16 by AMX's
-/// instruction (sliced_products.hpp), which has bits of its own; emulated_amx: the same bits on a
-/// processor that has AVX-512 alone, slower than avx512.
-enum class isa { portable, avx2, avx512, emulated_amx, amx };
+/// where __x86_64__ is defined. avx512_bf16, amx: the kernels of avx512, with products of BF16 by
+/// an instruction of that extension (sliced_products.hpp), which has bits of its own;
+/// emulated_avx512_bf16, emulated_amx: the same bits on a processor that has AVX-512 alone, slower
+/// than avx512.
+enum class isa { portable, avx2, avx512, emulated_avx512_bf16, emulated_amx, avx512_bf16, amx };
 
 /// The set whose vectors the kernels of `set` have.
 constexpr isa vectors_of(isa set) { return set > isa::avx512 ? isa::avx512 : set; }
@@ -87,6 +88,17 @@ inline isa best_isa() {
   }
 #endif
   return isa::portable;
+}
+/// Whether products of bfloat16 numbers by AVX-512-BF16 are faster than by multiply-adds of fp32:
+/// on AMD's processors VDPBF16PS makes twice as many a second, on Intel's half as many.
+///
+/// needs: best_isa() == isa::avx512
+inline bool has_fast_avx512_bf16() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_is("amd");
+#else
+  return false;
+#endif
 }
 /// The best set for kernels without products of 16-bit numbers: with AVX-512, those of every set
 /// have its vectors.

@@ -78,12 +78,23 @@ struct tile_multiplier {
   void (*multiply)(sliced_block const&);
 #ifdef __x86_64__
   amx::tiles_of_thread configured;
-  tile_multiplier(void (*emulation)(sliced_block const&), product_unit unit)
-      : multiply(unit == product_unit::amx ? &amx::multiply_block : emulation),
+  template <class T, class V>
+  tile_multiplier(sliced_kernels<T, V> const& by, product_unit unit)
+      : multiply(unit == product_unit::amx ? &amx::multiply_block : function_of(by, unit)),
         configured(unit == product_unit::amx) {}
 #else
-  tile_multiplier(void (*emulation)(sliced_block const&), product_unit) : multiply(emulation) {}
+  template <class T, class V>
+  tile_multiplier(sliced_kernels<T, V> const& by, product_unit unit)
+      : multiply(function_of(by, unit)) {}
 #endif
+
+ private:
+  template <class T, class V>
+  static auto function_of(sliced_kernels<T, V> const& by, product_unit unit) {
+    return unit == product_unit::avx512_bf16            ? by.multiply_pairs
+           : unit == product_unit::emulated_avx512_bf16 ? by.emulate_pairs
+                                                        : by.emulate_amx;
+  }
 };
 
 /// Multiplies up to block_side rows of tiles of A, those of `block`, with the tiles of a panel of B
@@ -111,9 +122,11 @@ void deliver_block(tile_set<T> const& tiles, contraction_ends<T> const& with,
 
 /// C[m, n] = A[m, k] * B[k, n], of slices.
 ///
-/// law:       for each block of tile_depth terms, ascending, and each pair of slices in the order
-///            of slice_pair_at: the chain of products of its even terms, plus the chain of its odd
-///            ones, is added to the element; the same bits for every blocking, unit and m. With
+/// law:       by AMX, for each block of tile_depth terms, ascending, and each pair of slices in the
+///            order of slice_pair_at: the chain of products of its even terms, plus the chain of
+///            its odd ones, is added to the element. By AVX-512-BF16, the element is one chain: for
+///            each two terms, ascending, the product of the odd one, then that of the even one. The
+///            same bits for every blocking and m, and for an instruction and its emulation. With
 ///            more than one slice, an element that is not finite then has the bits of
 ///            contract_tiles.
 /// workspace: sliced_product_workspace<T>(m, n, k, slices) bytes
@@ -133,7 +146,7 @@ PIPE_ONE_COPY void contract_sliced(value_products<T, V> const& set, product_unit
   auto* const right = reinterpret_cast<std::uint16_t*>(space(at.right));
   T* const finished = reinterpret_cast<T*>(space(at.finished));
   T* const panel = reinterpret_cast<T*>(space(at.panel));
-  tile_multiplier const tiles_by(by.multiply, unit);
+  tile_multiplier const tiles_by(by, unit);
   for (extent i0 = 0; i0 < m; i0 += cut.rows) {
     extent const i1 = i0 + cut.rows < m ? i0 + cut.rows : m;
     if (with.prologue != nullptr) with.make_rows(with.prologue, i0, i1 - i0);

@@ -2,8 +2,9 @@
 //
 // Products of factors that are sums of bfloat16 numbers, their slices: one for BF16, two for TF32,
 // three, which hold the 24 bits of a float, for SplitFP32. They are defined by AMX's instruction
-// TDPBF16PS on tiles; the emulation of a processor without AMX has its bits. Here are the layout of
-// tiles in memory and the arithmetic of one element.
+// TDPBF16PS on tiles or, for one slice, by VDPBF16PS of AVX-512-BF16 on rows of the same tiles; the
+// emulation of a processor without the instruction has its bits. Here are the layout of tiles in
+// memory and the arithmetic of one element.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,14 @@ PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
 /// What multiplies factors of 16 bits. vectors: they are widened, for register tiles of floats.
-/// (AVX-512-BF16 is not used: its VDPBF16PS makes half as many products a second as FMA on Intel's
-/// processors; AMD's Zen 4 and 5 were not measured.)
-enum class product_unit : unsigned char { vectors, emulated_amx, amx };
+/// avx512_bf16: VDPBF16PS, for factors of one slice.
+enum class product_unit : unsigned char {
+  vectors,
+  emulated_avx512_bf16,
+  avx512_bf16,
+  emulated_amx,
+  amx
+};
 
 /// The slices of a factor of precision P; 0 where factors are not of 16 bits.
 template <class P>
@@ -86,7 +92,7 @@ inline float flushed_sum(double a, float b) {
   if (libm::fabs(sum) < 0x1p-126 - 0x1p-151) return __builtin_signbit(sum) != 0 ? -0.0f : 0.0f;
   return float(sum);
 }
-/// c + a b of TDPBF16PS: rounded once, subnormal operands and results are zeros.
+/// c + a b of TDPBF16PS and VDPBF16PS: rounded once, subnormal operands and results are zeros.
 inline float amx_multiply_add(float a, float b, float c) {
   return flushed_sum(double(without_subnormal(a)) * double(without_subnormal(b)), c);
 }

@@ -70,7 +70,11 @@ struct sliced_kernels {
   void (*right_numbers)(T const* from, extent stride, extent depth, extent columns,
                         std::uint16_t* to) = nullptr;
   /// The emulation of amx::multiply_block. law: its bits, but for those of a NaN
-  void (*multiply)(sliced_block const&) = nullptr;
+  void (*emulate_amx)(sliced_block const&) = nullptr;
+  /// Products of one slice by AVX-512-BF16, null in sets without its vectors, and their emulation,
+  /// which has its bits, but for those of a NaN.
+  void (*multiply_pairs)(sliced_block const&) = nullptr;
+  void (*emulate_pairs)(sliced_block const&) = nullptr;
   /// contract_sliced. A pointer, so that programs without products of slices do not compile it.
   void (*contract)(value_products<T, V> const& set, product_unit unit,
                    value_factors<T, V> const& of, contraction_ends<T> const& with,

@@ -12,6 +12,7 @@
 #include <pipe/backend/host/per_isa/vector.inl>
 #include <pipe/backend/host/per_isa/transpose.inl>
 #include <pipe/backend/host/per_isa/tile.inl>
+#include <pipe/backend/host/per_isa/pairs.inl>
 #include <pipe/backend/host/per_isa/slices.inl>
 #include <pipe/backend/host/per_isa/values.inl>
 #include <pipe/backend/host/per_isa/contraction.inl>

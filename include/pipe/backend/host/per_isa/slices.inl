@@ -217,28 +217,32 @@ template <class T>
           emulate_elements<Rows>(of, a, b, sums);
       }
 }
-template <class T>
-void emulate_amx(sliced_block const& of) {
+/// Multiplies by an emulation, while subnormal operands and results are zeros.
+template <void (*Emulation)(sliced_block const&)>
+void emulate(sliced_block const& of) {
 #if defined(__x86_64__)
   if constexpr (this_isa::fuses) {
-    // All exceptions masked, subnormal operands and results are zeros: DAZ and FTZ.
+    // All exceptions masked, DAZ and FTZ.
     unsigned const flushing = 0x9FC0;
     unsigned before;
     asm volatile("vstmxcsr %0" : "=m"(before) : : "memory");
     asm volatile("vldmxcsr %0" : : "m"(flushing) : "memory");
-    emulate_tiles<T>(of);
+    Emulation(of);
     asm volatile("vldmxcsr %0" : : "m"(before) : "memory");
     return;
   }
 #endif
-  emulate_tiles<T>(of);
+  Emulation(of);
 }
 
 template <class T, class V, int Slices>
-inline constexpr sliced_kernels<T, V> kernels_of_slices{Slices,
-                                                        &slice_left<Slices, V>,
-                                                        &slice_left<Slices, T>,
-                                                        &slice_right<Slices, V>,
-                                                        &slice_right<Slices, T>,
-                                                        &emulate_amx<T>,
-                                                        &contract_sliced<T, V>};
+inline constexpr sliced_kernels<T, V> kernels_of_slices{
+    Slices,
+    &slice_left<Slices, V>,
+    &slice_left<Slices, T>,
+    &slice_right<Slices, V>,
+    &slice_right<Slices, T>,
+    &emulate<&emulate_tiles<T>>,
+    Slices == 1 && this_isa::vector_bytes == 64 ? &multiply_pairs<T> : nullptr,
+    Slices == 1 ? &emulate<&emulate_pairs<T>> : nullptr,
+    &contract_sliced<T, V>};

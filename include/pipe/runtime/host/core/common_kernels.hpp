@@ -26,7 +26,7 @@ struct kernel_sets {
   /// "portable or AVX2"
   [[gnu::cold]] std::string text() const {
     std::string all;
-    for (host::isa set : {host::isa::portable, host::isa::avx2, host::isa::avx512, host::isa::amx})
+    for (host::isa set : host::arithmetics)
       if (has(set)) (all += all.empty() ? "" : " or ") += host::name_of(set);
     return all;
   }
@@ -61,9 +61,10 @@ template <class Transport>
     world.watch().know(text.c_str());
     throw error(text);
   }
-  for (isa set : {isa::amx, isa::avx512, isa::avx2})
-    if (common.has(set)) return set;
-  return isa::portable;
+  isa best = isa::portable;
+  for (isa set : host::arithmetics)
+    if (common.has(set)) best = set;
+  return best;
 }
 
 }  // namespace pp::detail
