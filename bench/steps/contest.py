@@ -4,7 +4,7 @@
 All sides live for the whole run and only one works at a time: ours is a C++ program (program.hpp), PyTorch is two
 processes that differ in how its idle OpenMP threads wait, as spinning is faster on a quiet machine and far slower on a
 busy one. Every round times each variant once; a figure is a ratio of medians, with the fastest of PyTorch's: one in
-fp32, and one where PyTorch computes in bf16."""
+fp32, one where PyTorch computes in bf16, and one where both do."""
 
 import argparse
 import dataclasses
@@ -30,7 +30,7 @@ LARGEST_BF16_DIFFERENCE = 0.05  # of the first loss to that in fp32
 
 @dataclasses.dataclass
 class Contest:
-    """A benchmark. `mine` are names of our pipelines, the first is the one that counts; `variants` the ways to run PyTorch,
+    """A benchmark. `mine` are names of our pipelines, the first is the one that counts, and the one in bf16 that ends so; `variants` the ways to run PyTorch,
     the first is the one that is compared; `allowed` the relative difference of their numbers. If `reads`, a step is
     PyTorch's model.read() and nothing is trained."""
     model: object  # makes the model
@@ -186,7 +186,8 @@ class Peer:
 
 
 def compare(ours, peer, in_bf16, contest, steps=3):
-    """Some steps of both, from the same weights: exits if losses or norms differ by more than is allowed."""
+    """Some steps of both, from the same weights: exits if losses or norms differ by more than is allowed. in_bf16: PyTorch's way in bf16, and ours if
+    there is one."""
     largest = 0.0
     for step in range(1, steps + 1):
         _, loss, norm = ours(1)
@@ -194,9 +195,10 @@ def compare(ours, peer, in_bf16, contest, steps=3):
         largest = max(largest, abs(loss / peer_loss - 1), abs(norm / peer_norm - 1))
         print(f"step {step}: loss {loss:.7f} (PyTorch {peer_loss:.7f}), {'logits' if contest.reads else 'gradient'} norm {norm:.7f} ({peer_norm:.7f})")
         if step == 1:
-            rounded = in_bf16(1)[1] / loss - 1
-    print(f"largest relative difference {largest:.1e}, allowed {contest.allowed:.0e}; of PyTorch's first loss in bf16 {rounded:.1e}", flush=True)
-    if not (largest <= contest.allowed and abs(rounded) <= LARGEST_BF16_DIFFERENCE):
+            rounded = [way(1)[1] / loss - 1 for way in in_bf16]
+    print(f"largest relative difference {largest:.1e}, allowed {contest.allowed:.0e}; of PyTorch's first loss in bf16, and of ours: "
+          f"{', '.join(f'{r:.1e}' for r in rounded)}", flush=True)
+    if not (largest <= contest.allowed and max(map(abs, rounded)) <= LARGEST_BF16_DIFFERENCE):
         sys.exit("the two do not compute the same: no timing")
 
 
@@ -241,7 +243,8 @@ def run(name, contest, rounds, steps):
         return lambda *arguments: peers[waiting].run(variant, *arguments)
 
     first, *_ = contest.variants
-    compare(run_ours(contest.mine[0]), run_peer("spins", first), run_peer("spins", f"{first}, bf16"), contest)
+    narrow = [name for name in contest.mine if name.endswith("_bf16")]
+    compare(run_ours(contest.mine[0]), run_peer("spins", first), [run_peer("spins", f"{first}, bf16"), *map(run_ours, narrow)], contest)
     leagues = [{f"PyTorch {variant}, {waiting}": run_peer(waiting, variant) for variant, how in contest.variants.items()
                 for waiting in (peers if how["threads"] > 1 else ["spins"]) if how.get("bf16", False) == bf16}
                for bf16 in (False, True)]
@@ -249,11 +252,12 @@ def run(name, contest, rounds, steps):
     for peer in peers.values():
         peer.pipe.send(None)
     print(f"load {os.getloadavg()[0]:.1f} at the end")
-    counts = f"pipe {contest.mine[0]}"
-    for league, figure in zip(leagues, ("over_pytorch", "over_pytorch_bf16")):
+    counts = contest.mine[0]
+    for mine, league, figure in [(counts, leagues[0], "over_pytorch"), (counts, leagues[1], "over_pytorch_bf16"),
+                                 *((way, leagues[1], "bf16_over_pytorch_bf16") for way in narrow)]:
         fastest = min((peer for peer in league if peer in medians), key=medians.get)
-        print(f"{counts} against {fastest}")
-        print(f"figure {name}_{figure} {medians[fastest] / medians[counts]:.3f}", flush=True)
+        print(f"pipe {mine} against {fastest}")
+        print(f"figure {name}_{figure} {medians[fastest] / medians[f'pipe {mine}']:.3f}", flush=True)
 
 
 def main(contests):

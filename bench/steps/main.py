@@ -181,9 +181,9 @@ def ways(threads=(CORES,), **also):
 
 
 ONE_OR_ALL = sorted({1, CORES}, reverse=True)
-PIPELINES = ["threads_2", "stages_2", "stages_1"]
+PIPELINES = ["threads_2", "stages_2", "stages_1", "threads_2_bf16"]
 CONTESTS = {
-    "gpt_step": Contest(partial(gpt, 96, 3, 8, 128), partial(text, 64 * 16, 128), 64, ["stages_4", "stages_4_gpipe", *PIPELINES[::-1]],
+    "gpt_step": Contest(partial(gpt, 96, 3, 8, 128), partial(text, 64 * 16, 128), 64, ["stages_4", "stages_4_gpipe", "stages_1", "stages_2", "threads_2"],
                         ways() | ways(micro_batches=8), rate=1e-3, clip=1.0),
     "gpt_768_step": Contest(partial(gpt, 768, 12, 2, 512), partial(text, 16 * 4, 512), 16, PIPELINES, ways(), rate=1e-3, clip=1.0, rounds=12, steps=1),
     "llama_step": Contest(partial(llama, 256, 704, 8, 2, 4), partial(text, 16 * 8, 256), 16, PIPELINES, ways(), rate=1e-3, clip=1.0, rounds=16),
@@ -196,7 +196,7 @@ CONTESTS = {
     "resnet18_step": Contest(partial(ResNet, 7, [64, 64, 64, 128, 128, 256, 256, 512, 512], 1000), partial(noise, 2 * 8, (224, 224, 3), 1000), 2,
                              ["threads_2", "threads_1"], ways(ONE_OR_ALL) | ways(ONE_OR_ALL, channels_last=True), rounds=12, steps=1, allowed=5e-3),
     "resnet20_step": Contest(partial(ResNet, 3, [16] * 4 + [32] * 3 + [64] * 3, CLASSES), partial(noise, 16 * 32, (32, 32, 3)), 16,
-                             ["threads_2", "stages_1"], ways(ONE_OR_ALL) | ways(ONE_OR_ALL, channels_last=True), rounds=16, allowed=5e-3),
+                             ["threads_2", "stages_1", "threads_2_bf16"], ways(ONE_OR_ALL) | ways(ONE_OR_ALL, channels_last=True), rounds=16, allowed=5e-3),
     "prompt_512": Contest(partial(gpt, 768, 12, 12, 512), partial(text, 16, 512), 16, ["one_thread"],
                           {f"{how}, {n} threads": settings | {"threads": n} for n in ONE_OR_ALL for how, settings in
                            {"eager": {}, "compiled": {"compiled": True}}.items()}, rounds=10, steps=1, reads=True),

@@ -26,9 +26,11 @@ struct MLP : Model<Input<784>, Linear<Width>, ReLU, Linear<Width>, ReLU, Linear<
 template <int Width>
 contenders ways_of_mlp(recipe const& r) {
   using M = MLP<Width>;
-  return {{"stages_1", r.with<M, MicroBatches<1>, MicroBatchSize<256>>()},
-          {"threads_2", r.with<M, MicroBatches<1>, MicroBatchSize<256>, HostThreads<2>>()},
-          {"stages_2", r.with<M, MicroBatches<4>, MicroBatchSize<64>, Stages<2>>()}};
+  return {
+      {"stages_1", r.with<M, MicroBatches<1>, MicroBatchSize<256>>()},
+      {"threads_2", r.with<M, MicroBatches<1>, MicroBatchSize<256>, HostThreads<2>>()},
+      {"threads_2_bf16", r.with<M, MicroBatches<1>, MicroBatchSize<256>, HostThreads<2>, BF16>()},
+      {"stages_2", r.with<M, MicroBatches<4>, MicroBatchSize<64>, Stages<2>>()}};
 }
 
 }  // namespace bench

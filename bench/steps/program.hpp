@@ -124,11 +124,12 @@ struct recipe {
   }
 };
 
-/// M with these options in one stage, with two threads, and in two stages.
+/// M with these options in one stage, with two threads, also in bf16, and in two stages.
 template <class M, class... Options>
 contenders usual_ways(recipe const& r) {
   return {{"stages_1", r.with<M, Options...>()},
           {"threads_2", r.with<M, Options..., pp::HostThreads<2>>()},
+          {"threads_2_bf16", r.with<M, Options..., pp::HostThreads<2>, pp::BF16>()},
           {"stages_2", r.with<M, Options..., pp::Stages<2>>()}};
 }
 

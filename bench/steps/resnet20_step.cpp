@@ -23,5 +23,7 @@ int main(int count, char** arguments) {
   std::string const folder = arguments[1];
   return bench::answer(
       {{"stages_1", with<MicroBatches<1>, MicroBatchSize<32>>(folder)},
-       {"threads_2", with<MicroBatches<1>, MicroBatchSize<32>, HostThreads<2>>(folder)}});
+       {"threads_2", with<MicroBatches<1>, MicroBatchSize<32>, HostThreads<2>>(folder)},
+       {"threads_2_bf16",
+        with<MicroBatches<1>, MicroBatchSize<32>, HostThreads<2>, BF16>(folder)}});
 }
