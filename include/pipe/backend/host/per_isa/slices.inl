@@ -59,17 +59,32 @@ template <int Slices, int Index = 0>
                                     to + tile_elements);
 }
 
+/// The pairs of as many values as a vector has numbers.
+[[gnu::always_inline]] inline void pair_values(bf16 const* even, bf16 const* odd,
+                                               std::uint16_t* to) {
+  using words = typename vector_of<bf16>::words;
+  using values = typename vector_of<bf16>::unaligned;
+  typedef words memory __attribute__((aligned(2), may_alias));
+  auto const widened = [](bf16 const* from) {
+    return __builtin_convertvector(*reinterpret_cast<values const*>(from), words);
+  };
+  *reinterpret_cast<memory*>(to) = widened(even) | widened(odd) << 16;
+}
+
 /// One tile of each slice of a matrix with dense columns: row q has pairs of its rows 2q and 2q +
 /// 1. Rows from `depth` on, and columns from `columns` on, are zeros.
 ///
 /// shape: from (depth <= 32, columns <= 16), row stride `stride` -> to (Slices, 16, 16 pairs)
 template <int Slices, class X>
 void pair_rows(X const* from, extent stride, extent depth, extent columns, std::uint16_t* to) {
-  if constexpr (std::is_same_v<X, float>)
+  if constexpr (std::is_same_v<X, float> || std::is_same_v<X, bf16>)
     if (columns == tile_side && depth >= tile_depth) {
       for (extent q = 0; q < tile_side; ++q, from += 2 * stride, to += tile_depth)
         for (extent c = 0; c < tile_side; c += lanes<float>)
-          pair_vectors<Slices>(load(from + c), load(from + stride + c), to + 2 * c);
+          if constexpr (std::is_same_v<X, bf16>)
+            pair_values(from + c, from + stride + c, to + 2 * c);
+          else
+            pair_vectors<Slices>(load(from + c), load(from + stride + c), to + 2 * c);
       return;
     }
   for (extent q = 0; q < tile_side; ++q) {
