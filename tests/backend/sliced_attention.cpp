@@ -69,6 +69,8 @@ template <class V>
 bool same(exact<V> const& a, exact<V> const& b) {
   return std::memcmp(a.data(), b.data(), a.count * sizeof(V)) == 0;
 }
+/// What defines both units, and multiplies on every machine.
+constexpr product_unit emulations[]{product_unit::emulated_amx, product_unit::emulated_avx512_bf16};
 bool same(narrow const& a, narrow const& b) {
   return same(a.out, b.out) && same(a.lse, b.lse) && same(a.dq, b.dq) && same(a.dk, b.dk) &&
          same(a.dv, b.dv);
@@ -96,7 +98,7 @@ double distance_of(exact<bf16> const& got, std::vector<double> const& wanted) {
 
 }  // namespace
 
-TEST_CASE("attention by AMX is near its definition", "[backend]") {
+TEST_CASE("attention of bfloat16 factors is near its definition", "[backend]") {
   // Rounding takes 2^-8 of a number at most: of probabilities and gradients of scores as factors,
   // of results, and of the result in the mean of a row's slopes. Rotated queries and keys are
   // rounded, too, which moves a score by 2^-7 of its terms, and probabilities by twice as much of
@@ -109,17 +111,19 @@ TEST_CASE("attention by AMX is near its definition", "[backend]") {
       attention_shape const& s = e.shape;
       CAPTURE(kernels.name, s.samples, s.queries, s.keys, s.heads, s.kv_heads, s.head_size,
               s.causal, s.scores.window, s.scores.prefix, s.scores.is_masked, e.rotated, e.padding);
-      narrow const got = result_of(kernels, e, product_unit::emulated_amx);
-      CHECK(error_of(got.out, wanted.out, terms.out) < bound / 2);
-      CHECK(error_of(got.dq, wanted.dq, terms.dq) < bound);
-      CHECK(error_of(got.dk, wanted.dk, terms.dk) < bound);
-      CHECK(error_of(got.dv, wanted.dv, terms.dv) < bound / 2);
-      CHECK(distance(got.lse, wanted.lse) < (e.rotated ? 0x1p-7 * terms.score : 2e-5));
-      if (s.head_size < 16 || s.queries < 16) return;
-      CHECK(distance_of(got.out, wanted.out) < 0x1p-8);
-      CHECK(distance_of(got.dq, wanted.dq) < 0x1p-8);
-      CHECK(distance_of(got.dk, wanted.dk) < 0x1p-8);
-      CHECK(distance_of(got.dv, wanted.dv) < 0x1p-8);
+      for (product_unit const unit : emulations) {
+        narrow const got = result_of(kernels, e, unit);
+        CHECK(error_of(got.out, wanted.out, terms.out) < bound / 2);
+        CHECK(error_of(got.dq, wanted.dq, terms.dq) < bound);
+        CHECK(error_of(got.dk, wanted.dk, terms.dk) < bound);
+        CHECK(error_of(got.dv, wanted.dv, terms.dv) < bound / 2);
+        CHECK(distance(got.lse, wanted.lse) < (e.rotated ? 0x1p-7 * terms.score : 2e-5));
+        if (s.head_size < 16 || s.queries < 16) continue;
+        CHECK(distance_of(got.out, wanted.out) < 0x1p-8);
+        CHECK(distance_of(got.dq, wanted.dq) < 0x1p-8);
+        CHECK(distance_of(got.dk, wanted.dk) < 0x1p-8);
+        CHECK(distance_of(got.dv, wanted.dv) < 0x1p-8);
+      }
     });
   }
 }
@@ -140,13 +144,26 @@ TEST_CASE("attention by AMX's instructions has the bits of the emulation", "[bac
   CHECK_FALSE(amx_model::state.configured);
 }
 #endif
-TEST_CASE("attention by AMX of a sample has the same bits in every micro-batch", "[backend]") {
+TEST_CASE("attention by AVX-512-BF16 has the bits of the emulation where it is used", "[backend]") {
+#ifdef __x86_64__
+  if (host::best_isa() == host::isa::avx512 && host::has_fast_avx512_bf16()) {
+    for (example const& e : examples())
+      CHECK(same(result_of(avx512_kernels{}, e, product_unit::avx512_bf16),
+                 result_of(avx512_kernels{}, e, product_unit::emulated_avx512_bf16)));
+    return;
+  }
+#endif
+  WARN("skipped: this processor does not multiply by AVX-512-BF16");
+}
+TEST_CASE("attention of bfloat16 factors of a sample has the same bits in every micro-batch",
+          "[backend]") {
   attention_shape const three{3, 50, 50, 4, 2, 24, true}, one{1, 50, 50, 4, 2, 24, true};
+  product_unit const unit = GENERATE(values({emulations[0], emulations[1]}));
   on_every_isa([&](auto kernels) {
-    narrow const batch = result_of(kernels, {three, true}, product_unit::emulated_amx);
+    narrow const batch = result_of(kernels, {three, true}, unit);
     for (extent b = 0; b < 3; ++b) {
       narrow alone(one, true);
-      alone.with.unit = product_unit::emulated_amx;
+      alone.with.unit = unit;
       auto const is_part = [&](exact<bf16> const& part, exact<bf16> const& of) {
         return std::memcmp(part.data(), of.data() + b * extent(part.count),
                            part.count * sizeof(bf16)) == 0;
@@ -165,12 +182,13 @@ TEST_CASE("attention by AMX of a sample has the same bits in every micro-batch",
     }
   });
 }
-TEST_CASE("attention by AMX reads no padding, and keeps NaN in its row", "[backend]") {
+TEST_CASE("attention of bfloat16 factors reads no padding, and keeps NaN in its row", "[backend]") {
+  product_unit const unit = GENERATE(values({emulations[0], emulations[1]}));
   on_every_isa([&](auto kernels) {
     example const e{{2, 40, 140, 2, 1, 20, true}, true, 39};
-    narrow const clean = result_of(kernels, e, product_unit::emulated_amx);
+    narrow const clean = result_of(kernels, e, unit);
     narrow dirty(e.shape, e.rotated, e.padding);
-    dirty.with.unit = product_unit::emulated_amx;
+    dirty.with.unit = unit;
     bf16 const nan(std::numeric_limits<float>::quiet_NaN());
     for (extent i = (140 + 101) * 20; i < 2 * 140 * 20; ++i) dirty.k[i] = dirty.v[i] = nan;
     dirty.forward(kernels);
@@ -178,7 +196,7 @@ TEST_CASE("attention by AMX reads no padding, and keeps NaN in its row", "[backe
     CHECK(same(clean, dirty));
 
     narrow at({1, 20, 20, 1, 1, 4, true});
-    at.with.unit = product_unit::emulated_amx;
+    at.with.unit = unit;
     at.q[5 * 4] = nan;
     at.forward(kernels);
     for (extent i = 0; i < 80; ++i) CHECK(std::isnan(float(at.out[i])) == (i / 4 == 5));
