@@ -131,9 +131,9 @@ TEST_CASE("slices: BF16 has the bits of AMX or AVX-512-BF16 where they are asked
     CHECK(apart < 1e-5 * size);
   };
   std::string const otherwise = host::name_of_kernels(portable);
-  Trained<Wide, BF16, Emulated> amx({.seed = 1});
-  is_near(gradients_of(amx));
-  CHECK(amx.runs_on() ==
+  Trained<Wide, BF16, Emulated> tiles({.seed = 1});
+  is_near(gradients_of(tiles));
+  CHECK(tiles.runs_on() ==
         (has ? "AVX-512 and emulated AMX, with the bits of AVX-512 and AMX" : otherwise));
   Trained<Wide, BF16, HostKernels<emulated_avx512_bf16>> pairs({.seed = 1});
   auto const of_pairs = gradients_of(pairs);
