@@ -25,8 +25,9 @@ add_library(pipe.native INTERFACE)
 if(PIPE_NATIVE)
   target_compile_options(pipe.native INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-march=native>"
                                                "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-march=native>")
-  # Kernels of the best instruction set of this CPU are all that such a program can call.
-  target_compile_definitions(pipe.native INTERFACE "PIPE_INSTRUCTION_SETS=host::least_isa()")
+  # Kernels of the best instruction set of this CPU are all that such a program can call; with AVX-512, BF16 has products of its own.
+  target_compile_definitions(
+    pipe.native INTERFACE "PIPE_INSTRUCTION_SETS=host::least_isa(),host::least_isa(host::isa::avx512_bf16),host::least_isa(host::isa::amx)")
 endif()
 
 # nvcc: found here, enabled only when there is a .cu file to compile.

@@ -75,6 +75,9 @@ constexpr isa least_isa() {
 #endif
 }
 
+/// `with`, a set with the vectors of AVX-512, if least_isa() has these vectors, else least_isa().
+constexpr isa least_isa(isa with) { return least_isa() == isa::avx512 ? with : least_isa(); }
+
 /// The best set that this processor (and its operating system) can run.
 ///
 /// law: every feature in the set's target string in kernels.hpp is queried here.
