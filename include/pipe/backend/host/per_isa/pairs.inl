@@ -64,17 +64,11 @@ void multiply_rows_of_pairs(sliced_block const& of) {
 }
 #endif
 
-/// The emulation of multiply_pairs.
-///
-/// law: the bits of VDPBF16PS, but for those of a NaN
-template <class T>
-[[gnu::noinline]] void emulate_pairs(sliced_block const& of) {
-#if defined(__x86_64__)
-  if constexpr (this_isa::fuses) return multiply_rows_of_pairs<true, 4, 1>(of);
-#endif
+/// The same one element after the other, without a fused multiply-add of the processor.
+inline void emulate_elements_of_pairs(sliced_block const& of) {
   for (extent r = 0; r < of.high * tile_side; ++r)
     for (extent c = 0; c < of.wide * tile_side; ++c) {
-      T& sum = of.sums[r * of.stride + c];
+      float& sum = of.sums[r * of.stride + c];
       if (of.begins) sum = 0;
       std::uint16_t const *left = of.a + r / tile_side * of.pitch + r % tile_side * tile_depth,
                           *right = of.b + c / tile_side * of.pitch + c % tile_side * 2;
@@ -84,6 +78,19 @@ template <class T>
             sum = amx_multiply_add(detail::float_from_bf16(left[odd]),
                                    detail::float_from_bf16(right[odd]), sum);
     }
+}
+
+/// The emulation of multiply_pairs.
+///
+/// law: the bits of VDPBF16PS, but for those of a NaN
+template <class T>
+[[gnu::noinline]] void emulate_pairs(sliced_block const& of) {
+#if defined(__x86_64__)
+  if constexpr (this_isa::fuses)
+    multiply_rows_of_pairs<true, 4, 1>(of);
+  else
+#endif
+    emulate_elements_of_pairs(of);
 }
 
 /// sums (+)= A B for a block of tiles, by AVX-512-BF16.
