@@ -14,7 +14,9 @@ namespace pp::detail {
 
 /// Whether groups have anchors of this kind. Pointwise ops are in the chains of a group; a group of
 /// pointwise ops alone has the anchor op_kind::pointwise.
-constexpr bool is_anchor(op_kind k) { return k != op_kind::none && !is_pointwise(k); }
+constexpr bool is_anchor(op_kind k) {
+  return k != op_kind::none && !is_pointwise(k) && !is_of_planes(k);
+}
 
 /// The kinds that anchor groups, in the order of op_kind.
 struct anchor_list {

@@ -10,6 +10,7 @@
 
 #include <pipe/base/shape.hpp>
 #include <pipe/graph/axis_map.hpp>
+#include <pipe/graph/placement.hpp>
 
 namespace pp::detail {
 
@@ -152,11 +153,16 @@ struct attention_attributes {
 /// times the weight of the label's class; or a formula of log p. Weights and formula come from the
 /// layer type.
 enum class row_term : unsigned char { log_probability, weighted_by_class, formula };
-/// Of a cross entropy.
+/// Of a cross entropy, and of the statistics of its rows where planes divide the logits: the
+/// maximum, the sum of e^x, the logit of the label, and the sum of the logits, times class weights
+/// if there are any, of the columns of one plane. The loss reads the statistics of all planes as
+/// its last target.
 struct cross_entropy_attributes {
   double smoothing = 0;  // of labels: see LabelSmoothing
   double z_loss = 0;     // factor of the squared log of the softmax denominator: see ZLoss
   row_term term = row_term::log_probability;
+  // Of divided logits: the columns of all planes without padding, and the columns of each plane.
+  int vocabulary = 0, part = 0;
   friend constexpr bool operator==(cross_entropy_attributes const&,
                                    cross_entropy_attributes const&) = default;
 };
@@ -186,6 +192,21 @@ struct convolution_attributes {
                                    convolution_attributes const&) = default;
 };
 
+/// Of an exchange: an all-gather (divided to whole or replicated), a reduce-scatter (partial to
+/// divided), an all-reduce (partial to whole), the own part of a whole value, or no work at all
+/// (whole to replicated).
+struct exchange_attributes {
+  placement from = placement::whole, to = placement::whole;
+  int rows = 0, columns = 0;  // of the operand
+  blocks of{};                // of the divided one of operand and result
+  /// The attributes of the gradient of an exchange whose result has these rows and columns.
+  constexpr exchange_attributes of_gradient(int result_rows, int result_columns) const {
+    return {dual(to), dual(from), result_rows, result_columns, of};
+  }
+  friend constexpr bool operator==(exchange_attributes const&,
+                                   exchange_attributes const&) = default;
+};
+
 /// Of a user-defined op and its gradients.
 struct custom_attributes {
   sample_shape form{};  // of one sample of x
@@ -213,7 +234,8 @@ enum class attribute_kind : unsigned char {
   attention,
   cross_entropy,
   custom,
-  convolution
+  convolution,
+  exchange
 };
 
 /// Stops a program that reads attributes of another kind than the op has. The function is not
@@ -245,6 +267,7 @@ class attributes {
       : kind_(is::cross_entropy), as_cross_entropy(a) {}
   constexpr attributes(convolution_attributes const& a)
       : kind_(is::convolution), as_convolution(a) {}
+  constexpr attributes(exchange_attributes const& a) : kind_(is::exchange), as_exchange(a) {}
   constexpr attributes(custom_attributes const& a) : kind_(is::custom), as_custom(a) {}
 
   constexpr attribute_kind kind() const { return kind_; }
@@ -273,6 +296,7 @@ class attributes {
   constexpr convolution_attributes const& convolution() const {
     return needs(is::convolution), as_convolution;
   }
+  constexpr exchange_attributes const& exchange() const { return needs(is::exchange), as_exchange; }
   constexpr custom_attributes const& custom() const { return needs(is::custom), as_custom; }
 
   /// A hash. law: equal attributes have equal hashes
@@ -296,6 +320,7 @@ class attributes {
       case is::attention: return as_attention.heads + (long(as_attention.keys) << 32);
       case is::cross_entropy: return long(as_cross_entropy.term);
       case is::custom: return as_custom.flops;
+      case is::exchange: return long(as_exchange.to) + (long(as_exchange.of.count) << 32);
       case is::convolution: return as_convolution.inner() + (long(as_convolution.in_rows()) << 32);
     }
     return 0;
@@ -320,6 +345,7 @@ class attributes {
       case is::attention: return a.as_attention == b.as_attention;
       case is::cross_entropy: return a.as_cross_entropy == b.as_cross_entropy;
       case is::custom: return a.as_custom == b.as_custom;
+      case is::exchange: return a.as_exchange == b.as_exchange;
       case is::convolution: return a.as_convolution == b.as_convolution;
     }
     return false;
@@ -351,6 +377,7 @@ class attributes {
     cross_entropy_attributes as_cross_entropy;
     custom_attributes as_custom;
     convolution_attributes as_convolution;
+    exchange_attributes as_exchange;
   };
 };
 

@@ -122,6 +122,14 @@ constexpr cost cost_of(op const& o) {
     case op_kind::pool_gradient: return {results, 4 * (results + o.columns)};
     case op_kind::resample:
     case op_kind::resample_gradient: return cost_of_resample(o);
+    case op_kind::exchange: {
+      exchange_attributes const of = o.attributes.exchange();
+      return {0, 4 * (results + long(of.rows) * of.columns)};
+    }
+    case op_kind::cross_entropy_statistics: {
+      long const read = long(o.rows) * o.attributes.cross_entropy().part;
+      return {8 * read, 4 * (read + results)};
+    }
     case op_kind::custom:
       return {o.attributes.custom().flops, 4 * (results + o.attributes.custom().form.elements())};
     case op_kind::custom_input_gradient:

@@ -99,6 +99,7 @@ class differentiator : gradient_ops, reversal<differentiator> {
   ///   lookup    dtable[id] = sum of dy over the rows of that id; ids have no gradient
   ///   bag       as lookup, dy divided by the number of its ids for a mean
   ///   custom    the layer's own functions
+  ///   exchange  the exchange back, between the dual placements
   constexpr void rule(op const& o) {
     operand const x = o.in[0];
     operand const dy = gradient_[o.out[0].index];
@@ -212,10 +213,12 @@ class differentiator : gradient_ops, reversal<differentiator> {
         }
         return;
       case op_kind::attention: attention_rule(o, x, dy); return;
+      case op_kind::exchange: exchange_rule(o, x, dy); return;
       case op_kind::lookup: weight(op_kind::lookup_gradient, o, {dy, x}, o.in[1]); return;
       case op_kind::bag: weight(op_kind::bag_gradient, o, {dy, x}, o.in[1]); return;
-      case op_kind::batch_statistics:  // its gradient is part of the rule of batch_norm
-      case op_kind::none:              // none and the gradients below are never in a forward graph
+      case op_kind::batch_statistics:          // its gradient is part of the rule of batch_norm
+      case op_kind::cross_entropy_statistics:  // of that of cross_entropy
+      case op_kind::none:  // none and the gradients below are never in a forward graph
       case op_kind::matmul_input_gradient:
       case op_kind::map_gradient:
       case op_kind::prelu_gradient:

@@ -109,6 +109,17 @@ class gradient_ops {
     out_.input_ops.push_back(checked(d));
     contribute(d, x, d.out[0]);
   }
+  /// The gradient of an exchange goes back between the dual placements. Statistics of a loss are
+  /// exchanged, too, and have no gradient.
+  constexpr void exchange_rule(op const& o, operand x, operand dy) {
+    if (!needs(x) || dy.where == space::none) return;
+    exchange_attributes const of = o.attributes.exchange();
+    op d = backward(op_kind::exchange, o, {dy});
+    d.attributes = of.of_gradient(o.rows, o.columns);
+    d.rows = of.rows;
+    d.columns = of.columns;
+    input(d, x);
+  }
   /// Adds d to the gradient of x, which is the sum over the readers of x. The newest term is the
   /// first operand of the sum, so that the sum fuses into the kernel that makes this term.
   constexpr void contribute(op const& o, operand x, operand d) {

@@ -51,6 +51,10 @@ enum class op_kind : unsigned char {
   row_loss,       // x[R, C], target[R, D]?         -> dx         a formula of a row
   contrast,       // x[R, 2C], -, x                 -> dx         of all rows of a micro-batch
   custom,         // x, p0?, p1?, p2?               -> y, saved?
+  // of graphs of one plane (passes/divide.hpp), which no backend runs yet
+  exchange,  // x -> y: a value in another placement; its gradient is an exchange, too
+  // logits[R, V / T], labels[R] -> sums[R, 4]: see cross_entropy_attributes
+  cross_entropy_statistics,
   // backward, input gradients
   matmul_input_gradient,  // dy[R, N], w            -> dx[R, K]
   // dy[Y, X, N], w -> dx[H, W, C]; in a forward graph, a transposed convolution
@@ -93,6 +97,10 @@ namespace detail {
 /// The number of kinds, `none` and `pointwise` among them.
 inline constexpr int op_kinds = int(op_kind::pointwise) + 1;
 
+/// A set of kinds: bit k is kind k.
+__extension__ typedef unsigned __int128 kind_mask;
+static_assert(op_kinds <= 128, "a mask has a bit for each kind of op");
+
 }  // namespace detail
 
 /// Compile errors for a kind that lacks one of its parts: these functions are not constexpr, so a
@@ -103,6 +111,8 @@ namespace op_kind_without {
 [[noreturn]] inline void attributes(op_kind) { std::abort(); }
 [[noreturn]] inline void gradient_rule(op_kind) { std::abort(); }
 [[noreturn]] inline void cost(op_kind) { std::abort(); }
+[[noreturn]] inline void operand_shape(op_kind) { std::abort(); }
+[[noreturn]] inline void division_rule(op_kind) { std::abort(); }
 }  // namespace op_kind_without
 
 }  // namespace pp

@@ -5,8 +5,6 @@
 // elsewhere.
 #pragma once
 
-#include <cstdint>
-
 #include <pipe/graph/attributes.hpp>
 #include <pipe/graph/op_kind.hpp>
 
@@ -58,6 +56,7 @@ struct op_traits {
   /// out[0] has numbers for each group of samples (see batch_attributes), not for each sample, in
   /// the type of parameters.
   bool of_batch = false;
+  bool of_planes = false;  // only in graphs of one plane: no kernel yet
   row_rule by_row = row_rule::none;
 };
 
@@ -174,6 +173,12 @@ constexpr op_traits traits_of(op_kind k) {
     case op_kind::contrast: return {.name = "contrast", .formula = true, .loss = true};
     case op_kind::custom:
       return {.name = "custom", .attributes = attribute_kind::custom, .formula = true};
+    case op_kind::exchange:
+      return {.name = "exchange", .attributes = attribute_kind::exchange, .of_planes = true};
+    case op_kind::cross_entropy_statistics:
+      return {.name = "cross_entropy_statistics",
+              .attributes = attribute_kind::cross_entropy,
+              .of_planes = true};
     case op_kind::matmul_input_gradient:
       return {.name = "matmul_input_gradient",
               .attributes = attribute_kind::contraction,
@@ -265,18 +270,17 @@ struct op_traits_table {
     for (int k = 0; k < op_kinds; ++k) rows[k] = traits_of(op_kind(k));
   }
   /// The kinds with a property as a bit mask.
-  constexpr std::uint64_t kinds_with(bool op_traits::* property) const {
-    std::uint64_t mask = 0;
-    for (int k = 0; k < op_kinds; ++k) mask |= std::uint64_t(rows[k].*property) << k;
+  constexpr kind_mask kinds_with(bool op_traits::* property) const {
+    kind_mask mask = 0;
+    for (int k = 0; k < op_kinds; ++k) mask |= kind_mask(rows[k].*property) << k;
     return mask;
   }
 };
 inline constexpr op_traits_table op_traits_rows{};
-static_assert(op_kinds <= 64, "a mask has a bit for each kind of op");
 
 /// The kinds with a property. Passes query every op, so a query is one shift of a bit mask.
 template <bool op_traits::* Property>
-inline constexpr std::uint64_t kinds_with = op_traits_rows.kinds_with(Property);
+inline constexpr kind_mask kinds_with = op_traits_rows.kinds_with(Property);
 /// Whether kind k has a property.
 template <bool op_traits::* Property>
 constexpr bool has(op_kind k) {
@@ -298,6 +302,8 @@ constexpr bool is_by_leaf(op_kind k) { return kinds_with<&op_traits::by_leaf> >>
 /// Whether the op is not pointwise and takes a formula from its layer type.
 constexpr bool has_formula(op_kind k) { return kinds_with<&op_traits::formula> >> int(k) & 1; }
 constexpr bool is_loss(op_kind k) { return kinds_with<&op_traits::loss> >> int(k) & 1; }
+/// Whether ops of this kind are in graphs of one plane alone.
+constexpr bool is_of_planes(op_kind k) { return kinds_with<&op_traits::of_planes> >> int(k) & 1; }
 /// Whether ops of this kind are matrix products, with contraction_attributes.
 constexpr bool is_contraction(op_kind k) {
   return kinds_with<&op_traits::contraction> >> int(k) & 1;

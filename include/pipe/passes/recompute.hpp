@@ -6,7 +6,6 @@
 // "Training deep nets with sublinear memory cost", 2016; per stage: Huang et al., GPipe, 2019.
 #pragma once
 
-#include <cstdint>
 #include <initializer_list>
 
 #include <pipe/graph/differentiate.hpp>
@@ -18,14 +17,14 @@ namespace pp::detail {
 /// A policy as a value.
 struct recompute_rule {
   bool recomputes = false, keeps_last = false;
-  std::uint64_t drops = 0;  // bit k: the results of ops of kind k are dropped
+  kind_mask drops = 0;  // bit k: the results of ops of kind k are dropped
 };
 /// The rule of a policy, so that the passes are functions of values.
 template <recompute_policy P>
 constexpr recompute_rule rule_of() {
   recompute_rule r{P::recomputes, P::keeps_last, 0};
   if (P::recomputes)
-    for (int k = 0; k < op_kinds; ++k) r.drops |= std::uint64_t(P::drops(op_kind(k))) << k;
+    for (int k = 0; k < op_kinds; ++k) r.drops |= kind_mask(P::drops(op_kind(k))) << k;
   return r;
 }
 
