@@ -68,7 +68,8 @@ class field_run {
   static constexpr int B = 2;
 
   field_run(pp::detail::division_view const& d, number seed, fault planted = fault::none)
-      : d_(d), g_(d.local), seed_(seed), planted_(planted), made_(g_), back_(made_) {
+      : d_(d), units_(without_middles(d.local)), g_(with_units(d.local, units_)), seed_(seed),
+        planted_(planted), made_(g_), back_(made_) {
     for (int m = 0; m < d_.planes; ++m) planes_.push_back(plane_of(m));
     for (auto const& o : g_.ops) run(o);
     is_backward_ = true;
@@ -95,8 +96,20 @@ class field_run {
   using operand = pp::detail::operand;
   using space = pp::detail::space;
   using kind = pp::op_kind;
-  using placement = pp::detail::placement;
+  using division_type = pp::detail::division_type;
   using blocks = pp::detail::blocks;
+
+  /// Units whose backward reads what forward has stored: what a Reversible makes again is equal.
+  static std::vector<pp::detail::unit_record> without_middles(pp::detail::graph_view const& g) {
+    std::vector<pp::detail::unit_record> units(g.units.items, g.units.items + g.units.count + 1);
+    for (auto& u : units) u.middle = -1;
+    return units;
+  }
+  static pp::detail::graph_view with_units(pp::detail::graph_view g,
+                                           std::vector<pp::detail::unit_record> const& units) {
+    g.units = {units.data(), g.units.count};
+    return g;
+  }
 
   /// The memory of a plane.
   struct plane {
@@ -181,7 +194,7 @@ class field_run {
   // ---- exchanges ----
 
   /// The whole value that all planes have together.
-  numbers assembled(int v, placement from, blocks const& of, long elements) {
+  numbers assembled(int v, division_type from, blocks const& of, long elements) {
     numbers all(std::size_t(B * elements), 0);
     for (plane const& x : planes_) {
       numbers const& own = x.values[std::size_t(v)];
@@ -189,15 +202,15 @@ class field_run {
       for (long b = 0; b < B; ++b)
         for (long e = 0; e < n; ++e) {
           number const one = own[std::size_t(b * n + e)];
-          long const at = from != placement::divided ? e
+          long const at = from != division_type::divided ? e
                           : has(fault::parts_are_gathered_as_one_range)
                               ? x.index * n + e
                               : of.place_of(e, x.index, d_.planes);
           if (at < 0 || at >= elements) continue;
           number& to = all[std::size_t(b * elements + at)];
-          if (from == placement::partial)
+          if (from == division_type::partial)
             add_to(to, one);
-          else if (from == placement::divided || x.index == 0)
+          else if (from == division_type::divided || x.index == 0)
             to = one;
           else
             disagreements_ += to != one;
@@ -209,7 +222,8 @@ class field_run {
     auto const of = o.attributes.exchange();
     bool const is_input = o.in[0].where == space::input;
     long const parts = long(of.rows) * of.columns,
-               elements = of.from == placement::divided ? of.of.count * long(of.of.total()) : parts;
+               elements =
+                   of.from == division_type::divided ? of.of.count * long(of.of.total()) : parts;
     numbers all;
     if (is_input) {
       for (long e = 0; e < B * elements; ++e) all.push_back(input(o.in[0].index, e) % modulus);
@@ -221,13 +235,13 @@ class field_run {
     for (plane& x : planes_) {
       numbers& y = result(x, o);
       long const n = long(y.size()) / B;
-      bool const keeps_own =
-          has(fault::sum_of_backward_is_forgotten) && is_backward_ && of.from == placement::partial;
+      bool const keeps_own = has(fault::sum_of_backward_is_forgotten) && is_backward_ &&
+                             of.from == division_type::partial;
       for (long b = 0; b < B; ++b)
         for (long e = 0; e < n; ++e) {
           int const part =
-              has(fault::own_part_is_the_first) && of.from == placement::whole ? 0 : x.index;
-          long const at = of.to == placement::divided ? of.of.place_of(e, part, d_.planes) : e;
+              has(fault::own_part_is_the_first) && of.from == division_type::whole ? 0 : x.index;
+          long const at = of.to == division_type::divided ? of.of.place_of(e, part, d_.planes) : e;
           if (at < 0) continue;
           y[std::size_t(b * n + e)] =
               keeps_own ? x.values[std::size_t(o.in[0].index)][std::size_t(b * elements + at)]
@@ -609,7 +623,7 @@ class field_run {
                                                                                   : column) +
                                 2;
           add_to(s[0], e);
-          add_to(s[1], times(e, e));
+          add_to(s[1], plus(times(e, e), 1));  // counts columns, as e^0 does
           if (own == label_of(r)) add_to(s[2], e);
           add_to(s[3], times(weight, e));
         }
@@ -783,6 +797,7 @@ class field_run {
   }
 
   pp::detail::division_view const d_;
+  std::vector<pp::detail::unit_record> const units_;
   pp::detail::graph_view const g_;
   number const seed_;
   fault const planted_;

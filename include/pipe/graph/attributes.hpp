@@ -10,7 +10,7 @@
 
 #include <pipe/base/shape.hpp>
 #include <pipe/graph/axis_map.hpp>
-#include <pipe/graph/placement.hpp>
+#include <pipe/graph/value_division.hpp>
 
 namespace pp::detail {
 
@@ -196,7 +196,7 @@ struct convolution_attributes {
 /// divided), an all-reduce (partial to whole), the own part of a whole value, or no work at all
 /// (whole to replicated).
 struct exchange_attributes {
-  placement from = placement::whole, to = placement::whole;
+  division_type from = division_type::whole, to = division_type::whole;
   int rows = 0, columns = 0;  // of the operand
   blocks of{};                // of the divided one of operand and result
   /// The attributes of the gradient of an exchange whose result has these rows and columns.

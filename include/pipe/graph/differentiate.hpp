@@ -99,7 +99,7 @@ class differentiator : gradient_ops, reversal<differentiator> {
   ///   lookup    dtable[id] = sum of dy over the rows of that id; ids have no gradient
   ///   bag       as lookup, dy divided by the number of its ids for a mean
   ///   custom    the layer's own functions
-  ///   exchange  the exchange back, between the dual placements
+  ///   exchange  the exchange back, between the dual types
   constexpr void rule(op const& o) {
     operand const x = o.in[0];
     operand const dy = gradient_[o.out[0].index];

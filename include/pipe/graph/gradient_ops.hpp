@@ -109,7 +109,7 @@ class gradient_ops {
     out_.input_ops.push_back(checked(d));
     contribute(d, x, d.out[0]);
   }
-  /// The gradient of an exchange goes back between the dual placements. Statistics of a loss are
+  /// The gradient of an exchange goes back between the dual types. Statistics of a loss are
   /// exchanged, too, and have no gradient.
   constexpr void exchange_rule(op const& o, operand x, operand dy) {
     if (!needs(x) || dy.where == space::none) return;

@@ -52,7 +52,7 @@ enum class op_kind : unsigned char {
   contrast,       // x[R, 2C], -, x                 -> dx         of all rows of a micro-batch
   custom,         // x, p0?, p1?, p2?               -> y, saved?
   // of graphs of one plane (passes/divide.hpp), which no backend runs yet
-  exchange,  // x -> y: a value in another placement; its gradient is an exchange, too
+  exchange,  // x -> y: a value as another type of division; its gradient is an exchange, too
   // logits[R, V / T], labels[R] -> sums[R, 4]: see cross_entropy_attributes
   cross_entropy_statistics,
   // backward, input gradients

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Tensor parallelism as a pass: from a model's graph to the graph of one of several planes. Ops get
-// the sizes of one plane's part, parameters a box, and exchanges move values between placements:
+// the sizes of one plane's part, parameters a box, and exchanges make one type of another:
 // all-gathers, reduce-scatters and all-reduces. Differentiation of the result makes the exchanges
 // of backward.
 #pragma once

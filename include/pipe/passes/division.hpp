@@ -6,7 +6,7 @@
 
 #include <pipe/graph/copies.hpp>
 #include <pipe/graph/operand_shape.hpp>
-#include <pipe/graph/placement.hpp>
+#include <pipe/graph/value_division.hpp>
 
 namespace pp::detail {
 

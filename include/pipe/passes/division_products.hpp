@@ -16,10 +16,10 @@ class division_products : protected division_tools {
   /// The op whole, by every plane.
   constexpr void by_every_plane() {
     gather_all();
-    y_ = as_[0].is(placement::replicated) ? replicated_value : whole_value;
+    y_ = as_[0].is(division_type::replicated) ? replicated_value : whole_value;
     for (int k = 1; k < was_.ins; ++k)
       if (is_parameter(was_.in[k]) || was_.in[k].where == space::buffer)
-        keep_parameter(was_.in[k], y_.is(placement::replicated));
+        keep_parameter(was_.in[k], y_.is(division_type::replicated));
   }
   /// The op by rows, with whole parameters. d: the division of the result
   constexpr void by_rows_as(value_division const& d) {

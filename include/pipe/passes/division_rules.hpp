@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The rules of division, one per kind of forward op: from the placements of the operands to the op
-// of one plane, its parameters' boxes and the placement of its result. The rules of gradients
+// The rules of division, one per kind of forward op: from the types of the operands to the op
+// of one plane, its parameters' boxes and the type of its result. The rules of gradients
 // follow from these by differentiation.
 #pragma once
 
@@ -31,7 +31,7 @@ class division_rules : protected division_products {
     read_as_told();
     rule();
     operand_shape const shape{was_.rows, was_.columns};
-    finish(y_.is(placement::partial) ? stream(shape) : y_);
+    finish(y_.is(division_type::partial) ? stream(shape) : y_);
   }
 
  private:
@@ -109,7 +109,7 @@ class division_rules : protected division_products {
 
   /// Any division; a parameter of one row is divided as the columns are.
   constexpr void pointwise() {
-    if (as_[0].is(placement::whole)) has_gathered_ = was_gathered(0);
+    if (as_[0].is(division_type::whole)) has_gathered_ = was_gathered(0);
     operand const p = was_.ins > 1 ? was_.in[1] : operand{};
     bool const has_column = was_.kind == op_kind::bias ||
                             (was_.kind == op_kind::prelu && !was_.attributes.slope().is_shared);
@@ -126,7 +126,7 @@ class division_rules : protected division_products {
   }
   /// A table with a row for each row of x.
   constexpr void row_bias() {
-    if (as_[0].is(placement::whole)) has_gathered_ = was_gathered(0);
+    if (as_[0].is(division_type::whole)) has_gathered_ = was_gathered(0);
     blocks const c = columns(0), r = rows(0);
     axis const along = c.exist() ? axis::columns : axis::rows;
     if ((!c.exist() && !r.exist()) || !may_divide(was_.in[1], along)) return by_every_plane();
@@ -136,7 +136,7 @@ class division_rules : protected division_products {
   /// A kernel that finds its rows or columns in the whole by the number of the first one: the bits
   /// of a dropout, the targets of a loss.
   constexpr void one_run() {
-    if (as_[0].is(placement::whole)) has_gathered_ = was_gathered(0);
+    if (as_[0].is(division_type::whole)) has_gathered_ = was_gathered(0);
     for (int k = 1; k < was_.ins; ++k) gather(k);
     if (as_[0].is_divided() && (is_range(columns(0)) || is_range(rows(0))))
       y_ = as_[0];
@@ -145,7 +145,7 @@ class division_rules : protected division_products {
   }
   /// Two operands in one division: that of the first that is divided.
   constexpr void pair() {
-    if (as_[0].is(placement::replicated) || as_[1].is(placement::replicated)) {
+    if (as_[0].is(division_type::replicated) || as_[1].is(division_type::replicated)) {
       take(0, replicated_value);
       take(1, replicated_value);
     } else if (as_[0].is_divided()) {

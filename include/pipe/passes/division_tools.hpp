@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The tools of the rules of division: operands in another placement, boxes of parameters, and the
+// The tools of the rules of division: operands as another type, boxes of parameters, and the
 // ops and values that the plane's graph gets.
 #pragma once
 
@@ -41,13 +41,13 @@ class division_tools : protected division_notes {
   constexpr divided_value& value_of(int k) { return values_[was_.in[k].index]; }
   /// Whether operand k is whole because an op before could not take it divided.
   constexpr bool was_gathered(int k) {
-    return is_value(k) && as_[k].is(placement::whole) && value_of(k).was_gathered;
+    return is_value(k) && as_[k].is(division_type::whole) && value_of(k).was_gathered;
   }
-  /// Replaces operand k by itself in another placement. A replicated operand stays replicated, as
+  /// Replaces operand k by itself as another type. A replicated operand stays replicated, as
   /// no exchange makes its gradient whole; inputs have no gradient, and are whole and replicated.
   constexpr void take(int k, value_division const& to) {
     value_division const from = as_[k];
-    if (from == to || from.is(placement::replicated)) return;
+    if (from == to || from.is(division_type::replicated)) return;
     if (!is_value(k) && !to.is_divided()) return;
     if (from.is_divided() && to.is_divided()) take(k, whole_value);
     if (!is_value(k)) {
@@ -206,7 +206,7 @@ class division_tools : protected division_notes {
   /// Adds the exchange after which readers of the op's first result read it divided as `to`.
   constexpr void settle(value_division const& to, operand_shape const& s) {
     divided_value& v = result();
-    if (v.as == to || v.as.is(placement::replicated)) return;
+    if (v.as == to || v.as.is(division_type::replicated)) return;
     if (v.as.is_divided() && to.is_divided()) settle(whole_value, s);
     v.at = exchanged(v.at, v.as, to, s);
     v.as = to;

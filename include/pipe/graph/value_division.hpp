@@ -12,28 +12,28 @@ namespace pp::detail {
 /// How planes hold a value.
 ///
 /// source: the types of DTensor and of spmd_types (invariant, replicated, shard, partial)
-enum class placement : unsigned char {
+enum class division_type : unsigned char {
   whole,       // equal on all planes, and so is its gradient
   replicated,  // equal on all planes; its gradient is partial
   divided,     // each plane has a part; its gradient is divided likewise
   partial      // the sum over all planes is the value; its gradient is replicated
 };
 
-/// The placement of the gradient of a value.
+/// The type of the gradient of a value.
 ///
-/// law: dual(dual(p)) == p
-constexpr placement dual(placement p) {
-  if (p == placement::replicated) return placement::partial;
-  return p == placement::partial ? placement::replicated : p;
+/// law: dual(dual(t)) == t
+constexpr division_type dual(division_type t) {
+  if (t == division_type::replicated) return division_type::partial;
+  return t == division_type::partial ? division_type::replicated : t;
 }
 
-/// The name of a placement, for plans and messages.
-constexpr char const* name_of(placement p) {
-  switch (p) {
-    case placement::whole: return "whole";
-    case placement::replicated: return "replicated";
-    case placement::divided: return "divided";
-    case placement::partial: return "partial";
+/// The name of a type, for plans and messages.
+constexpr char const* name_of(division_type t) {
+  switch (t) {
+    case division_type::whole: return "whole";
+    case division_type::replicated: return "replicated";
+    case division_type::divided: return "divided";
+    case division_type::partial: return "partial";
   }
   return "";
 }
@@ -116,14 +116,14 @@ struct blocks {
   }
 };
 
-/// The placement of a value, and of a divided value the blocks of a sample's numbers. Values have
+/// The type of a value, and of a divided value the blocks of a sample's numbers. Values have
 /// no shape, so neither have blocks: each reader looks at them through its own rows and columns.
 struct value_division {
-  placement where = placement::whole;
+  division_type where = division_type::whole;
   blocks of{};
 
-  constexpr bool is(placement p) const { return where == p; }
-  constexpr bool is_divided() const { return where == placement::divided; }
+  constexpr bool is(division_type t) const { return where == t; }
+  constexpr bool is_divided() const { return where == division_type::divided; }
   /// The blocks of each row, if a reader of `rows` rows finds the same columns divided in every
   /// row; no blocks otherwise.
   constexpr blocks columns(int rows) const {
@@ -138,9 +138,9 @@ struct value_division {
   friend constexpr bool operator==(value_division const&, value_division const&) = default;
 };
 /// A value of which each plane has the numbers `of`.
-constexpr value_division divided_by(blocks const& of) { return {placement::divided, of}; }
-inline constexpr value_division whole_value{}, replicated_value{placement::replicated, {}},
-    partial_value{placement::partial, {}};
+constexpr value_division divided_by(blocks const& of) { return {division_type::divided, of}; }
+inline constexpr value_division whole_value{}, replicated_value{division_type::replicated, {}},
+    partial_value{division_type::partial, {}};
 
 /// The box of a parameter that a plane has: rows or columns of the matrix that
 /// parameter::rows() and columns() describe, or all of it.
