@@ -54,6 +54,7 @@ struct Images
 /// One weight in several places.
 struct Shared
     : Model<Input<16>, Named<"w", Linear<16>>, ReLU, Tied<"w">, ReLU, Tied<"w">, Linear<4>, MSE> {};
+struct Torn : Model<Input<16>, Named<"w", Linear<32>>, SwiGLU, Tied<"w">, ReLU, Linear<4>, MSE> {};
 struct Reversed
     : Model<Input<8, 16>, Reversible<Seq<LayerNorm, Linear<8>>, Seq<LayerNorm, Linear<8>>>,
             Linear<4>, CrossEntropy> {};
@@ -97,6 +98,7 @@ TEST_CASE("planes together have the gradients of the whole graph", "[division]")
   law<ViT>("ViT");
   law<Images>("images");
   law<Shared>("ties");
+  law<Torn>("ties that want different boxes");
   law<Reversed>("Reversible");
 }
 
