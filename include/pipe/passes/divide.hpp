@@ -14,22 +14,25 @@ namespace pp::detail {
 /// those of the caller.
 class divider : division_rules {
  public:
-  constexpr divider(graph_view const& g, int planes, division_scratch scratch, division_sinks& out)
-      : division_rules(g, planes, scratch, out), readings_(scratch.readings) {}
+  constexpr divider(graph_view const& g, int planes, division_scratch scratch)
+      : division_rules(g, planes, scratch), readings_(scratch.readings) {}
 
   /// Divides the whole graph. Where ties want different boxes, the walk begins again, with these
-  /// parameters whole.
-  constexpr void run() {
+  /// parameters whole; only a walk without such a conflict fills memory.
+  constexpr void run(division_sinks& out) {
     look_ahead();
-    do {
-      forget();
-      walk();
-    } while (has_conflict_);
+    bool const may_conflict = any_tied(g_);
+    do walk(may_conflict ? division_sinks{} : out);
+    while (has_conflict_);
+    if (may_conflict && out.keeps()) walk(out);
     add_parameters();
+    out = out_;
   }
 
  private:
-  constexpr void walk() {
+  constexpr void walk(division_sinks const& out) {
+    forget();
+    out_ = out;
     sizes before{};
     for (int u = 0; u < g_.units.count; ++u) {
       walk_unit(u);
@@ -95,7 +98,6 @@ class divider : division_rules {
   /// Forgets a walk, but for the parameters that must stay whole.
   constexpr void forget() {
     has_conflict_ = false;
-    out_.ops.count = out_.values.count = out_.divisions.count = out_.units.count = 0;
     for (int v = 0; v < g_.values.count; ++v)
       for (divided_value::exchanged& made : values_[v].copies) made = {};
     for (int i = 0; i < g_.ops.count; ++i) ops_[i].by_columns = false;
@@ -127,7 +129,7 @@ class divider : division_rules {
 ///        counted sizes
 constexpr void divide(graph_view const& g, int planes, division_scratch scratch,
                       division_sinks& out) {
-  divider(g, planes, scratch, out).run();
+  divider(g, planes, scratch).run(out);
 }
 
 /// Working memory of a division of a graph of size Whole.

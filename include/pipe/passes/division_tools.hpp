@@ -11,9 +11,8 @@ namespace pp::detail {
 /// Base of the rules: the op that is being divided, and the lists of the plane's graph.
 class division_tools : protected division_notes {
  public:
-  constexpr division_tools(graph_view const& g, int planes, division_scratch scratch,
-                           division_sinks& out)
-      : division_notes(g, planes, scratch), parameters_(scratch.parameters), out_(out) {}
+  constexpr division_tools(graph_view const& g, int planes, division_scratch scratch)
+      : division_notes(g, planes, scratch), parameters_(scratch.parameters) {}
 
  protected:
   using axis = parameter_division::axis;
@@ -179,7 +178,7 @@ class division_tools : protected division_notes {
   }
 
   divided_parameter* const parameters_;
-  division_sinks& out_;
+  division_sinks out_{};       // of the present walk
   bool has_conflict_ = false;  // two places of a tied parameter want different boxes
   // Of the op that is being divided:
   int index_ = 0;
