@@ -22,16 +22,21 @@ class divider : division_rules {
   constexpr void run(division_sinks& out) {
     look_ahead();
     bool const may_conflict = any_tied(g_);
-    do walk(may_conflict ? division_sinks{} : out);
-    while (has_conflict_);
-    if (may_conflict && out.keeps()) walk(out);
+    walk(may_conflict ? division_sinks{} : out);
+    while (has_conflict_) {
+      forget();
+      walk(division_sinks{});
+    }
+    if (may_conflict && out.keeps()) {
+      forget();
+      walk(out);
+    }
     add_parameters();
     out = out_;
   }
 
  private:
   constexpr void walk(division_sinks const& out) {
-    forget();
     out_ = out;
     sizes before{};
     for (int u = 0; u < g_.units.count; ++u) {
