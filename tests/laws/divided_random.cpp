@@ -5,13 +5,16 @@
 #include "catch.hpp"
 
 #include <cstdlib>
+#include <map>
+#include <string>
 
 #include "laws/drawn_graph.hpp"
 
 TEST_CASE("planes of random graphs have the gradients of the whole graph", "[division]") {
   char const* const many = std::getenv("PIPE_GRAPHS");
   int const graphs = many != nullptr ? std::atoi(many) : 200;
-  int exchanges = 0;
+  // The numbers of ops with a result of each type, by kind.
+  std::map<std::string, std::map<pp::detail::division_type, int>> results;
   for (int i = 1; i <= graphs; ++i) {
     laws::number const seed = laws::number(i);
     laws::drawn_graph const g(seed);
@@ -20,11 +23,21 @@ TEST_CASE("planes of random graphs have the gradients of the whole graph", "[div
     INFO("graph " << i << " on " << planes << " planes");
     pp::detail::heap_division const d(g, planes, i % 4 == 0 ? nullptr : g.readings());
     pp::detail::division_view const divided = d;
-    for (pp::detail::op const& o : divided.local.ops) exchanges += o.kind == pp::op_kind::exchange;
-    laws::field_result const parts = laws::field_run(d, seed).result(g);
+    for (pp::detail::op const& o : divided.local.ops)
+      ++results[pp::detail::name_of(o.kind)][divided.values[o.out[0].index].where];
+    laws::field_result const parts = laws::field_run(d, seed).outcome(g);
     CHECK((parts.logits == whole.logits));
     CHECK((parts.gradients == whole.gradients));
     CHECK(parts.disagreements == 0);
   }
-  CHECK(exchanges > 3 * graphs);
+  using type = pp::detail::division_type;
+  for (auto const& [kind, found] : results) {
+    INFO(kind);
+    if (kind == "lookup") CHECK(found.count(type::partial) == 1);
+    if (kind != "lookup") CHECK(found.count(type::divided) == 1);
+    if (kind != "cross_entropy_statistics") CHECK(found.count(type::whole) == 1);
+  }
+  CHECK(results["matmul"].count(type::partial) == 1);
+  CHECK(results["row_dot"].count(type::partial) == 1);
+  CHECK(results["exchange"][type::divided] > graphs);
 }

@@ -49,7 +49,7 @@ class drawn_graph {
             {inputs_, 1},
             pp::sample_shape(rows_, columns_)};
   }
-  pp::detail::reading const* readings() const { return readings_.data(); }
+  pp::detail::operand_reading const* readings() const { return readings_.data(); }
 
  private:
   using kind = pp::op_kind;
@@ -243,7 +243,7 @@ class drawn_graph {
   /// The two ops of a batch norm read alike.
   void draw_readings() {
     for (op const& o : ops_) {
-      auto const how = pp::detail::reading(draw(2) == 0 ? 0 : draw(5));
+      auto const how = pp::detail::operand_reading(draw(2) == 0 ? 0 : draw(5));
       readings_.push_back(o.kind == kind::batch_norm ? readings_.back() : how);
     }
   }
@@ -257,7 +257,7 @@ class drawn_graph {
   std::vector<pp::detail::parameter> parameters_;
   std::vector<unit_record> units_;
   pp::detail::input_record inputs_[1]{};
-  std::vector<pp::detail::reading> readings_;
+  std::vector<pp::detail::operand_reading> readings_;
 };
 
 }  // namespace laws

@@ -205,7 +205,7 @@ void has_equal_copies() {
 /// The division op by op, without copies: with a list of readings, all free.
 template <class M, int Planes>
 void is_divided_op_by_op() {
-  static constexpr detail::reading free[M::graph_type::size.ops]{};
+  static constexpr detail::operand_reading free[M::graph_type::size.ops]{};
   detail::heap_division const heap(M::graph, Planes, free);
   detail::division_view const expected = heap, found = divided<M, Planes>;
   REQUIRE(found.local.ops.count == expected.local.ops.count);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Where the numbers of a value are when the planes of a stage divide the work of each op: the types
-// of tensor parallelism. A plane is one of T partners that run the same program on parts of the
-// same samples.
+// The division of values and parameters among the planes of a stage: the types of tensor
+// parallelism. A plane is one of T partners that run the same program on parts of the same samples.
 #pragma once
 
 #include <pipe/base/config.hpp>

@@ -55,7 +55,7 @@ class divider : division_rules {
     // Backward of a Reversible would have to run its exchanges again: values are stored instead.
     if (planes_ > 1) unit.middle = -1;
     for (int i = g_.first_op(u); i < g_.first_op(u + 1); ++i)
-      divide_op(i, readings_ != nullptr ? readings_[i] : reading::free);
+      divide_op(i, readings_ != nullptr ? readings_[i] : operand_reading::free);
     if (unit.result.where == space::value) unit.result = values_[unit.result.index].at;
     out_.units.push_back(unit);
   }
@@ -104,7 +104,7 @@ class divider : division_rules {
   constexpr void forget() {
     has_conflict_ = false;
     for (int v = 0; v < g_.values.count; ++v)
-      for (divided_value::exchanged& made : values_[v].copies) made = {};
+      for (value_note::exchanged& made : values_[v].copies) made = {};
     for (int i = 0; i < g_.ops.count; ++i) ops_[i].by_columns = false;
     for (int p = 0; p < g_.parameters.count; ++p) {
       parameters_[p].box = {};
@@ -123,7 +123,7 @@ class divider : division_rules {
     }
   }
 
-  reading const* const readings_;
+  operand_reading const* const readings_;
 };
 
 /// Fills `out` with the graph of one plane; if `out` has no memory, counts its ops and values.
@@ -140,9 +140,9 @@ constexpr void divide(graph_view const& g, int planes, division_scratch scratch,
 /// Working memory of a division of a graph of size Whole.
 template <graph_size Whole>
 struct division_scratch_of {
-  divided_value values[Whole.values + 1]{};
-  divided_op ops[Whole.ops + 1]{};
-  divided_parameter parameters[Whole.parameters + 1]{};
+  value_note values[Whole.values + 1]{};
+  op_note ops[Whole.ops + 1]{};
+  parameter_note parameters[Whole.parameters + 1]{};
   constexpr operator division_scratch() { return {values, ops, parameters}; }
 };
 /// The size of the graph of one of `planes` planes.

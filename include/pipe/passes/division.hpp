@@ -12,7 +12,7 @@ namespace pp::detail {
 
 /// How an op is to read its main operand, where the caller does not leave this to the pass. An op
 /// whose kind, sizes or parameters allow no such reading reads as if nothing had been said.
-enum class reading : unsigned char {
+enum class operand_reading : unsigned char {
   free,
   whole,       // the op is computed whole by every plane
   replicated,  // whole, for a divided result: products and convolutions
@@ -45,7 +45,7 @@ struct division_sinks {
 };
 
 /// What the pass knows of a value of the undivided graph.
-struct divided_value {
+struct value_note {
   operand at{};               // the value of the plane's graph that later ops read
   value_division as{};        // its division
   int maker = -1;             // the op that computes it
@@ -68,7 +68,7 @@ struct divided_value {
 
 /// What the pass knows of an op of the undivided graph: the place of a product in a low-rank term
 /// that is added to another product.
-struct divided_op {
+struct op_note {
   enum class term : unsigned char { none, first, second };
   term low_rank = term::none;
   int base = -1;            // the other product
@@ -76,7 +76,7 @@ struct divided_op {
 };
 
 /// What the pass knows of a parameter.
-struct divided_parameter {
+struct parameter_note {
   parameter_division box{};
   bool is_decided = false;   // by an earlier op that reads it or its tie
   bool stays_whole = false;  // as ops want different boxes of it
@@ -85,10 +85,10 @@ struct divided_parameter {
 /// Working memory of `divide`, initially default: an item for each value, op and parameter of the
 /// undivided graph.
 struct division_scratch {
-  divided_value* values = nullptr;
-  divided_op* ops = nullptr;
-  divided_parameter* parameters = nullptr;
-  reading const* readings = nullptr;  // by op; null: all free
+  value_note* values = nullptr;
+  op_note* ops = nullptr;
+  parameter_note* parameters = nullptr;
+  operand_reading const* readings = nullptr;  // by op; null: all free
 };
 
 /// The memory of a plane's graph.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a division knows before its walk: who reads a value, into which runs of columns readers cut
-// it, and which products are terms of a low-rank pair.
+// Notes of a graph before it is divided: the readers of each value, the runs of columns into which
+// they cut it, and the products that are terms of a low-rank pair.
 #pragma once
 
 #include <pipe/passes/division.hpp>
@@ -30,7 +30,7 @@ class division_notes {
   }
 
  private:
-  constexpr void note_reader(divided_value& v, int unit) {
+  constexpr void note_reader(value_note& v, int unit) {
     ++v.readers;
     int const made_in = g_.ops.items[v.maker].unit;
     if (made_in == unit) return;
@@ -39,9 +39,9 @@ class division_notes {
         v.crosses = true;
   }
   /// Notes the runs into which o cuts its operands. What is read in another copy of a Repeat has
-  /// one division for all copies, whoever reads it.
+  /// one division for all copies, by any reader.
   constexpr void look_at(op const& o) {
-    divided_value& y = values_[o.out[0].index];
+    value_note& y = values_[o.out[0].index];
     if (y.crosses) {
       y.wanted = blocks{};
       y.is_padded = false;
@@ -110,15 +110,15 @@ class division_notes {
     if (!is_product(a) || !is_product(base) || base > a) return;
     if (!(g_.ops.items[a].in[0] == g_.ops.items[base].in[0])) return;
     if (values_[g_.ops.items[a].out[0].index].readers > 1) return;
-    ops_[a] = {divided_op::term::first, base, false};
-    ops_[b] = {divided_op::term::second, base, false};
+    ops_[a] = {op_note::term::first, base, false};
+    ops_[b] = {op_note::term::second, base, false};
   }
 
  protected:
   graph_view const g_;
   int const planes_;
-  divided_value* const values_;
-  divided_op* const ops_;
+  value_note* const values_;
+  op_note* const ops_;
 };
 
 }  // namespace pp::detail

@@ -41,7 +41,8 @@ class division_products : protected division_tools {
   constexpr void lookup() {
     lookup_attributes of = was_.attributes.lookup();
     operand const table = was_.in[1];
-    if (how_ == reading::whole || of.vocabulary < planes_ || !may_divide(table, axis::rows)) {
+    if (how_ == operand_reading::whole || of.vocabulary < planes_ ||
+        !may_divide(table, axis::rows)) {
       by_every_plane();
       return;
     }
@@ -57,16 +58,16 @@ class division_products : protected division_tools {
     operand const w = was_.in[1];
     axis const along_n = of.is_transposed ? axis::rows : axis::columns,
                along_k = of.is_transposed ? axis::columns : axis::rows;
-    divided_op const term = ops_[index_];
+    op_note const term = ops_[index_];
     bool const base_has_columns = term.base >= 0 && ops_[term.base].by_columns,
-               is_free = how_ == reading::free;
-    if (is_free && term.low_rank == divided_op::term::first && base_has_columns) {
+               is_free = how_ == operand_reading::free;
+    if (is_free && term.low_rank == op_note::term::first && base_has_columns) {
       take(0, replicated_value);
       keep_parameter(w, true);
       y_ = replicated_value;
       return;
     }
-    if ((is_free || how_ == reading::columns) && may_divide(w, along_k)) {
+    if ((is_free || how_ == operand_reading::columns) && may_divide(w, along_k)) {
       if (is_free && was_gathered(0) && K % planes_ == 0) take(0, divided_by(blocks{was_.rows, K}));
       if (blocks const in = columns(0); in.exist()) {
         divide_parameter(w, along_k, in);
@@ -79,9 +80,9 @@ class division_products : protected division_tools {
     blocks const runs = runs_of(result(), N);
     bool const is_even = runs.divide_into(planes_) ||
                          (result().is_padded && runs.is_one_run() && N >= planes_),
-               follows_rows = term.low_rank == divided_op::term::second && !base_has_columns &&
-                              rows(0).exist();
-    if ((is_free ? !follows_rows : how_ == reading::replicated) && is_even &&
+               follows_rows =
+                   term.low_rank == op_note::term::second && !base_has_columns && rows(0).exist();
+    if ((is_free ? !follows_rows : how_ == operand_reading::replicated) && is_even &&
         may_divide(w, along_n)) {
       take(0, replicated_value);
       divide_parameter(w, along_n, runs);
@@ -99,7 +100,7 @@ class division_products : protected division_tools {
     operand const w = was_.in[1];
     blocks const runs = of.groups == 1 ? runs_of(result(), of.filters) : blocks{1, of.filters};
     int const divisor = of.groups == 1 ? planes_ : of.groups;
-    if (how_ == reading::whole || divisor % planes_ != 0 || !runs.divide_into(planes_) ||
+    if (how_ == operand_reading::whole || divisor % planes_ != 0 || !runs.divide_into(planes_) ||
         !may_divide(w, axis::columns)) {
       by_every_plane();
       return;
@@ -122,7 +123,7 @@ class division_products : protected division_tools {
     operand const w = was_.in[1];
     bool const has_groups = of.groups > 1;
     axis const along = has_groups ? axis::columns : axis::rows;
-    if (how_ == reading::whole || (has_groups ? of.groups : of.channels) % planes_ != 0 ||
+    if (how_ == operand_reading::whole || (has_groups ? of.groups : of.channels) % planes_ != 0 ||
         !may_divide(w, along)) {
       by_every_plane();
       return;

@@ -25,7 +25,7 @@ class division_rules : protected division_products {
   ///   attention   by heads; gate: both halves alike; cross_entropy: by columns of the vocabulary
   ///
   /// An op that cannot take a divided operand is computed whole by every plane.
-  constexpr void divide_op(int i, reading how) {
+  constexpr void divide_op(int i, operand_reading how) {
     begin(i, how);
     if (planes_ == 1) return finish(whole_value);
     read_as_told();
@@ -260,7 +260,7 @@ class division_rules : protected division_products {
   }
   /// Pools and resampling of images, by columns.
   constexpr void cells() {
-    if (was_gathered(0) && was_.columns % planes_ == 0 && how_ == reading::free)
+    if (was_gathered(0) && was_.columns % planes_ == 0 && how_ == operand_reading::free)
       take(0, divided_by(blocks{shape_of_operand(was_, 0).rows, was_.columns}));
     if (blocks const c = columns(0); c.exist())
       y_ = divided_by(c.with_count(c.count * was_.rows));
@@ -305,7 +305,7 @@ class division_rules : protected division_products {
     int const q = was_.columns, k = of.kv_heads * (q / of.heads);
     blocks const queries = of.is_fused() ? blocks{1, q, k, k} : blocks{1, q};
     bool may = of.heads % planes_ == 0 && of.kv_heads % planes_ == 0;
-    if (may && how_ == reading::free && was_gathered(0))
+    if (may && how_ == operand_reading::free && was_gathered(0))
       take(0, divided_by(queries.with_count(was_.rows)));
     may = may && columns(0) == queries;
     if (!may) return by_every_plane();

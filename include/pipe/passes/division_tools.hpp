@@ -18,7 +18,7 @@ class division_tools : protected division_notes {
   using axis = parameter_division::axis;
 
   /// Begins op i: its operands as earlier ops have left them.
-  constexpr void begin(int i, reading how) {
+  constexpr void begin(int i, operand_reading how) {
     index_ = i;
     x_ = was_ = g_.ops.items[i];
     how_ = how;
@@ -27,7 +27,7 @@ class division_tools : protected division_notes {
     for (int k = 0; k < was_.ins; ++k) {
       as_[k] = whole_value;
       if (was_.in[k].where != space::value) continue;
-      divided_value const& v = values_[was_.in[k].index];
+      value_note const& v = values_[was_.in[k].index];
       x_.in[k] = v.at;
       as_[k] = v.as;
     }
@@ -37,7 +37,7 @@ class division_tools : protected division_notes {
 
   constexpr bool is_value(int k) const { return was_.in[k].where == space::value; }
   /// The notes of operand k. needs: is_value(k)
-  constexpr divided_value& value_of(int k) { return values_[was_.in[k].index]; }
+  constexpr value_note& value_of(int k) { return values_[was_.in[k].index]; }
   /// Whether operand k is whole because an op before could not take it divided.
   constexpr bool was_gathered(int k) {
     return is_value(k) && as_[k].is(division_type::whole) && value_of(k).was_gathered;
@@ -52,8 +52,8 @@ class division_tools : protected division_notes {
     if (!is_value(k)) {
       x_.in[k] = exchanged(x_.in[k], as_[k], to, shape_of_operand(was_, k));
     } else {
-      divided_value& v = value_of(k);
-      for (divided_value::exchanged const& made : v.copies)
+      value_note& v = value_of(k);
+      for (value_note::exchanged const& made : v.copies)
         if (made.unit == was_.unit && made.as == to) {
           x_.in[k] = made.at;
           as_[k] = to;
@@ -61,7 +61,7 @@ class division_tools : protected division_notes {
         }
       x_.in[k] = exchanged(x_.in[k], as_[k], to, shape_of_operand(was_, k));
       v.copies[v.next] = {x_.in[k], to, was_.unit};
-      v.next = (v.next + 1) % divided_value::kept;
+      v.next = (v.next + 1) % value_note::kept;
     }
     as_[k] = to;
   }
@@ -79,11 +79,11 @@ class division_tools : protected division_notes {
     operand const x = was_.in[0];
     bool const has_numbers =
         x.where == space::value || (x.where == space::input && !g_.inputs.items[x.index].is_ids);
-    if (how_ == reading::free || !has_numbers) return;
+    if (how_ == operand_reading::free || !has_numbers) return;
     operand_shape const s = shape_of_operand(was_, 0);
-    if (how_ == reading::whole) gather(0);
-    if (how_ == reading::rows && s.rows % planes_ == 0) take(0, by_rows(s));
-    if (how_ == reading::columns && s.columns % planes_ == 0) {
+    if (how_ == operand_reading::whole) gather(0);
+    if (how_ == operand_reading::rows && s.rows % planes_ == 0) take(0, by_rows(s));
+    if (how_ == operand_reading::columns && s.columns % planes_ == 0) {
       blocks const runs = is_value(0) ? runs_of(value_of(0), s.columns) : blocks{1, s.columns};
       if (runs.divide_into(planes_)) take(0, divided_by(runs.with_count(s.rows)));
     }
@@ -100,10 +100,10 @@ class division_tools : protected division_notes {
     return planes_ > 1 && s.rows % planes_ == 0 ? by_rows(s) : whole_value;
   }
   /// The runs of a row of a value of `columns` columns: as its readers want them, or one.
-  static constexpr blocks runs_of(divided_value const& v, int columns) {
+  static constexpr blocks runs_of(value_note const& v, int columns) {
     return v.wanted.exist() && v.wanted.total() == columns ? v.wanted : blocks{1, columns};
   }
-  constexpr divided_value& result() { return values_[was_.out[0].index]; }
+  constexpr value_note& result() { return values_[was_.out[0].index]; }
   /// The rows and columns of a plane's part of a value of shape s.
   constexpr operand_shape local(value_division const& d, operand_shape const& s) const {
     if (!d.is_divided()) return s;
@@ -118,7 +118,7 @@ class division_tools : protected division_notes {
   /// Whether an op may read a box of parameter p along an axis; true for an absent parameter.
   constexpr bool may_divide(operand p, axis along) const {
     if (p.where == space::none) return true;
-    divided_parameter const& owner = parameters_[owner_of(p.index)];
+    parameter_note const& owner = parameters_[owner_of(p.index)];
     return !owner.stays_whole && (!owner.is_decided || owner.box.along == along);
   }
   constexpr void divide_parameter(operand p, axis along, blocks const& of) {
@@ -141,7 +141,7 @@ class division_tools : protected division_notes {
         y_, y_.is_divided() ? own.elements() : g_.values.items[was_.out[0].index].elements);
     if (was_.out[1].where == space::value) add_second_result();
     push(x_);
-    divided_value& v = result();
+    value_note& v = result();
     v.at = x_.out[0];
     v.as = y_;
     v.was_gathered = has_gathered_ && !v.crosses;
@@ -177,13 +177,13 @@ class division_tools : protected division_notes {
     return e.out[0];
   }
 
-  divided_parameter* const parameters_;
+  parameter_note* const parameters_;
   division_sinks out_{};       // of the present walk
   bool has_conflict_ = false;  // two places of a tied parameter want different boxes
   // Of the op that is being divided:
   int index_ = 0;
   op was_{}, x_{};  // in the undivided graph, and in the plane's
-  reading how_ = reading::free;
+  operand_reading how_ = operand_reading::free;
   value_division as_[op::max_in]{}, y_{};  // its operands and its result
   bool has_gathered_ = false;              // an operand that was divided
 
@@ -195,7 +195,7 @@ class division_tools : protected division_notes {
   /// Ties share one box. Where their ops want different boxes, none is divided, and the walk begins
   /// again.
   constexpr void decide(int p, parameter_division const& box) {
-    divided_parameter& owner = parameters_[owner_of(p)];
+    parameter_note& owner = parameters_[owner_of(p)];
     if (owner.is_decided && (owner.box.along != box.along || !(owner.box.of == box.of)))
       owner.stays_whole = has_conflict_ = true;
     if (!owner.is_decided) owner.box = box;
@@ -204,7 +204,7 @@ class division_tools : protected division_notes {
   }
   /// Adds the exchange after which readers of the op's first result read it divided as `to`.
   constexpr void settle(value_division const& to, operand_shape const& s) {
-    divided_value& v = result();
+    value_note& v = result();
     if (v.as == to || v.as.is(division_type::replicated)) return;
     if (v.as.is_divided() && to.is_divided()) settle(whole_value, s);
     v.at = exchanged(v.at, v.as, to, s);

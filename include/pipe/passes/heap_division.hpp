@@ -2,6 +2,9 @@
 //
 // The graph of one plane, made at run time.
 #pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
 
 #include <pipe/base/heap_array.hpp>
 #include <pipe/passes/divide.hpp>
@@ -14,8 +17,8 @@ namespace pp::detail {
 class heap_division {
  public:
   /// Divides twice: first to count, then into arrays of the counted lengths.
-  /// readings: by op, or null; see reading. needs: planes >= 1
-  heap_division(graph_view const& g, int planes, reading const* readings = nullptr) {
+  /// readings: by op, or null; see operand_reading. needs: planes >= 1
+  heap_division(graph_view const& g, int planes, operand_reading const* readings = nullptr) {
     division_sinks counts;
     fill(g, planes, readings, counts);
     ops_ = heap_array<op>(counts.ops.count);
@@ -42,10 +45,11 @@ class heap_division {
 
  private:
   /// One division, with working memory of its own.
-  static void fill(graph_view const& g, int planes, reading const* readings, division_sinks& out) {
-    heap_array<divided_value> values(g.values.count);
-    heap_array<divided_op> ops(g.ops.count);
-    heap_array<divided_parameter> parameters(g.parameters.count);
+  static void fill(graph_view const& g, int planes, operand_reading const* readings,
+                   division_sinks& out) {
+    heap_array<value_note> values(g.values.count);
+    heap_array<op_note> ops(g.ops.count);
+    heap_array<parameter_note> parameters(g.parameters.count);
     divide(g, planes, {values.begin(), ops.begin(), parameters.begin(), readings}, out);
   }
   heap_array<op> ops_;
