@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The law of division for random graphs whose ops read their operands as random types:
-// PIPE_GRAPHS of them, or a few hundred.
+// PIPE_GRAPHS of them, or a thousand.
 #include "catch.hpp"
 
 #include <cstdlib>
@@ -12,7 +12,7 @@
 
 TEST_CASE("planes of random graphs have the gradients of the whole graph", "[division]") {
   char const* const many = std::getenv("PIPE_GRAPHS");
-  int const graphs = many != nullptr ? std::atoi(many) : 200;
+  int const graphs = many != nullptr ? std::atoi(many) : 1000;
   // The numbers of ops with a result of each type, by kind.
   std::map<std::string, std::map<pp::detail::division_type, int>> results;
   for (int i = 1; i <= graphs; ++i) {
