@@ -130,8 +130,8 @@ class divider : division_rules {
 ///
 /// law:   with one plane the graph comes back as it is
 /// law:   in exact arithmetic, the gradients of all planes together are those of the whole graph
-/// needs: planes >= 1; `scratch` in its initial state; `out` without memory, or with memory of the
-///        counted sizes
+/// needs: planes >= 1; inputs get no gradients, as they are whole and replicated at once; `scratch`
+///        in its initial state; `out` without memory, or with memory of the counted sizes
 constexpr void divide(graph_view const& g, int planes, division_scratch scratch,
                       division_sinks& out) {
   divider(g, planes, scratch).run(out);
