@@ -133,7 +133,7 @@ class drawn_graph {
   }
   void step() {
     operand const x = current_;
-    switch (draw(17)) {
+    switch (draw(18)) {
       case 0: current_ = map(x, columns_); break;
       case 1: current_ = norm(x, rows_, columns_); break;
       case 2: {
@@ -199,6 +199,20 @@ class drawn_graph {
         if (columns_ % heads == 0) current_ = norm(x, rows_ * heads, columns_ / heads);
         break;
       }
+      case 16: {  // one value that a gate and an attention cut into different runs
+        int const heads = of(2, 4, 8), q = 16;
+        operand const y = product(x, columns_, 3 * q);
+        bool const gate_first = draw(2) == 0;
+        operand gated{}, mixed{};
+        for (int i = 0; i < 2; ++i)
+          if ((i == 0) == gate_first)
+            gated = add(kind::gate, y, {}, rows_, 3 * q / 2);
+          else
+            mixed = attended({y}, heads, q / heads, {heads, heads, 0, true});
+        current_ = add(kind::add, product(gated, 3 * q / 2, columns_), product(mixed, q, columns_),
+                       rows_, columns_);
+        break;
+      }
       default: {  // another shape of the same numbers
         if (rows_ % 2 == 0) {
           rows_ /= 2;
@@ -214,6 +228,12 @@ class drawn_graph {
       columns_ = 16;
     }
   }
+  operand attended(std::vector<operand> const& in, int heads, int size,
+                   pp::detail::attention_attributes const& with) {
+    operand const y = add(kind::attention, in, rows_, heads * size, with);
+    ops_.back().out[1] = value(long(heads) * rows_);
+    return y;
+  }
   void attention() {
     int const heads = of(2, 4, 8, 6), kv_heads = draw(2) == 0 ? heads : 2, size = 2,
               q = heads * size, k = kv_heads * size;
@@ -227,8 +247,7 @@ class drawn_graph {
       with.keys = rows_;
       in = {product(current_, columns_, q), product(current_, columns_, 2 * k)};
     }
-    operand const y = add(kind::attention, in, rows_, q, with);
-    ops_.back().out[1] = value(long(heads) * rows_);
+    operand const y = attended(in, heads, size, with);
     current_ = product(y, q, columns_);
   }
   void loss(operand x, int columns) {
