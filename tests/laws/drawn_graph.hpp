@@ -30,9 +30,12 @@ class drawn_graph {
       step();
     }
     next_unit();
-    int const classes = of(16, 8, 7, 33);
-    operand const logits = product(current_, columns_, classes);
-    loss(logits, classes);
+    if (draw(3) == 0) {
+      loss(current_, columns_);
+    } else {
+      int const classes = of(16, 8, 7, 33);
+      loss(product(current_, columns_, classes), classes);
+    }
     unit_record end{};
     end.first_op = int(ops_.size());
     end.first_value = int(values_.size());
@@ -251,13 +254,13 @@ class drawn_graph {
     current_ = product(y, q, columns_);
   }
   void loss(operand x, int columns) {
-    int const which = draw(3);
+    int const which = draw(4);
     operand const label{space::label, 0};
     if (which < 2)
       add(kind::cross_entropy, x, label, rows_, columns,
           pp::detail::cross_entropy_attributes{0.1, 0.1});
     else
-      add(kind::squared_error, x, label, rows_, columns);
+      add(which == 2 ? kind::squared_error : kind::row_loss, x, label, rows_, columns);
   }
   /// The two ops of a batch norm read alike.
   void draw_readings() {

@@ -166,6 +166,8 @@ namespace {
 struct Grouped
     : Model<Input<9, 9, 3>, Conv2d<16, 3>, ReLU, Conv2d<32, 3, Padding<1>, Groups<2>>,
             LocalResponseNorm<5>, MaxPool2d<2>, FlattenChannelsFirst, Linear<10>, CrossEntropy> {};
+struct Flat
+    : Model<Input<4, 4, 3>, Conv2d<8, 3, Padding<1>>, Flatten, Dropout<1, 2>, Linear<3>, MSE> {};
 /// Copies that a walk would divide in turn by columns and by rows.
 struct Deep : Model<Input<16>, Repeat<5, Linear<16>, ReLU>, Linear<3>, MSE> {};
 struct Shared : Model<Input<16>, Named<"w", Linear<16>>, ReLU, Tied<"w">, Linear<4>, MSE> {};
@@ -247,6 +249,20 @@ bias, whole -> whole
 cross_entropy -> whole
 )");
   has_sizes_of_parts(d);
+}
+
+TEST_CASE("a dropout of columns in several runs is whole", "[division]") {
+  detail::division_view const d = divided<Flat, 2>;
+  CHECK(lines(d, 0, d.local.units.count) == R"(convolution, columns 8 -> columns 8
+bias, columns 8 -> columns 8
+exchange -> whole
+dropout -> whole
+exchange -> rows
+matmul, rows 128 -> partial
+exchange -> whole
+bias, whole -> whole
+squared_error -> whole
+)");
 }
 
 TEST_CASE("copies of a Repeat are divided alike", "[division]") {

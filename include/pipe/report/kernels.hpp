@@ -53,6 +53,8 @@ std::string attribute_text(attributes const& a) {
       return " from " + std::to_string(a.resample().axis[0].in) + " x " +
              std::to_string(a.resample().axis[1].in);
     case attribute_kind::group: return " g" + std::to_string(a.group().groups);
+    case attribute_kind::exchange:
+      return std::string(" from ") + name_of(a.exchange().from) + " to " + name_of(a.exchange().to);
     case attribute_kind::none:
     case attribute_kind::map:
     case attribute_kind::slope:
