@@ -166,6 +166,9 @@ namespace {
 struct Grouped
     : Model<Input<9, 9, 3>, Conv2d<16, 3>, ReLU, Conv2d<32, 3, Padding<1>, Groups<2>>,
             LocalResponseNorm<5>, MaxPool2d<2>, FlattenChannelsFirst, Linear<10>, CrossEntropy> {};
+struct Adapted : Model<Tokens<32, 8>, Embedding<16>,
+                       LoRA<Residual<LayerNorm, Linear<32>, GELU, Linear<16>>, 3, Alpha<6>>,
+                       Linear<32>, CrossEntropy> {};
 struct Flat
     : Model<Input<4, 4, 3>, Conv2d<8, 3, Padding<1>>, Flatten, Dropout<1, 2>, Linear<3>, MSE> {};
 /// Copies that a walk would divide in turn by columns and by rows.
@@ -262,6 +265,29 @@ matmul, rows 128 -> partial
 exchange -> whole
 bias, whole -> whole
 squared_error -> whole
+)");
+}
+
+TEST_CASE("low-rank pairs are divided as the products to which they are added", "[division]") {
+  detail::division_view const d = divided<Adapted, 2>;
+  CHECK(lines(d, 1, 2) == R"(norm, replicated, replicated -> rows
+exchange -> replicated
+matmul, columns 32 -> columns 32
+bias, columns 32 -> columns 32
+matmul, replicated -> replicated
+map -> replicated
+matmul, columns 32 -> columns 32
+add -> columns 32
+map -> columns 32
+matmul, rows 32 -> partial
+exchange -> rows
+bias, replicated -> rows
+matmul, rows 32 -> partial
+exchange -> rows
+map -> rows
+matmul, replicated -> rows
+add -> rows
+add -> rows
 )");
 }
 
