@@ -185,6 +185,58 @@ TEST_CASE("matrix products of 16-bit numbers", "[cuda]") {
 
 namespace {
 
+constexpr cuda::tile_plan in_turn(cuda::tile_plan p, int together) {
+  p.together = together;
+  return p;
+}
+
+/// dw and db of rows of x and dy, by Plan, added to `found`.
+template <int Rows, int Inner, int Columns, cuda::tile_plan Plan>
+void add_gradient(std::vector<float> x, std::vector<float> dy, std::vector<float>& found) {
+  constexpr auto kernels =
+      cuda::lower_contraction<weight<float, product_format::fp32, Rows, Inner, Columns>, 0, Plan>();
+  std::vector<float> workspace(std::size_t(cuda::workspace_of(kernels)) / sizeof(float), NAN);
+  cuda::arguments a;
+  a.operand[0] = x.data(), a.operand[1] = dy.data(), a.operand[2] = found.data();
+  a.operand[3] = found.data() + Inner * Columns;
+  a.workspace = workspace.data();
+  a.accumulate = true;
+  on_host::run_bodies(kernels, a);
+}
+
+/// A product of six slabs in three splits against one product of the two slabs of each split.
+template <int Together>
+void takes_slabs_in_turn() {
+  constexpr int inner = 36, columns = 44, slab = 16, slabs = 6, splits = 3;
+  constexpr cuda::tile_plan one = cuda::small_tiles(product_format::fp32),
+                            plan = cuda::small_tiles(product_format::fp32, splits);
+  std::vector<float> const x = numbers<float>(slabs * slab * inner, 1),
+                           dy = numbers<float>(slabs * slab * columns, 2);
+  auto const of_split = [](std::vector<float> const& all, int width, int split) {
+    std::vector<float> rows;
+    for (int s = 0; s < slabs; ++s)
+      if (s / Together % splits == split)
+        rows.insert(rows.end(), all.begin() + s * slab * width,
+                    all.begin() + (s + 1) * slab * width);
+    return rows;
+  };
+  std::vector<float> expected((inner + 1) * columns), found = expected;
+  for (int split = 0; split < splits; ++split)
+    add_gradient<2 * slab, inner, columns, one>(of_split(x, inner, split),
+                                                of_split(dy, columns, split), expected);
+  add_gradient<slabs * slab, inner, columns, in_turn(plan, Together)>(x, dy, found);
+  CHECK(found == expected);
+}
+
+}  // namespace
+
+TEST_CASE("splits of a product take slabs in turn", "[cuda]") {
+  takes_slabs_in_turn<1>();
+  takes_slabs_in_turn<2>();
+}
+
+namespace {
+
 /// x + z, multiplied, + a bias and a residual: what the prologue makes is stored, or is in the
 /// workspace.
 template <class T, product_format Format, bool Stored, int R, int K, int N>

@@ -75,6 +75,34 @@ bool equal(buffer<T> const& a, buffer<T> const& b) {
   return std::memcmp(&a[0], &b[0], a.size() * sizeof(T)) == 0;
 }
 
+/// The sums of dy over rows, in the order of norm_rows: blocks take rows in turn, one for each
+/// team.
+template <class P>
+std::vector<float> sums_in_turn(buffer<typename P::element> const& dy) {
+  using kernel = cuda::norm_sums_kernel<P, 0>;
+  constexpr std::size_t n = P::columns, teams = kernel::team::teams, blocks = kernel::chunks;
+  auto const add = [&](std::vector<float> const& from, std::vector<float>& to) {
+    for (std::size_t c = 0; c < n; ++c) to[c] += from[c];
+  };
+  std::vector<float> all(n);
+  for (std::size_t first = 0; first < blocks; first += std::size_t(kernel::tree.per_group)) {
+    std::vector<float> group(n);
+    for (std::size_t b = first; b < first + std::size_t(kernel::tree.per_group) && b < blocks;
+         ++b) {
+      std::vector<float> block(n);
+      for (std::size_t t = 0; t < teams; ++t) {
+        std::vector<float> team(n);
+        for (std::size_t row = b * teams + t; row < P::rows; row += blocks * teams)
+          for (std::size_t c = 0; c < n; ++c) team[c] += float(dy[row * n + c]);
+        add(team, block);
+      }
+      add(block, group);
+    }
+    add(group, all);
+  }
+  return all;
+}
+
 template <class P>
 void is_its_launches(bool accumulate) {
   INFO(P::rows << " x " << P::columns);
@@ -91,6 +119,12 @@ void is_its_launches(bool accumulate) {
   };
   launch(std::integral_constant<int, 0>{}, apart.of_sums());
   launch(std::integral_constant<int, 1>{}, apart.of_input());
+  if constexpr (P::shifts && P::columns <= 4096) {  // wider rows: column_sums_kernel
+    std::vector<float> const sums = sums_in_turn<P>(apart.dy);
+    operands<P> const before;
+    for (std::size_t c = 0; c < std::size_t(P::columns); ++c)
+      CHECK(apart.dbeta[c] == (accumulate ? before.dbeta[c] + sums[c] : sums[c]));
+  }
   for (auto const order :
        {thread_order::ascending, thread_order::descending, thread_order::interleaved}) {
     using pair = cuda::norm_gradients<P, 0, 1>;

@@ -131,6 +131,50 @@ void check_widths() {
   check_along<T, Kind, 36002>(thread_order::descending);
 }
 
+template <int Rows, int Columns>
+struct bias_of_rows {
+  static constexpr detail::group make() {
+    detail::group g;
+    g.anchor = op_kind::bias_gradient;
+    g.rows = Rows, g.columns = Columns;
+    g.in[0] = 0, g.out[0] = 1;
+    g.operands = 2;
+    return g;
+  }
+};
+
+/// The numbers that `at` gives for n rows, added as a block of column_sums_kernel adds them: each
+/// of `apart` threads its rows in order, then threads by halves.
+template <class At>
+float sum_by_halves(int first, int n, int step, int apart, At at) {
+  std::vector<float> sum(std::size_t(apart), 0.0f);
+  for (int i = 0; i < apart; ++i)
+    for (int r = first + i; r < n; r += step) sum[std::size_t(i)] += at(r);
+  for (int half = apart / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) sum[std::size_t(i)] += sum[std::size_t(i + half)];
+  return sum[0];
+}
+
+template <int Rows, int Columns, int Chunks>
+void check_turns() {
+  using P = on_host::one_group<float, bias_of_rows<Rows, Columns>, 1>;
+  using kernel = cuda::column_sums_kernel<cuda::bias_source<P, 0>>;
+  STATIC_REQUIRE(kernel::chunks == Chunks);
+  constexpr int apart = kernel::rows_at_once;
+  auto dy = buffer<float>::random(std::size_t(Rows) * Columns, 1);
+  buffer<float> db(Columns);
+  cuda::arguments a;
+  a.operand[0] = dy.data(), a.operand[1] = db.data();
+  on_host::run_alone<P>(a, thread_order::descending);
+  for (int c = 0; c < Columns; ++c) {
+    float const expected = sum_by_halves(0, Chunks, apart, apart, [&](int chunk) {
+      return sum_by_halves(chunk * apart, Rows, Chunks * apart, apart,
+                           [&](int r) { return dy[std::size_t(r * Columns + c)]; });
+    });
+    CHECK(db[std::size_t(c)] == expected);
+  }
+}
+
 template <int Columns, int Smoothing, int Z>
 struct classes {
   static constexpr detail::group make() {
@@ -381,6 +425,11 @@ TEST_CASE("cross-entropy agrees with fp64", "[cuda]") {
 TEST_CASE("sums over rows agree with fp64", "[cuda][small]") {
   on_host::again_to_the_bit(check_sums<float>);
   on_host::again_to_the_bit(check_sums<bf16>);
+}
+TEST_CASE("chunks of a sum over rows take rows in turn", "[cuda][small]") {
+  check_turns<77, 24, 1>();
+  check_turns<1000, 24, 3>();
+  check_turns<2100, 5, 8>();
 }
 TEST_CASE("rows side by side and apart again are the same bits", "[cuda][small]") {
   check_copies<float, 8, 12>();

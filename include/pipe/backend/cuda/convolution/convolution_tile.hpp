@@ -150,7 +150,7 @@ struct convolution_tiles : contraction_tiles<P, G, Plan, convolution<P, G>> {
     });
     // Slabs after the last are zeros. `next` begins with the tile's first slab.
     useful_slabs next(at);
-    at.slabs = next.count(at);
+    at.slabs = next.count();
     auto const start = [&](int slab, stage& s) {
       bool const present = slab < at.slabs;
       int const first = next.take() * Plan.depth;
@@ -172,7 +172,7 @@ struct convolution_tiles : contraction_tiles<P, G, Plan, convolution<P, G>> {
   /// The slabs of a tile that are not all zeros, in their order.
   class useful_slabs {
    public:
-    PIPE_HD PIPE_INLINE explicit useful_slabs(place const& at) : next_(at.first_slab) {
+    PIPE_HD PIPE_INLINE explicit useful_slabs(place const& at) : at_(at) {
       if constexpr (skips) {
         unsigned first = unsigned(at.row), last = unsigned(at.row + Plan.rows - 1);
         int const begin = image::take_phase(first), end = image::take_phase(last);
@@ -182,28 +182,33 @@ struct convolution_tiles : contraction_tiles<P, G, Plan, convolution<P, G>> {
       }
     }
     /// The number of the tile's slabs that are not all zeros.
-    PIPE_HD PIPE_INLINE int count(place const& at) const {
-      int slabs = skips ? 0 : at.slabs;
-      for (int tap = 0; skips && tap < image::taps; ++tap) {
-        int const begin = tap * slabs_of_tap, end = begin + slabs_of_tap,
-                  behind = at.first_slab + at.slabs;
-        int const some =
-            (end < behind ? end : behind) - (begin > at.first_slab ? begin : at.first_slab);
-        if (has(tap) && some > 0) slabs += some;
-      }
+    PIPE_HD PIPE_INLINE int count() const {
+      int slabs = skips ? 0 : at_.slabs;
+      for (int tap = 0; skips && tap < image::taps; ++tap)
+        if (has(tap)) slabs += before_tap(tap + 1) - before_tap(tap);
       return slabs;
     }
     /// The number of the next slab.
     PIPE_HD PIPE_INLINE int take() {
-      while (skips && next_ < slabs_of_tap * image::taps && !has(next_ / slabs_of_tap))
-        next_ = (next_ / slabs_of_tap + 1) * slabs_of_tap;
-      return next_++;
+      while (skips && next_ < at_.slabs && !has(number() / slabs_of_tap))
+        next_ = before_tap(number() / slabs_of_tap + 1);
+      int const slab = number();
+      ++next_;
+      return slab;
     }
 
    private:
     /// Whether a tap reaches any pixel of the tile's rows.
     PIPE_HD PIPE_INLINE bool has(int tap) const { return taps_ >> tap & 1; }
-    int next_;
+    PIPE_HD PIPE_INLINE int number() const {
+      return at_.first_slab + int(base::slabs_to(unsigned(next_)));
+    }
+    /// The number of the split's slabs before a tap.
+    PIPE_HD PIPE_INLINE int before_tap(int tap) const {
+      return base::slabs_before(at_.part, tap * slabs_of_tap);
+    }
+    place at_;
+    int next_ = 0;  // of the split's slabs, with those of zeros
     unsigned long long taps_ = 0;
   };
 

@@ -48,9 +48,9 @@ using detail::product_shape;
 
 /// A block for each tile of c, of `rows` x `columns`, and a piece of warp_rows x warp_columns for
 /// each warp. The sum over k runs in slabs of `depth`, of which `stages` are in shared memory or
-/// being copied, and is cut into `splits`.
+/// being copied, and is cut into `splits`, which take slabs in turn, `together` at a time.
 struct tile_plan {
-  int rows, columns, depth, warp_rows, warp_columns, stages, splits;
+  int rows, columns, depth, warp_rows, warp_columns, stages, splits, together = 1;
   friend constexpr bool operator==(tile_plan const&, tile_plan const&) = default;
 
   constexpr int threads() const { return rows / warp_rows * (columns / warp_columns) * 32; }
@@ -61,7 +61,7 @@ struct tile_plan {
     return ((s.rows + rows - 1) / rows) * ((s.columns + columns - 1) / columns);
   }
   constexpr extent slabs(product_shape const& s) const { return (s.inner + depth - 1) / depth; }
-  /// The slabs of a split; the last split may have fewer.
+  /// The most slabs of a split, if splits take one at a time.
   constexpr extent slabs_each(product_shape const& s) const {
     return (slabs(s) + splits - 1) / splits;
   }
@@ -118,15 +118,14 @@ constexpr extent clocks(product_shape const& s, tile_plan const& plan, product_f
 inline constexpr int narrow_width = 128;
 
 /// The number of splits of a product of at most 128 x 128 sums, which is mostly the gradient of a
-/// narrow layer's weight. The number depends on K only, so that one kernel can sum the gradients of
-/// several layers in one pass over their rows.
-constexpr int narrow_splits(extent inner, int depth) {
-  constexpr extent most_splits = 128, least_rows = 256;
-  extent const slabs = (inner + depth - 1) / depth, wanted = slabs * depth / least_rows;
-  extent splits = wanted < 1 ? 1 : wanted < most_splits ? wanted : most_splits;
-  while ((splits - 1) * ((slabs + splits - 1) / splits) >= slabs)
-    --splits;  // the last split would be empty
-  return int(splits);
+/// narrow layer's weight, and the rows that these splits take in turn: the most rows that a block
+/// of narrow layers has in shared memory. Both depend on K only, so that one kernel can sum the
+/// gradients of several layers in one pass over their rows.
+inline constexpr int narrow_turn = 128;
+constexpr int narrow_splits(extent inner) {
+  constexpr extent most_splits = 128, least_rows = 2 * narrow_turn;
+  extent const wanted = inner / least_rows;
+  return int(wanted < 1 ? 1 : wanted < most_splits ? wanted : most_splits);
 }
 constexpr bool is_narrow(product_shape const& s) {
   return s.rows <= narrow_width && s.columns <= narrow_width;
@@ -138,7 +137,7 @@ constexpr bool is_narrow(product_shape const& s) {
 /// law: a constant of the shape and the format, so the order of every sum is the same on every GPU
 constexpr tile_plan plan_for(product_shape const& s, product_format format) {
   constexpr extent most_splits = 128, most_sums = 16 << 20;
-  int const narrow = is_narrow(s) ? narrow_splits(s.inner, large_tiles(format).depth) : 0;
+  int const narrow = is_narrow(s) ? narrow_splits(s.inner) : 0;
   tile_plan best = large_tiles(format, narrow > 0 ? narrow : 1);
   extent least = clocks(s, best, format);
   for (tile_plan plan : {large_tiles(format), middle_tiles(format), small_tiles(format)}) {
@@ -147,12 +146,12 @@ constexpr tile_plan plan_for(product_shape const& s, product_format format) {
       plan.splits = splits;
       if (narrow > 0 && splits != narrow) continue;
       if (splits > 1 && splits * s.rows * s.columns > most_sums) break;
-      if ((splits - 1) * plan.slabs_each(s) >= slabs) continue;  // the last split would be empty
       extent const needed = clocks(s, plan, format);
       if (needed < least - (splits > 1 && narrow == 0 ? least / 32 : 0))
         least = needed, best = plan;
     }
   }
+  if (narrow > 0) best.together = narrow_turn / best.depth;
   return best;
 }
 

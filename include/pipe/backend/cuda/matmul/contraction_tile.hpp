@@ -19,8 +19,9 @@ namespace pp::cuda {
 ///
 /// shape: a (M, K), b (K, N) -> c (M, N), with one more row for the gradient of a bias; with
 ///        several splits also sums (splits, rows of c, N) in the workspace
-/// law:   an element is the sum over ascending k within a split, in tiles of the tensor core's
-///        depth, then over ascending splits: the order depends on M, N, K and the format only
+/// law:   splits take slabs of k in turn; an element is the sum over ascending k within a split, in
+///        tiles of the tensor core's depth, then over ascending splits: the order depends on M, N,
+///        K and the format only, and the place of a k in the sum on its number alone
 /// work:  a block has a tile of Plan.rows x Plan.columns, a warp a piece of the tile in registers;
 ///        all threads copy slabs of a and b, up to Plan.stages slabs ahead, and a warp loads the
 ///        operands of half a slab while it multiplies those of the half before
@@ -40,7 +41,7 @@ struct contraction_tiles {
   static constexpr extent product_columns = (shape.columns + Plan.columns - 1) / Plan.columns;
   static constexpr extent tile_columns = product_columns * product::products;
   static constexpr extent columns = shape.columns * product::products;  // columns of c
-  static constexpr extent slabs = Plan.slabs(shape), slabs_each = Plan.slabs_each(shape);
+  static constexpr extent slabs = Plan.slabs(shape);
   static constexpr int threads = Plan.threads(), resident = Plan.resident();
   static constexpr extent blocks = tile_rows * tile_columns * Plan.splits;
   /// Whether the last block of a tile adds the splits. For one block, half a megabyte takes as long
@@ -95,6 +96,20 @@ struct contraction_tiles {
     bool is_last;
   };
 
+  /// The number of a split's slabs before slab `end` of the sum.
+  PIPE_HD PIPE_INLINE static int slabs_before(int part, int end) {
+    constexpr int round = Plan.splits * Plan.together;
+    int const rest = end % round - part * Plan.together;
+    return end / round * Plan.together + (rest < 0               ? 0
+                                          : rest < Plan.together ? rest
+                                                                 : Plan.together);
+  }
+  /// The number of slabs from the first slab of a split to its slab number `index`.
+  PIPE_HD PIPE_INLINE static unsigned slabs_to(unsigned index) {
+    constexpr unsigned together = unsigned(Plan.together), others = unsigned(Plan.splits - 1);
+    return index + index / together * together * others;
+  }
+
   /// The tile of a block, and the slabs that the block sums.
   struct place {
     int row, column, part, first_slab, slabs;
@@ -113,13 +128,12 @@ struct contraction_tiles {
                    index = split ? unsigned(block) % tiles : unsigned(block);
     unsigned const first = index / band_tiles * band, rest = unsigned(tile_rows) - first,
                    high = rest < band ? rest : band;
-    int const slab = int(part) * int(slabs_each), left = int(slabs) - slab;
     int const right = int(index % band_tiles / high);
     int const column = product::products == 1 ? right * Plan.columns
                                               : right / int(product_columns) * int(shape.columns) +
                                                     right % int(product_columns) * Plan.columns;
-    return {int(first + index % band_tiles % high) * Plan.rows, column, int(part), slab,
-            left < int(slabs_each) ? left : int(slabs_each)};
+    return {int(first + index % band_tiles % high) * Plan.rows, column, int(part),
+            int(part) * Plan.together, slabs_before(int(part), int(slabs))};
   }
   /// The number of the tile in its row of tiles.
   PIPE_HD PIPE_INLINE static int tile_column(place const& at) {
@@ -159,13 +173,14 @@ struct contraction_tiles {
     });
     // Slabs behind the last one are zeros.
     auto const start = [&](int slab, stage& s) {
-      extent const k = extent(at.first_slab + slab) * Plan.depth;
+      unsigned const further = slabs_to(unsigned(slab));
+      extent const k = extent(unsigned(at.first_slab) + further) * Plan.depth;
       bool const present = slab < at.slabs;
       block.part([&](int thread, state const& mine) {
         constexpr extent down = Plan.depth * (product::makes_weight ? shape.rows : 1),
                          along = Plan.depth * (product::transposes_right ? 1 : shape.columns);
-        T const* const left = mine.left + unsigned(slab) * down;
-        T const* const right = mine.right + unsigned(slab) * along;
+        T const* const left = mine.left + further * down;
+        T const* const right = mine.right + further * along;
         if constexpr (product::makes_weight)
           s.left.template copy<shape.inner, int(shape.rows), threads>(block, thread, left, k,
                                                                       at.row, present);

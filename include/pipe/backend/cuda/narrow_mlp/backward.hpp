@@ -68,12 +68,12 @@ struct narrow_backward_kernel {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    extent const first = block.position() * gradients::rows_each, end = gradients::end_of(first);
+    extent const first = gradients::first_row(block.position()), end = gradients::rows;
     block.part([&](int, state& mine) { mine.kept.clear(); });
     start_weights(block, a, launch_numbers{});
     int parity = 0;
     start_level<0>(block, a, first, end, parity);
-    for (extent row = first; row < end; row += Rows)
+    for (extent row = first; row < end; row = gradients::next_row(row))
       run_levels(block, a, row, end, parity, numbers{});
     await_copies<0>(block);
     gradients::take_weights(block, a, launch_numbers{});
@@ -116,8 +116,8 @@ struct narrow_backward_kernel {
     await_copies<0>(block);  // this level's operands have arrived; also a barrier
     if constexpr (!is_last)
       start_level<L + 1>(block, a, row, end, parity ^ 1);
-    else if (row + Rows < end)
-      start_level<0>(block, a, row + Rows, end, parity ^ 1);
+    else if (extent const next = gradients::next_row(row); next < end)
+      start_level<0>(block, a, next, end, parity ^ 1);
     if constexpr (L == 0)
       run_gradients<L>(block, a, block.shared().input, row, end, parity);
     else

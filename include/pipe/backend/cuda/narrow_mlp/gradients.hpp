@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The common part of the kernels of a chain's gradients: the rows of a block, and the sums of the
-// weights' gradients, which stay in a thread's registers over all tiles of rows. The blocks' rows
-// are the splits of the weights' plans, so the sums have the same bits as in contraction_tiles.
+// weights' gradients, which stay in a thread's registers over all tiles of rows. Blocks take rows
+// in turn as the splits of the weights' plans do, so the sums have the same bits as in
+// contraction_tiles.
 #pragma once
 
 #include <pipe/backend/cuda/matmul/contraction.hpp>
@@ -201,30 +202,36 @@ struct narrow_gradients {
       if (!levels::is_input[i]) last = i;
     return last;
   }();
-  /// Rows of a block: the rows of one split of the weights' sums, or an equal number of tiles.
-  static constexpr extent rows_each_of() {
-    extent const tiles = (rows + Rows - 1) / Rows;
+  /// The number of blocks: one for each split of the weights' sums, or for an equal number of
+  /// tiles.
+  static constexpr extent blocks_of() {
+    extent const tiles = (rows + Rows - 1) / Rows,
+                 each = (tiles + narrow_blocks - 1) / narrow_blocks;
     if constexpr (has_weights)
-      return weight_sums<a_weight>::tiles::slabs_each * weight_sums<a_weight>::plan.depth;
+      return weight_sums<a_weight>::plan.splits;
     else
-      return (tiles + narrow_blocks - 1) / narrow_blocks * Rows;
+      return (tiles + each - 1) / each;
   }
-  static constexpr extent rows_each = rows_each_of();
+  static constexpr extent blocks_in_all = blocks_of();
+  /// The rows that a block takes in turn, in one tile or several.
+  static constexpr extent turn = has_weights ? narrow_turn : Rows;
+  static_assert(turn % Rows == 0);
   template <int H>
   static constexpr bool is_split_alike() {
     if constexpr (group_of<P, H>::value.anchor == op_kind::matmul_weight_gradient)
-      return narrow_weight_sums<P, H>::tiles::slabs_each * narrow_weight_sums<P, H>::plan.depth ==
-             rows_each;
+      return narrow_weight_sums<P, H>::plan.splits == blocks_in_all &&
+             narrow_weight_sums<P, H>::plan.together * narrow_weight_sums<P, H>::plan.depth == turn;
     return true;
   }
   static_assert((... && is_split_alike<G>()),
                 "weights whose sums are split differently are in no run");
-  static constexpr extent blocks_in_all = (rows + rows_each - 1) / rows_each;
   /// Whether no tile has rows beyond the end.
-  static constexpr bool is_whole = rows % Rows == 0 && rows_each % Rows == 0;
-  /// The end of the rows of the block that begins with row `first`.
-  PIPE_HD PIPE_INLINE static extent end_of(extent first) {
-    return first + rows_each < rows ? first + rows_each : rows;
+  static constexpr bool is_whole = rows % Rows == 0;
+  /// The first row of a block's first tile, and of the tile behind the tile that begins with `row`.
+  PIPE_HD PIPE_INLINE static extent first_row(extent block) { return block * turn; }
+  PIPE_HD PIPE_INLINE static extent next_row(extent row) {
+    extent const next = row + Rows;
+    return turn == Rows || next % turn == 0 ? next + (blocks_in_all - 1) * turn : next;
   }
 
   /// A thread's sums of all weights' and biases' gradients.

@@ -140,13 +140,13 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    extent const first = block.position() * gradients::rows_each, end = gradients::end_of(first);
+    extent const first = gradients::first_row(block.position()), end = gradients::rows;
     block.part([&](int, state& mine) { mine.kept.clear(); });
     start_weights(block, a, forward_numbers{});
     if constexpr (!has_loss) gradients::start_dy(block, block.shared().input, a, first, end);
     start_x(block, a, first, end, 0);
     int parity = 0;
-    for (extent row = first; row < end; row += Rows, parity ^= 1) {
+    for (extent row = first; row < end; row = gradients::next_row(row), parity ^= 1) {
       await_copies<0>(block);
       run_forward(block, a, row, end, parity, forward_numbers{});
       if constexpr (has_loss)
@@ -233,11 +233,11 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
                                             extent end, int parity) {
     constexpr int k = layers - 1 - L;
     if constexpr (L > 0) block.phase([](int, state&) {});  // this level's dy is complete
-    if (row + Rows < end) {
+    if (extent const next = gradients::next_row(row); next < end) {
       // read by earlier levels: `input` by level 0, the last layer's input gradient by level 1
       if constexpr (L == 1 && !has_loss)
-        gradients::start_dy(block, block.shared().input, a, row + Rows, end);
-      if constexpr (L == (layers > 2 ? 2 : 1)) start_x(block, a, row + Rows, end, parity ^ 1);
+        gradients::start_dy(block, block.shared().input, a, next, end);
+      if constexpr (L == (layers > 2 ? 2 : 1)) start_x(block, a, next, end, parity ^ 1);
     }
     if constexpr (L == 0)
       run_gradients<k>(block, a, block.shared().input, row, end, parity);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Sums over rows: the gradients of biases, of tables of positions, and of a norm's scale and shift.
-// Many blocks share the rows in chunks; the sum of a chunk is written to the workspace, and the
-// last block adds the chunks. The plan of chunks depends on the shape alone, so the order of every
-// sum is the same on every GPU.
+// Many blocks share the rows in chunks, which take rows in turn; the sum of a chunk is written to
+// the workspace, and the last block adds the chunks. The plan of chunks depends on the shape alone,
+// so the order of every sum is the same on every GPU; with padding behind the real rows, chunks
+// have nearly equal numbers of real rows.
 //
 // The summands are a source:
 //
@@ -55,7 +56,7 @@ template <class T>
 struct column_plan {
   static constexpr int threads = 256;
   int each, lanes, rows_at_once;
-  extent strips, chunk_rows, chunks;
+  extent strips, chunks;
 
   /// The plan for a shape, with accesses that divide `together` columns.
   ///
@@ -76,8 +77,6 @@ struct column_plan {
     extent const busy = 528, wanted = (busy + p.strips - 1) / p.strips,
                  most = rows / (8 * p.rows_at_once);
     p.chunks = most < 1 ? 1 : wanted < most ? wanted : most;
-    p.chunk_rows = (rows + p.chunks - 1) / p.chunks;
-    p.chunks = (rows + p.chunk_rows - 1) / p.chunk_rows;
     return p;
   }
 };
@@ -113,9 +112,10 @@ constexpr long kept_bytes_of() {
 ///
 /// shape: the source's terms (groups, R, C) -> sums (groups, C); with several chunks also (groups,
 ///        chunks, C) in the workspace
-/// law:   a thread adds every rows_at_once-th row of a chunk in order, then threads of a column are
-///        added by halves, then chunks are added in the same way; accumulate adds the finished sum
-///        once. The order does not depend on the number of groups
+/// law:   chunks take rows_at_once rows in turn, each thread of a column one of them; a thread adds
+///        its rows in order, then threads of a column are added by halves, then chunks are added in
+///        the same way; accumulate adds the finished sum once. The place of a row in the sum
+///        depends on its number alone, not on the number of groups
 /// work:  a block has a chunk of a strip of a group; the last block of a strip adds the chunks of
 ///        its group, or of several groups if there are not enough tickets
 /// cost:  one pass over the source, bound by bytes: all blocks run at once, and a thread has up to
@@ -128,7 +128,7 @@ struct column_sums_kernel {
   static constexpr int threads = plan.threads, each = plan.each, lanes = plan.lanes,
                        rows_at_once = plan.rows_at_once;
   static constexpr int sums = Source::sums, resident = sums == 1 ? 4 : 0;
-  static constexpr extent chunks = plan.chunks, chunk_rows = plan.chunk_rows, strips = plan.strips;
+  static constexpr extent chunks = plan.chunks, strips = plan.strips;
   static constexpr extent groups = groups_in<Source>(), blocks = groups * strips * chunks;
   static constexpr long kept_bytes = kept_bytes_of<Source>();
   static constexpr long workspace_bytes =
@@ -158,9 +158,9 @@ struct column_sums_kernel {
   PIPE_HD static void run(Block& block, arguments const& a) {
     extent const strip = block.position() % strips, row = block.position() / strips,
                  group = groups > 1 ? row / chunks : 0, chunk = row - group * chunks;
-    extent const all = count(a), first = group * Source::rows, begin = first + chunk * chunk_rows,
-                 most = chunk + 1 < chunks ? begin + chunk_rows : first + Source::rows;
-    sum_rows<Source>(block, a, group, strip, begin, most < all ? most : all);
+    extent const all = count(a), first = group * Source::rows, behind = first + Source::rows;
+    sum_rows<Source, chunks>(block, a, group, strip, first + chunk * rows_at_once,
+                             behind < all ? behind : all);
     if constexpr (chunks == 1) {
       hand_on(block, a, group, strip);
     } else {
@@ -174,7 +174,7 @@ struct column_sums_kernel {
                          block.shared().is_last))
         return;
       for (extent g = from; g < to; ++g) {
-        sum_rows<chunk_sums>(block, a, g, strip, g * chunks, (g + 1) * chunks);
+        sum_rows<chunk_sums, 1>(block, a, g, strip, g * chunks, (g + 1) * chunks);
         hand_on(block, a, g, strip);
       }
     }
@@ -252,9 +252,9 @@ struct column_sums_kernel {
     });
   }
 
-  /// Sums rows [begin, end) of a strip of a group; the first `lanes` threads have the sums in their
-  /// states.
-  template <class From, class Block>
+  /// Sums rows of a strip of a group before `end`, rows_at_once rows from `begin` on and from each
+  /// Turns * rows_at_once rows further; the first `lanes` threads have the sums in their states.
+  template <class From, extent Turns, class Block>
   PIPE_HD PIPE_INLINE static void sum_rows(Block& block, arguments const& a, extent group,
                                            extent strip, extent begin, extent end) {
     block.phase([&](int thread, state& mine) {
@@ -265,7 +265,8 @@ struct column_sums_kernel {
       }
       extent const column = column_of(thread, strip);
       if (column < Source::columns)
-        add_rows<From>(a, group, begin + thread / lanes, end, column, mine.sum);
+        add_rows<From, Turns * rows_at_once>(a, group, begin + thread / lanes, end, column,
+                                             mine.sum);
       leave(block, thread, mine);
     });
     for (int half = rows_at_once / 2; half > 0; half /= 2) {
@@ -290,22 +291,21 @@ struct column_sums_kernel {
     }
   }
 
-  /// Adds every rows_at_once-th row from `row` on, in order, with the loads of several rows in
-  /// flight.
-  template <class From>
+  /// Adds every Apart-th row from `row` on, in order, with the loads of several rows in flight.
+  template <class From, extent Apart>
   PIPE_HD PIPE_INLINE static void add_rows(arguments const& a, extent group, extent row, extent end,
                                            extent column, float (&sum)[sums][each]) {
     constexpr int fit = 32 / (sums * each), together = fit < 2 ? 2 : fit;
     float terms[together][sums][each];
     reader<From> from;
     from.learn(a, group, column);
-    for (; row + (together - 1) * rows_at_once < end; row += together * rows_at_once) {
+    for (; row + (together - 1) * Apart < end; row += together * Apart) {
       PIPE_UNROLL
-      for (int k = 0; k < together; ++k) from.read(a, row + k * rows_at_once, column, terms[k]);
+      for (int k = 0; k < together; ++k) from.read(a, row + k * Apart, column, terms[k]);
       PIPE_UNROLL
       for (int k = 0; k < together; ++k) add(terms[k], sum);
     }
-    for (; row < end; row += rows_at_once) {
+    for (; row < end; row += Apart) {
       from.read(a, row, column, terms[0]);
       add(terms[0], sum);
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // All gradients of a norm in one pass: the gradient of its input, row by row, and the gradients of
-// its scale and shift, which are sums over all rows. The teams of a block go through a chunk of
-// rows, and threads keep the sums of their columns in registers; the last blocks add the chunks.
+// its scale and shift, which are sums over all rows. Blocks take rows in turn, one for each of
+// their teams, and threads keep the sums of their columns in registers; the last blocks add the
+// sums of blocks.
 // The sums alone are computed by the same code, so bits do not depend on whether a schedule runs
 // them together with the gradient of the input.
 #pragma once
@@ -31,21 +32,17 @@ struct sum_tree {
   }
 };
 
-/// The division of R rows among blocks: chunks with `trips` rows for each team.
+/// The number of blocks that R rows are divided among, of which a block takes a row for each of its
+/// teams in turn.
 ///
 /// law: depends on the shape alone, not on the GPU, and so does the order of every sum
-struct row_chunks {
-  extent trips, rows, count;
-  static constexpr row_chunks of(extent rows, int teams) {
-    // All blocks run at once, if two share each of 132 multiprocessors; the least rows of a team.
-    constexpr extent most = 264, least_trips = 4;
-    row_chunks c{(rows + most * teams - 1) / (most * teams), 0, 0};
-    if (c.trips < least_trips) c.trips = least_trips;
-    c.rows = c.trips * teams;
-    c.count = (rows + c.rows - 1) / c.rows;
-    return c;
-  }
-};
+constexpr extent row_chunks(extent rows, int teams) {
+  // All blocks run at once, if two share each of 132 multiprocessors; the least rows of a team.
+  constexpr extent most = 264, least_trips = 4;
+  extent trips = (rows + most * teams - 1) / (most * teams);
+  if (trips < least_trips) trips = least_trips;
+  return (rows + trips * teams - 1) / (trips * teams);
+}
 
 /// The state of a thread for the gradient of a norm's input, by group G of P; empty for G = -1.
 ///
@@ -68,9 +65,10 @@ struct norm_input_gradient<P, -1> {
 ///
 /// shape: dy, x (R, C), statistics (R, 2) -> dgamma, dbeta (C), either of which may be absent;
 ///        parts (chunks + groups, sums, C) in the workspace
-/// law:   a thread adds the rows of its team in order, then teams are added in order, then chunks
-///        by sum_tree; accumulate adds the finished sum once
-/// work:  a block has a chunk of rows, a team a row at a time
+/// law:   a thread adds the rows of its team in order, then teams are added in order, then blocks
+///        by sum_tree; accumulate adds the finished sum once. The place of a row in the sum depends
+///        on its number alone
+/// work:  blocks take rows in turn, one for each team
 /// needs: a team keeps a row in registers, see divide_norm_row(); wider rows are summed by
 ///        column_sums_kernel
 /// cost:  every row is read once, bound by bytes
@@ -88,11 +86,11 @@ struct norm_rows {
   /// In small blocks a thread may have the registers that two resident blocks allow: for a row, its
   /// sums and the parts that the last block adds.
   static constexpr int resident = threads <= 256 ? 2 : 0;
-  static constexpr row_chunks chunks = row_chunks::of(rows, team::teams);
-  static constexpr sum_tree tree = sum_tree::of(chunks.count);
+  static constexpr extent chunks = row_chunks(rows, team::teams);
+  static constexpr sum_tree tree = sum_tree::of(chunks);
   static constexpr int width = sums * columns;  // floats of a part
   static constexpr long workspace_bytes =
-      chunks.count == 1 ? 0 : long(chunks.count + tree.groups) * width * long(sizeof(float));
+      chunks == 1 ? 0 : long(chunks + tree.groups) * width * long(sizeof(float));
   static_assert(tree.groups < most_tickets);
 
   using input = norm_input_gradient<P, Input>;
@@ -119,10 +117,9 @@ struct norm_rows {
         }
       }
     });
-    extent const begin = block.position() * chunks.rows,
-                 end = begin + chunks.rows < rows ? begin + chunks.rows : extent(rows);
     int trip = 0;
-    for (extent first = begin; first < end; first += team::teams, ++trip) {
+    for (extent first = block.position() * team::teams; first < rows;
+         first += chunks * team::teams, ++trip) {
       // Two rooms, used in trip: a warp may begin the next reduction while others read the results
       // of the last one.
       if constexpr (makes_input)
@@ -211,7 +208,7 @@ struct norm_rows {
   template <class Block>
   PIPE_HD PIPE_INLINE static void leave_part(Block& block, arguments const& s) {
     auto const take = [&](int k, int column, float(&v)[each]) {
-      if constexpr (chunks.count > 1)
+      if constexpr (chunks > 1)
         save<each>(part_at(s, block.position()) + k * columns + column, v);
       else
         keep(s, k, column, v);
@@ -252,7 +249,7 @@ struct norm_rows {
     }
     // The last block of a group adds the group's parts, and the last of these blocks adds the sums
     // of groups.
-    if constexpr (chunks.count > 1) {
+    if constexpr (chunks > 1) {
       extent const group = block.position() / tree.per_group;
 #ifdef __CUDA_ARCH__
 #pragma unroll 1  // one copy of code that few blocks run
@@ -338,11 +335,11 @@ struct norm_rows {
 ///
 /// shape: dy, x (R, C), statistics (R, 2) -> dgamma, dbeta (C)
 /// law:   the bits of norm_gradients_kernel
-/// work:  a block has a chunk of rows
+/// work:  blocks take rows in turn
 template <class P, int G>
 struct norm_sums_kernel : norm_rows<P, G, -1> {
   using base = norm_rows<P, G, -1>;
-  static constexpr extent blocks = base::chunks.count;
+  static constexpr extent blocks = base::chunks;
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     base::run(block, a, a);
@@ -359,13 +356,13 @@ struct norm_arguments {
 ///
 /// shape: dy, x (R, C), gamma (C), statistics (R, 2) -> dx (R, C), dgamma, dbeta (C)
 /// law:   the bits of norm_sums_kernel and norm_gradient_kernel
-/// work:  a block has a chunk of rows, a team a row at a time
+/// work:  blocks take rows in turn, one for each team
 /// cost:  dy and x are read once instead of twice, and a launch is saved
 template <class P, int Sums, int Input>
 struct norm_gradients_kernel : norm_rows<P, Sums, Input> {
   using base = norm_rows<P, Sums, Input>;
   using arguments = norm_arguments;
-  static constexpr extent blocks(arguments const&) { return base::chunks.count; }
+  static constexpr extent blocks(arguments const&) { return base::chunks; }
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     base::run(block, a.sums, a.input);
