@@ -103,11 +103,18 @@ std::vector<float> sums_in_turn(buffer<typename P::element> const& dy) {
   return all;
 }
 
+/// P in a pipeline with Lengths.
 template <class P>
-void is_its_launches(bool accumulate) {
+struct of_lengths : P {
+  static constexpr int length_block = 8;
+};
+
+template <class P>
+void is_its_launches(bool accumulate, detail::segment_list const* segments = nullptr) {
   INFO(P::rows << " x " << P::columns);
   cuda::arguments shared;
   shared.accumulate = accumulate;
+  shared.segments = segments;
   operands<P> apart;
   auto const launch = [&]<int G>(std::integral_constant<int, G>, std::vector<void*> const& list) {
     using kernels = cuda::lowered<P, G>;
@@ -119,7 +126,8 @@ void is_its_launches(bool accumulate) {
   };
   launch(std::integral_constant<int, 0>{}, apart.of_sums());
   launch(std::integral_constant<int, 1>{}, apart.of_input());
-  if constexpr (P::shifts && P::columns <= 4096) {  // wider rows: column_sums_kernel
+  if constexpr (P::shifts && P::columns <= 4096 &&
+                !detail::has_segments<P>) {  // wider rows: column_sums_kernel
     std::vector<float> const sums = sums_in_turn<P>(apart.dy);
     operands<P> const before;
     for (std::size_t c = 0; c < std::size_t(P::columns); ++c)
@@ -160,6 +168,14 @@ void all() {
 TEST_CASE("gradients of a norm as one kernel have the bits of their launches", "[cuda][long]") {
   all<float>();
   all<bf16>();
+}
+
+TEST_CASE("gradients of a norm as one kernel, of rows of several lengths", "[cuda]") {
+  int const first[] = {0, 8, 48, 64};
+  detail::segment_list list;
+  list.rows = 64, list.count = 3, list.planned_rows = 80, list.first = first;
+  is_its_launches<of_lengths<norm_of<float, 40, 768, 2, true, true>>>(true, &list);
+  is_its_launches<of_lengths<norm_of<bf16, 40, 77, 2, true, false>>>(false, &list);
 }
 
 TEST_CASE("a tree of parts has about as many groups as parts in a group", "[cuda]") {

@@ -3,6 +3,8 @@
 // Products by TMA and wgmma through their twin on the CPU.
 #include "catch.hpp"
 
+#include <algorithm>
+
 #include "cuda/host_block.hpp"
 #include "cuda/host_roles.hpp"
 #include "cuda/wgmma_agreement.hpp"
@@ -33,9 +35,11 @@ void run_all(cuda::kernel_list<Body...>, cuda::arguments const& a) {
   (run_one<Body>(a), ...);
 }
 
-/// The bytes of all that a product's kernels write.
+/// The bytes of all that a product's kernels write, in rows that are there if there are segments;
+/// operands have NaN behind these rows.
 template <class P, class Kernels>
-std::vector<unsigned char> results_of(Kernels kernels, bool accumulate) {
+std::vector<unsigned char> results_of(Kernels kernels, bool accumulate,
+                                      detail::segment_list const* segments = nullptr) {
   using o = operands<P>;
   using T = typename P::element;
   using out = typename o::out;
@@ -50,12 +54,20 @@ std::vector<unsigned char> results_of(Kernels kernels, bool accumulate) {
   a.operand[3] = P::is_weight ? static_cast<void*>(sums.data()) : bias.data();
   a.operand[4] = z.data();
   a.workspace = workspace.data(), a.tickets = tickets.data(), a.accumulate = accumulate;
+  if (segments != nullptr) {
+    auto const rows = std::size_t(segments->rows);
+    a.segments = segments;
+    std::fill(x.begin() + long(rows * P::inner), x.end(), T(NAN));
+    if (P::is_weight) std::fill(w.begin() + long(rows * P::columns), w.end(), T(NAN));
+  }
   run_all(kernels, a);
   std::vector<unsigned char> bytes;
   auto const add = [&](auto const& list) {
     auto const* const from = reinterpret_cast<unsigned char const*>(list.data());
     bytes.insert(bytes.end(), from, from + list.size() * sizeof list[0]);
   };
+  if (segments != nullptr && !P::is_weight)
+    y.resize(std::size_t(segments->rows) * P::columns), z.resize(y.size());
   add(y), add(z), add(sums);
   return bytes;
 }
@@ -66,6 +78,27 @@ void agrees(bool accumulate = false) {
   for (lateness l : {lateness::late, lateness::at_once, lateness::random}) {
     when = l, ++seed;
     CHECK((results_of<P>(cuda::lower_wgmma<P, 0, Plan>(), accumulate) == expected));
+  }
+}
+
+/// A product in a pipeline with Lengths.
+template <class P>
+struct of_lengths : P {
+  static constexpr int length_block = 32;
+};
+template <class P, cuda::wgmma_plan Plan>
+void agrees_with_lengths(bool accumulate = false) {
+  using of = of_lengths<P>;
+  int const first[] = {0, 64, 160};
+  std::vector<int> segment(64, 0);
+  segment.resize(160, 1);
+  detail::segment_list list;
+  list.rows = 160, list.count = 2, list.planned_rows = P::rows;
+  list.first = first, list.segment = segment.data();
+  auto const expected = results_of<of>(cuda::lower_contraction<of, 0>(), accumulate, &list);
+  for (lateness l : {lateness::late, lateness::at_once, lateness::random}) {
+    when = l, ++seed;
+    CHECK((results_of<of>(cuda::lower_wgmma<of, 0, Plan>(), accumulate, &list) == expected));
   }
 }
 
@@ -92,6 +125,12 @@ TEST_CASE("a product by wgmma is that of the kernels for every GPU", "[cuda]") {
   agrees<turned<bf16, 24, 64, 264>, wide>();
   agrees<weight<bf16, 136, 152, 72>, narrow>(true);
   agrees<weight<fp16, 72, 24, 264>, wide>();
+}
+
+TEST_CASE("a product by wgmma of rows of several lengths", "[cuda]") {
+  agrees_with_lengths<forward<bf16, 320, 72, 264>, narrow>();
+  agrees_with_lengths<weight<bf16, 320, 72, 264>, narrow>(true);
+  agrees_with_lengths<weight<bf16, 320, 152, 72>, wide>();
 }
 
 TEST_CASE("blocks of a product by wgmma go from tile to tile", "[cuda][long]") {

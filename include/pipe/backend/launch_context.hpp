@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include <pipe/backend/segments.hpp>
 #include <pipe/passes/group.hpp>
 
 namespace pp::detail {
@@ -16,6 +17,9 @@ struct launch_context {
   void* operand[group::max_operands]{};  ///< by index in the group's list
   void* workspace = nullptr;             ///< at least as many bytes as the group needs
   double* loss = nullptr;                ///< a loss kernel writes each row's loss here
+  /// Of a launch on rows of an axis, in a pipeline with Lengths; else null.
+  segment_list const* segments = nullptr;
+  segment_list const* key_segments = nullptr;  ///< of the keys of an attention to another sequence
   /// The number of samples that are present: a loss kernel gives the others loss 0 and gradient 0.
   int valid_samples = 1 << 30;
   bool accumulate = false;  ///< weight gradients: add to the memory's contents, or overwrite them

@@ -30,15 +30,37 @@ struct segment_list {
   /// [count]: the first row of each segment among those of the caller's mini-batch
   long const* place = nullptr;
 
-  constexpr int length(long s) const { return first[s + 1] - first[s]; }
+  PIPE_HD constexpr int length(long s) const { return first[s + 1] - first[s]; }
   /// The same of a planned sample, which may be absent: no rows.
-  constexpr int length_of(long sample) const { return sample < count ? length(sample) : 0; }
-  constexpr int first_of(long sample) const { return sample < count ? first[sample] : 0; }
-  constexpr row_place place_of(long row) const {
+  PIPE_HD constexpr int length_of(long sample) const { return sample < count ? length(sample) : 0; }
+  PIPE_HD constexpr int first_of(long sample) const { return sample < count ? first[sample] : 0; }
+  PIPE_HD constexpr row_place place_of(long row) const {
     int const s = segment[row];
     return {s, row - first[s]};
   }
 };
+
+/// The rows of a block, of which samples of several lengths have a whole number; 0 in a pipeline
+/// without Lengths.
+template <class P>
+constexpr int block_rows() {
+  if constexpr (requires { P::length_block; })
+    return P::length_block;
+  else
+    return 0;
+}
+/// The most segments of a micro-batch of pipeline P: its samples, or with Lengths a multiple.
+template <class P>
+constexpr int planned_segments() {
+  if constexpr (requires { P::length_most; })
+    return P::samples * P::length_most;
+  else
+    return P::samples;
+}
+/// Whether pipeline P has Lengths: the rows of launches on an axis are those of
+/// launch_context::segments.
+template <class P>
+inline constexpr bool has_segments = block_rows<P>() > 0;
 
 }  // namespace pp::detail
 PIPE_OPTIMIZED_END

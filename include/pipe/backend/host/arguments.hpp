@@ -6,7 +6,6 @@
 #include <pipe/backend/host/parts.hpp>
 #include <pipe/backend/host/sliced_products.hpp>
 #include <pipe/backend/launch_context.hpp>
-#include <pipe/backend/segments.hpp>
 #include <pipe/base/config.hpp>
 #include <pipe/graph/further_loss.hpp>
 
@@ -18,13 +17,9 @@ template <class T>
 struct arguments : detail::launch_context, detail::random_context {
   T loss_scale{};  ///< factor of gradients: 1 / number of terms in the mini-batch's mean loss
   detail::further_losses const* further = nullptr;  ///< the losses of the run; null in inference
-  /// Of a launch on rows of an axis, in a pipeline with Lengths; else null.
-  detail::segment_list const* segments = nullptr;
-  /// Likewise of the keys of an attention to another sequence.
-  detail::segment_list const* key_segments = nullptr;
-  int part = 0, parts = 1;                    ///< part number `part` of `parts`
-  product_unit unit = product_unit::vectors;  ///< of products of 16-bit numbers
-  unsigned panels = 0;                        ///< bit i: operand i is in panels
+  int part = 0, parts = 1;                          ///< part number `part` of `parts`
+  product_unit unit = product_unit::vectors;        ///< of products of 16-bit numbers
+  unsigned panels = 0;                              ///< bit i: operand i is in panels
 
   T* at(int i) const { return static_cast<T*>(operand[i]); }
   /// Operand i; null for an absent operand, i < 0.

@@ -6,24 +6,15 @@
 #include <type_traits>
 
 #include <pipe/backend/host/sliced_products.hpp>
+#include <pipe/backend/segments.hpp>
 #include <pipe/base/half.hpp>
 #include <pipe/passes/group.hpp>
 
 namespace pp::host {
 
-/// The rows of a block, of which samples of several lengths have a whole number; 0 in a pipeline
-/// without Lengths.
+using detail::block_rows;
 template <class P>
-constexpr int block_rows() {
-  if constexpr (requires { P::length_block; })
-    return P::length_block;
-  else
-    return 0;
-}
-/// Whether pipeline P has Lengths: the rows of launches on an axis are those of
-/// arguments::segments.
-template <class P>
-inline constexpr bool takes_lengths = block_rows<P>() > 0;
+inline constexpr bool takes_lengths = detail::has_segments<P>;
 
 /// The template argument of host kernels, with only what kernels read of a pipeline, so that
 /// pipelines of one model that differ in schedule or optimizer share the kernels of every
@@ -33,7 +24,7 @@ struct kernel_source {
   using element = T;  ///< of gradients of parameters, statistics and labels; kernels compute in it
   using value = V;    ///< of values, their gradients, and what kernels read of parameters
   static constexpr int slices = Slices;       ///< of factors of products: see slices_of
-  static constexpr int length_block = Block;  ///< see block_rows
+  static constexpr int length_block = Block;  ///< see detail::block_rows
   using leaves = typename Fused::model::leaves;
   static constexpr int samples = Fused::samples, groups = Fused::groups;
   static constexpr detail::group group_at(int g) { return Fused::group_at(g); }

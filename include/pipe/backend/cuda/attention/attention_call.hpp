@@ -110,7 +110,7 @@ struct count_keys_kernel {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     int const sample = int(block.position());
-    int const present = shape::template present<threads>(block, a, sample);
+    int const present = shape::template present<threads>(block, a, shape::keys_of(a, sample));
     block.part([&](int thread, state&) {
       if (thread != 0) return;
       lengths::queries(a)[sample] = shape::queries;

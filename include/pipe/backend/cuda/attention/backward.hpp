@@ -11,6 +11,7 @@
 #pragma once
 
 #include <pipe/backend/cuda/attention/geometry.hpp>
+#include <pipe/backend/cuda/core/launch_rows.hpp>
 
 namespace pp::cuda {
 
@@ -27,7 +28,7 @@ struct attention_slopes {
   using shape = attention_geometry<P, G>;
   using T = typename P::element;
   static constexpr int threads = 256, lanes = 8, each = access_width<T>(shape::head_size);
-  static constexpr extent items = extent(shape::samples) * shape::queries * shape::heads,
+  static constexpr extent items = launch_rows<P, G>::planned * shape::heads,
                           at_once = threads / lanes;
   static constexpr extent blocks = (items + at_once - 1) / at_once;
   static constexpr long workspace_bytes = shape::workspace_bytes;
@@ -39,11 +40,12 @@ struct attention_slopes {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    extent const first = block.position() * at_once;
+    extent const first = block.position() * at_once, end = launch_rows<P, G>::end(a) * shape::heads;
+    if (shape::vary && first >= end) return;
     block.part([&](int thread, state& mine) {
       extent const item = first + thread / lanes;
       mine.sum = 0;
-      if (item >= items) return;
+      if (item >= end) return;
       for (int c = thread % lanes * each; c < shape::head_size; c += lanes * each) {
         float y[each], dy[each];
         load<each>(a.at<T const>(g.in[2]) + item * shape::head_size + c, y);
@@ -55,10 +57,11 @@ struct attention_slopes {
     reduce_lanes<lanes>(block, [](state& mine) -> float& { return mine.sum; }, plus{});
     block.part([&](int thread, state& mine) {
       extent const item = first + thread / lanes;
-      if (item >= items || thread % lanes != 0) return;
-      extent const row = item / shape::heads, sample = row / shape::queries;
+      if (item >= end || thread % lanes != 0) return;
+      detail::row_place const at = launch_rows<P, G>::place_of(a, item / shape::heads);
       extent const to =
-          (sample * shape::heads + item % shape::heads) * shape::queries + row % shape::queries;
+          shape::line_of(shape::queries_of(a, int(at.segment)), int(item % shape::heads)) +
+          at.position;
       shape::slopes(a)[to] = mine.sum;
       shape::logarithms(a)[to] = a.at<float const>(g.in[3])[item] * log2_of_e;
     });
@@ -137,10 +140,13 @@ struct attention_key_gradients {
     constexpr int lines = shape::samples * shape::key_heads;
     int const line = int(block.position() % lines), first = int(block.position() / lines) * own;
     int const sample = line / shape::key_heads, key_head = line % shape::key_heads;
-    int const rows = shape::keys - first < own ? shape::keys - first : own;
-    int const present = shape::template present<threads>(block, a, sample);
+    auto const query_rows = shape::queries_of(a, sample), own_rows = shape::keys_of(a, sample);
+    if (shape::vary && first >= own_rows.count) return;
+    int const rows = own_rows.count - first < own ? own_rows.count - first : own;
+    int const present = shape::template present<threads>(block, a, own_rows);
     int const first_query = shape::first_query(first) / tile_rows * tile_rows,
-              end_query = shape::end_query(first + rows - 1);
+              last_query = shape::end_query(first + rows - 1),
+              end_query = last_query < query_rows.count ? last_query : query_rows.count;
     int const query_tiles = first < present && first_query < end_query
                                 ? (end_query - first_query + tile_rows - 1) / tile_rows
                                 : 0;
@@ -148,8 +154,7 @@ struct attention_key_gradients {
     head_rows<T const> const q = shape::query_rows(a), k = shape::key_rows(a),
                              v = shape::value_rows(a);
     T const* const dy = shape::output_gradient(a);
-    extent const own_row = extent(sample) * shape::keys + first,
-                 query_row = extent(sample) * shape::queries;
+    extent const own_row = own_rows.first + first, query_row = query_rows.first;
     int const column = key_head * shape::head_size;
 
     block.part([&](int thread, state& mine) {
@@ -168,8 +173,8 @@ struct attention_key_gradients {
         [&](int i, int stage) {
           int const head = key_head * shape::sharing + (shape::sharing > 1 ? i / query_tiles : 0),
                     at = first_query + (shape::sharing > 1 ? i % query_tiles : i) * tile_rows;
-          int const there = shape::queries - at, from = head * shape::head_size;
-          extent const line_of_rows = (extent(sample) * shape::heads + head) * shape::queries + at;
+          int const there = query_rows.count - at, from = head * shape::head_size;
+          extent const line_of_rows = shape::line_of(query_rows, head) + at;
           block.part([&](int thread, state&) {
             shape::template copy_rows<threads, tile_rows>(
                 block, thread, q.data + (query_row + at) * q.stride + from, q.stride, there,
@@ -308,15 +313,16 @@ struct attention_query_gradients {
               first = (tiles::row_blocks - 1 - int(block.position() / lines)) * own;
     int const sample = line / shape::heads, head = line % shape::heads,
               key_head = head / shape::sharing;
-    int const rows = shape::queries - first < own ? shape::queries - first : own;
-    int const present = shape::template present<threads>(block, a, sample);
+    auto const own_rows = shape::queries_of(a, sample), key_rows = shape::keys_of(a, sample);
+    if (shape::vary && first >= own_rows.count) return;
+    int const rows = own_rows.count - first < own ? own_rows.count - first : own;
+    int const present = shape::template present<threads>(block, a, key_rows);
     int const seen = shape::visible(first + rows - 1, present),
               begin = shape::first_seen(first) / tile_rows * tile_rows;
     shared& mem = block.shared();
     head_rows<T const> const q = shape::query_rows(a), k = shape::key_rows(a),
                              v = shape::value_rows(a);
-    extent const own_row = extent(sample) * shape::queries + first,
-                 key_row = extent(sample) * shape::keys;
+    extent const own_row = own_rows.first + first, key_row = key_rows.first;
     int const column = head * shape::head_size, from = key_head * shape::head_size;
 
     block.part([&](int thread, state& mine) {
@@ -328,7 +334,7 @@ struct attention_query_gradients {
       PIPE_UNROLL
       for (int r = 0; r < 2 * Tall; ++r) {
         int const row = row_of_sums<Tall>(thread, r);
-        extent const at = extent(line) * shape::queries + first + (row < rows ? row : 0);
+        extent const at = shape::line_of(own_rows, head) + first + (row < rows ? row : 0);
         mine.logarithm[r] = shape::logarithms(a)[at];
         mine.mean[r] = shape::slopes(a)[at];
       }

@@ -57,20 +57,19 @@ struct attention_forward {
     int const first = (query_blocks - 1 - int(block.position() / heads)) * own,
               sample = line / shape::heads;
     int const head = line % shape::heads, key_head = head / shape::sharing;
-    int const rows = shape::queries - first < own ? shape::queries - first : own;
-    int const present = shape::template present<threads>(block, a, sample),
+    auto const own_rows = shape::queries_of(a, sample), key_rows = shape::keys_of(a, sample);
+    if (shape::vary && first >= own_rows.count) return;
+    int const rows = own_rows.count - first < own ? own_rows.count - first : own;
+    int const present = shape::template present<threads>(block, a, key_rows),
               seen = shape::visible(first + rows - 1, present);
     int const begin = shape::first_seen(first) / tile_keys * tile_keys,
               tiles = (seen - begin + tile_keys - 1) / tile_keys;
     shared& mem = block.shared();
     head_rows<T const> const q = shape::query_rows(a), k = shape::key_rows(a),
                              v = shape::value_rows(a);
-    T const* const query =
-        q.data + (extent(sample) * shape::queries + first) * q.stride + head * shape::head_size;
-    T const* const key =
-        k.data + extent(sample) * shape::keys * k.stride + key_head * shape::head_size;
-    T const* const value =
-        v.data + extent(sample) * shape::keys * v.stride + key_head * shape::head_size;
+    T const* const query = q.data + (own_rows.first + first) * q.stride + head * shape::head_size;
+    T const* const key = k.data + key_rows.first * k.stride + key_head * shape::head_size;
+    T const* const value = v.data + key_rows.first * v.stride + key_head * shape::head_size;
 
     block.part([&](int thread, state& mine) {
       shape::template copy_rows<threads, own>(block, thread, query, q.stride, rows, mem.queries);
@@ -114,7 +113,7 @@ struct attention_forward {
       block.phase([](int, state&) {});  // all have read the values
     }
     await_copies<0>(block);
-    finish(block, a, sample, head, first, rows);
+    finish(block, a, own_rows.first + first, head, rows);
   }
 
  private:
@@ -213,14 +212,13 @@ struct attention_forward {
   }
 
   template <class Block>
-  PIPE_HD PIPE_INLINE static void finish(Block& block, arguments const& a, int sample, int head,
-                                         int first, int rows) {
+  PIPE_HD PIPE_INLINE static void finish(Block& block, arguments const& a, extent at, int head,
+                                         int rows) {
     constexpr detail::group g = group_of<P, G>::value;
     PIPE_UNROLL
     for (int r = 0; r < 2 * Tall; ++r)
       reduce_lanes<4>(block, [&](state& mine) -> float& { return mine.sum[r]; }, plus{});
     block.part([&](int thread, state& mine) {
-      extent const at = extent(sample) * shape::queries + first;
       float factor[2 * Tall];
       PIPE_UNROLL
       for (int r = 0; r < 2 * Tall; ++r) {

@@ -47,8 +47,9 @@ struct attention_geometry : score_rule<P, G> {
   using rule::queries;
   using T = typename P::element;
   static constexpr bool is_gradient = group_of<P, G>::value.anchor == op_kind::attention_gradient;
-  static constexpr bool is_fused = of.is_fused();  // slices of one matrix
-  static constexpr int samples = P::samples;
+  static constexpr bool is_fused = of.is_fused();                // slices of one matrix
+  static constexpr int samples = detail::planned_segments<P>();  // at most
+  static constexpr bool vary = detail::has_segments<P>;
   static constexpr int heads = of.heads, key_heads = of.kv_heads;
   static constexpr int head_size = group_of<P, G>::value.columns / heads,
                        sharing = heads / key_heads;
@@ -77,12 +78,40 @@ struct attention_geometry : score_rule<P, G> {
   /// The number of tiles of 16 rows of a warp in a block of queries: two if registers suffice and
   /// every multiprocessor gets two blocks.
   static constexpr int tall_enough =
-      depth <= (sizeof(T) == 4 ? 64 : 96) && extent(samples) * heads * (queries / 128) >= 256 ? 2
-                                                                                              : 1;
+      depth <= (sizeof(T) == 4 ? 64 : 96) && extent(P::samples) * heads * (queries / 128) >= 256
+          ? 2
+          : 1;
   /// The same number for a block of keys, whose threads have twice as many sums.
   static constexpr int tall_enough_for_keys =
-      depth <= (sizeof(T) == 4 ? 32 : 64) && extent(samples) * key_heads * (keys / 128) >= 256 ? 2
-                                                                                               : 1;
+      depth <= (sizeof(T) == 4 ? 32 : 64) && extent(P::samples) * key_heads * (keys / 128) >= 256
+          ? 2
+          : 1;
+
+  // ---- the rows of a sample: as planned, or with Lengths of its segment ----
+
+  /// The first row of a sample among the queries, or keys, of the micro-batch, and their number,
+  /// which is 0 for an absent sample.
+  struct row_range {
+    extent first;
+    int count;
+  };
+  PIPE_HD PIPE_INLINE static row_range queries_of([[maybe_unused]] arguments const& a, int sample) {
+    if constexpr (vary)
+      if (a.segments != nullptr)
+        return {a.segments->first_of(sample), a.segments->length_of(sample)};
+    return {extent(sample) * queries, queries};
+  }
+  PIPE_HD PIPE_INLINE static row_range keys_of([[maybe_unused]] arguments const& a, int sample) {
+    if constexpr (vary)
+      if (detail::segment_list const* const of = is_fused ? a.segments : a.key_segments;
+          of != nullptr)
+        return {of->first_of(sample), of->length_of(sample)};
+    return {extent(sample) * keys, keys};
+  }
+  /// The first of the numbers of a head's queries in slopes() and logarithms().
+  PIPE_HD PIPE_INLINE static extent line_of(row_range of, int head) {
+    return of.first * heads + extent(head) * of.count;
+  }
 
   // ---- the workspace: rotated queries and keys, as in a fused matrix without values; for
   // gradients also two numbers for each query and head ----
@@ -90,9 +119,9 @@ struct attention_geometry : score_rule<P, G> {
   static constexpr long aligned(long bytes) { return (bytes + 255) / 256 * 256; }
   static constexpr int rotated_width = width + key_width;
   static constexpr long rotated_bytes =
-      is_rotary ? aligned(long(samples) * queries * rotated_width * long(sizeof(T))) : 0;
+      is_rotary ? aligned(long(P::samples) * queries * rotated_width * long(sizeof(T))) : 0;
   static constexpr long row_bytes =
-      is_gradient ? aligned(long(samples) * heads * queries * long(sizeof(float))) : 0;
+      is_gradient ? aligned(long(P::samples) * heads * queries * long(sizeof(float))) : 0;
   static constexpr long workspace_bytes = rotated_bytes + 2 * row_bytes;
 
   PIPE_HD static T* rotated(arguments const& a) { return static_cast<T*>(a.workspace); }
@@ -154,13 +183,13 @@ struct attention_geometry : score_rule<P, G> {
   /// The keys of a sample without trailing ids of -1. Uses state.count and shared.counts, one for
   /// each warp.
   template <int Threads, class Block>
-  PIPE_HD PIPE_INLINE static int present(Block& block, arguments const& a, int sample) {
-    if constexpr (ids_index < 0) return keys;
+  PIPE_HD PIPE_INLINE static int present(Block& block, arguments const& a, row_range of) {
+    if constexpr (ids_index < 0) return of.count;
     using state = typename Block::state;
     block.part([&](int thread, state& mine) {
-      int const* const ids = a.ids(ids_index) + extent(sample) * keys;
+      int const* const ids = a.ids(ids_index) + of.first;
       mine.count = 0;
-      for (int s = thread; s < keys; s += Threads)
+      for (int s = thread; s < of.count; s += Threads)
         if (ids[s] >= 0) mine.count = s + 1;
     });
     reduce_lanes(block, [](state& mine) -> int& { return mine.count; }, larger{});

@@ -21,7 +21,7 @@ namespace pp::cuda {
 /// source: Su et al., RoFormer, 2021; the pairs (c, c + d / 2) as in Hugging Face's Llama
 template <class P, int G, bool Back>
 struct attention_rope
-    : accesses<extent(attention_geometry<P, G>::samples) * attention_geometry<P, G>::queries,
+    : accesses<launch_rows<P, G>::planned,
                (attention_geometry<P, G>::heads + attention_geometry<P, G>::key_heads) *
                    (attention_geometry<P, G>::head_size / 2),
                access_width<typename P::element>(attention_geometry<P, G>::head_size / 2)> {
@@ -33,10 +33,13 @@ struct attention_rope
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
+    extent const end = launch_rows<P, G>::end(a);
     attention_rope::for_access(block, [&](extent row, int at) {
+      if (launch_rows<P, G>::vary && row >= end) return;
       int const column = at % half, head = at / half;
       float const* const table = a.at<float const>(shape::rotation_index) +
-                                 row % shape::queries * shape::head_size + column;
+                                 launch_rows<P, G>::place_of(a, row).position * shape::head_size +
+                                 column;
       T const* from = nullptr;
       T* to = nullptr;
       if constexpr (Back) {

@@ -201,11 +201,11 @@ struct convolution_tiles : contraction_tiles<P, G, Plan, convolution<P, G>> {
     /// Whether a tap reaches any pixel of the tile's rows.
     PIPE_HD PIPE_INLINE bool has(int tap) const { return taps_ >> tap & 1; }
     PIPE_HD PIPE_INLINE int number() const {
-      return at_.first_slab + int(base::slabs_to(unsigned(next_)));
+      return at_.first_slab + int(base::turns::take(unsigned(next_)));
     }
     /// The number of the split's slabs before a tap.
     PIPE_HD PIPE_INLINE int before_tap(int tap) const {
-      return base::slabs_before(at_.part, tap * slabs_of_tap);
+      return base::turns::before(at_.part, tap * slabs_of_tap);
     }
     place at_;
     int next_ = 0;  // of the split's slabs, with those of zeros

@@ -7,7 +7,7 @@
 #include <pipe/backend/cuda/convolution/patches.hpp>
 #include <pipe/backend/cuda/core/accesses.hpp>
 #include <pipe/backend/cuda/core/chain.hpp>
-#include <pipe/backend/cuda/rows/column_sums.hpp>
+#include <pipe/backend/cuda/rows/row_sources.hpp>
 
 namespace pp::cuda {
 

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <pipe/backend/cuda/core/block.hpp>
+#include <pipe/backend/cuda/core/launch_rows.hpp>
 #include <pipe/backend/cuda/core/vectors.hpp>
 
 namespace pp::cuda {
@@ -41,7 +42,22 @@ struct accesses {
 /// The accesses for all rows of group G of P, of `Columns` elements each; an access divides Columns
 /// and Aligned.
 template <class P, int G, int Columns, int Aligned = Columns>
-using row_accesses = accesses<extent(group_of<P, G>::value.rows) * P::samples, Columns,
-                              access_width<typename P::element>(Columns | Aligned)>;
+struct row_accesses : accesses<launch_rows<P, G>::planned, Columns,
+                               access_width<typename P::element>(Columns | Aligned)> {
+  using all = accesses<launch_rows<P, G>::planned, Columns,
+                       access_width<typename P::element>(Columns | Aligned)>;
+  using all::for_access;
+  /// Calls f(row, column) for each thread's access of a row that is there.
+  template <class Block, class F>
+  PIPE_HD PIPE_INLINE static void for_access(Block& block, [[maybe_unused]] arguments const& a,
+                                             F f) {
+    if constexpr (launch_rows<P, G>::vary)
+      for_access(block, [&, end = launch_rows<P, G>::end(a)](extent row, int column) {
+        if (row < end) f(row, column);
+      });
+    else
+      for_access(block, f);
+  }
+};
 
 }  // namespace pp::cuda

@@ -47,11 +47,12 @@ struct arguments : detail::launch_context {
 
 /// The template argument of kernels, with only what kernels read of a pipeline, so that pipelines
 /// that differ in schedule or optimizer share kernels.
-template <class Fused, class T, dtype Product, int Reserved = 0>
+template <class Fused, class T, dtype Product, int Reserved = 0, int Block = 0>
 struct kernel_source {
   using element = T;  ///< of values
   static constexpr dtype product = Product;
   static constexpr int reserved_multiprocessors = Reserved;
+  static constexpr int length_block = Block;  ///< see detail::block_rows
   using leaves = typename Fused::model::leaves;
   static constexpr int samples = Fused::samples, groups = Fused::groups;
   static constexpr detail::group group_at(int g) { return Fused::group_at(g); }
@@ -59,7 +60,7 @@ struct kernel_source {
 /// The kernel_source of compiled pipeline P.
 template <class P>
 using source_of = kernel_source<typename P::passes::fused, typename P::value, P::precision::product,
-                                detail::reserved_multiprocessors<P>()>;
+                                detail::reserved_multiprocessors<P>(), detail::block_rows<P>()>;
 
 /// Group G of pipeline P, as a constant that device code may copy: `constexpr group g = group_of<P,
 /// G>::value;`

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <utility>
 
-#include <pipe/backend/cuda/core/arguments.hpp>
+#include <pipe/backend/cuda/core/launch_rows.hpp>
 #include <pipe/backend/cuda/core/vectors.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/base/philox.hpp>
@@ -162,10 +162,10 @@ struct chain {
     constexpr detail::pointwise_op s = pointwise_at<Index>::value;
     if constexpr (!IsSkipped && s.kind != op_kind::map && s.kind != op_kind::dropout &&
                   s.kind != op_kind::prelu) {
-      constexpr int rows = group_of<P, G>::value.rows;
-      extent const at = s.kind == op_kind::bias       ? extent(column)
-                        : s.kind == op_kind::row_bias ? row % rows * width + column
-                                                      : row * width + column;
+      extent const at = s.kind == op_kind::bias ? extent(column)
+                        : s.kind == op_kind::row_bias
+                            ? launch_rows<P, G>::place_of(a, row).position * width + column
+                            : row * width + column;
       z.load(a.at<T const>(s.operand) + at);
     }
   }
@@ -258,22 +258,23 @@ struct chain {
   template <int Count, class Layer>
   PIPE_HD PIPE_INLINE static void keep(arguments const& a, int stream, extent row, int column,
                                        float (&factor)[Count]) {
-    constexpr int rows = group_of<P, G>::value.rows, blocks = (width + 3) / 4;
+    constexpr int blocks = (width + 3) / 4;
     constexpr float kept = Layer::template scale<float>();
     if (!a.training) {
       for (int i = 0; i < Count; ++i) factor[i] = 1;
       return;
     }
-    extent const first_sample = a.run->first_sample + a.first_sample;
+    detail::row_place const at = launch_rows<P, G>::place_of(a, row);
+    extent const first_sample = a.run->first_sample + launch_rows<P, G>::first_sample(a);
     detail::philox_block bits{};
     PIPE_UNROLL
     for (int i = 0; i < Count; ++i) {
       int const c = Layer::all_columns ? 0 : column + i;
-      extent const position = Layer::all_rows ? 0 : row % rows;
+      extent const position = Layer::all_rows ? 0 : at.position;
       if (i == 0 || (!Layer::all_columns && c % 4 == 0))
         bits = detail::philox(
             detail::philox_block{{static_cast<std::uint32_t>(position * blocks + c / 4),
-                                  static_cast<std::uint32_t>(first_sample + row / rows),
+                                  static_cast<std::uint32_t>(first_sample + at.segment),
                                   static_cast<std::uint32_t>(stream),
                                   static_cast<std::uint32_t>(a.run->step)}},
             static_cast<std::uint32_t>(a.run->seed), static_cast<std::uint32_t>(a.run->seed >> 32));

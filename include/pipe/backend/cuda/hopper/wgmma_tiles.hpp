@@ -9,7 +9,7 @@
 #include <pipe/backend/cuda/hopper/roles.hpp>
 #include <pipe/backend/cuda/hopper/wgmma_slab.hpp>
 #include <pipe/backend/cuda/matmul/contraction.hpp>
-#include <pipe/backend/cuda/rows/column_sums.hpp>
+#include <pipe/backend/cuda/rows/row_sources.hpp>
 
 namespace pp::cuda {
 
@@ -86,6 +86,20 @@ struct wgmma_tiles {
   static constexpr long workspace_bytes = product::left_bytes;
   static_assert(shape.rows < 0x7fffff00 && shape.columns < 0x7fffff00);
 
+  /// With Lengths, the rows of c that are there, and the k that are summed, which lie densely in
+  /// the order of their planned numbers.
+  using of_rows = launch_rows<P, G>;
+  PIPE_HD PIPE_INLINE static extent end_row([[maybe_unused]] arguments const& a) {
+    if constexpr (of_rows::vary && !product::makes_weight) return of_rows::end(a);
+    return shape.rows;
+  }
+  static constexpr bool sums_vary = of_rows::vary && product::makes_weight;
+  static_assert(!sums_vary || detail::block_rows<P>() % wgmma::inner == 0);
+  PIPE_HD PIPE_INLINE static int end_of_sum([[maybe_unused]] arguments const& a) {
+    if constexpr (sums_vary) return int(of_rows::end(a));
+    return int(slabs) * Plan.depth;
+  }
+
   /// The contiguous index of each operand: TMA copies operands as they are, and wgmma reads both
   /// layouts.
   static constexpr major left_along = product::makes_weight ? major::mn : major::k,
@@ -146,7 +160,7 @@ struct wgmma_tiles {
       barriers_are_ready(block);
     });
     split_roles(
-        block, [&](auto& producer) { produce(producer, s, maps); },
+        block, [&](auto& producer) { produce(producer, a, s, maps); },
         [&](auto& consumer) { consume(consumer, a, s); });
   }
 
@@ -154,11 +168,14 @@ struct wgmma_tiles {
   /// overwritten after both consumers have released it; in the first round of the ring, await_phase
   /// returns at once, since a new barrier counts as past the phase of parity 1.
   template <class Producer, class Maps>
-  PIPE_HD PIPE_INLINE static void produce(Producer& producer, shared& s, Maps const& maps) {
+  PIPE_HD PIPE_INLINE static void produce(Producer& producer, arguments const& a, shared& s,
+                                          Maps const& maps) {
     ring_place ring;
+    int const end = end_of_sum(a);
     for (extent tile = producer.position(); tile < tiles; tile += resident_blocks) {
       place const at = place_of(unsigned(tile));
-      for (int slab = 0; slab < int(slabs); ++slab, ring.template advance<stages>()) {
+      if (of_rows::vary && at.row >= end_row(a)) continue;
+      for (int slab = 0; slab * Plan.depth < end; ++slab, ring.template advance<stages>()) {
         mbarrier* const full = &s.full[ring.stage];
         await_phase(producer, &s.empty[ring.stage], ring.parity ^ 1);
         arrive_expecting(producer, full, left_slab::bytes + right_slab::bytes);
@@ -180,20 +197,24 @@ struct wgmma_tiles {
     };
     // The ring continues from tile to tile: the producer copies slabs of the next tile while the
     // sums of this tile are stored.
+    int const end = end_of_sum(a);
     for (extent tile = consumer.position(); tile < tiles; tile += resident_blocks) {
       place const at = place_of(unsigned(tile));
+      if (of_rows::vary && at.row >= end_row(a)) continue;
       int before = 0;
-      for (int slab = 0; slab < int(slabs); ++slab, ring.template advance<stages>()) {
+      for (int slab = 0; slab * Plan.depth < end; ++slab, ring.template advance<stages>()) {
         await_phase(consumer, &s.full[ring.stage], ring.parity);
         std::uint64_t const left = s.left[ring.stage].descriptor(consumer, consumer.number() * 64),
                             right = s.right[ring.stage].descriptor(consumer, 0);
         begin_multiplications(consumer);
         PIPE_UNROLL
-        for (int k = 0; k < Plan.depth / wgmma::inner; ++k)
+        for (int k = 0; k < Plan.depth / wgmma::inner; ++k) {
+          if (sums_vary && slab * Plan.depth + k * wgmma::inner >= end) break;
           multiply_async<operands, left_along, right_along, columns / 2>(
               consumer, [](state& mine) -> auto& { return mine.sums; },
               advance(left, k * left_slab::k_stride_bytes),
               advance(right, k * right_slab::k_stride_bytes), slab > 0 || k > 0);
+        }
         commit_multiplications(consumer);
         // Now the previous slab has been multiplied.
         await_multiplications<1>(consumer);
@@ -217,6 +238,7 @@ struct wgmma_tiles {
     static_assert(all % (together * warpgroup_size) == 0);
     float* const staged = s.sums[consumer.number()];
     int const row = at.row + consumer.number() * 64;
+    extent const end = end_row(a);
     PIPE_UNROLL
     for (int first = 0; first < columns; first += piece) {
       consumer.phase([&](int thread, state& mine) {
@@ -233,7 +255,7 @@ struct wgmma_tiles {
             PIPE_UNROLL
             for (int i = 0; i < together; ++i) {
               int const n = begin + i * warpgroup_size, r = n / pieces, c = n % pieces * each;
-              if (row + r < shape.rows && at.column + first + c < shape.columns) f(i, r, c);
+              if (row + r < end && at.column + first + c < shape.columns) f(i, r, c);
             }
           };
           typename product::template before<each> z[together];
@@ -271,10 +293,7 @@ constexpr auto lower_wgmma() {
   if constexpr (product::makes_left)
     return kernel_list<left_rows_kernel<P, G>, tiles>{};
   else if constexpr (product::sums_bias)
-    return kernel_list<
-        tiles,
-        column_sums_kernel<element_source<typename P::element, product::shape.inner,
-                                          product::shape.columns, g.in[1], product::stored>>>{};
+    return kernel_list<tiles, column_sums_kernel<bias_source<P, G, g.in[1], product::stored>>>{};
   else
     return kernel_list<tiles>{};
 }

@@ -12,7 +12,7 @@
 #include <pipe/backend/cuda/hopper/wgmma_tiles.hpp>
 #include <pipe/backend/cuda/matmul/blas_lowering.hpp>
 #include <pipe/backend/cuda/rows/batch_norm.hpp>
-#include <pipe/backend/cuda/rows/column_sums.hpp>
+#include <pipe/backend/cuda/rows/row_sources.hpp>
 #include <pipe/backend/cuda/rows/concat.hpp>
 #include <pipe/backend/cuda/convolution/convolution.hpp>
 #include <pipe/backend/cuda/matmul/contraction.hpp>

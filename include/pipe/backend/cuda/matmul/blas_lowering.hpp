@@ -7,7 +7,7 @@
 
 #include <pipe/backend/cuda/matmul/blas_product.hpp>
 #include <pipe/backend/cuda/core/kernel_list.hpp>
-#include <pipe/backend/cuda/rows/column_sums.hpp>
+#include <pipe/backend/cuda/rows/row_sources.hpp>
 #include <pipe/backend/cuda/matmul/contraction.hpp>
 #include <pipe/backend/cuda/rows/pointwise.hpp>
 
@@ -39,9 +39,7 @@ constexpr auto after_blas() {
   using product = contraction<P, G>;
   constexpr detail::group g = group_of<P, G>::value;
   if constexpr (product::sums_bias)
-    return kernel_list<
-        column_sums_kernel<element_source<typename P::element, product::shape.inner,
-                                          product::shape.columns, g.in[1], product::stored>>>{};
+    return kernel_list<column_sums_kernel<bias_source<P, G, g.in[1], product::stored>>>{};
   else if constexpr (describe_blas_product<P, G, TakesAll>().ops < int(g.epilogue.size()))
     return kernel_list<pointwise_kernel<rest_source<P, G, TakesAll>, 0>>{};
   else

@@ -33,7 +33,7 @@ struct left_rows_kernel : row_accesses<P, G, chain<P, G, false>::width> {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    base::for_access(block, [&](extent row, int column) {
+    base::for_access(block, a, [&](extent row, int column) {
       extent const at = row * ops::width + column;
       float v[each];
       load<each>(a.at<T const>(g.in[0]) + at, v);
@@ -70,8 +70,10 @@ struct split_sums_kernel
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    base::for_access(
-        block, [&](extent row, int column) { tiles::template add_splits<each>(a, row, column); });
+    base::for_access(block, [&](extent row, int column) {
+      if (!tiles::rows_vary || row < tiles::end_row(a))
+        tiles::template add_splits<each>(a, row, column);
+    });
   }
 };
 

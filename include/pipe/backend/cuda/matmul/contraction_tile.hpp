@@ -9,6 +9,7 @@
 #include <pipe/backend/cuda/matmul/contraction_group.hpp>
 #include <pipe/backend/cuda/matmul/contraction_slab.hpp>
 #include <pipe/backend/cuda/matmul/contraction_warp.hpp>
+#include <pipe/backend/cuda/matmul/slab_turns.hpp>
 #include <pipe/backend/cuda/core/tickets.hpp>
 #include <pipe/backend/cuda/core/warp.hpp>
 
@@ -34,7 +35,12 @@ struct contraction_tiles {
   static constexpr product_shape shape = product::shape;
   static constexpr product_format format = product::format;
   static constexpr operand_format operands = operands_of(format);
+  using turns = slab_turns<Plan>;
   static constexpr bool split = Plan.splits > 1, sums_bias = product::sums_bias;
+  /// With Lengths: whether rows of c, or those that are summed, may be absent.
+  using of_rows = launch_rows<P, G>;
+  static constexpr bool rows_vary = of_rows::vary && !product::makes_weight,
+                        slabs_vary = of_rows::vary && product::makes_weight;
 
   static constexpr extent tile_rows = (shape.rows + Plan.rows - 1) / Plan.rows;
   /// Tiles in a row of one product; each of several products has tiles of its own.
@@ -96,18 +102,10 @@ struct contraction_tiles {
     bool is_last;
   };
 
-  /// The number of a split's slabs before slab `end` of the sum.
-  PIPE_HD PIPE_INLINE static int slabs_before(int part, int end) {
-    constexpr int round = Plan.splits * Plan.together;
-    int const rest = end % round - part * Plan.together;
-    return end / round * Plan.together + (rest < 0               ? 0
-                                          : rest < Plan.together ? rest
-                                                                 : Plan.together);
-  }
-  /// The number of slabs from the first slab of a split to its slab number `index`.
-  PIPE_HD PIPE_INLINE static unsigned slabs_to(unsigned index) {
-    constexpr unsigned together = unsigned(Plan.together), others = unsigned(Plan.splits - 1);
-    return index + index / together * together * others;
+  /// The end of the rows of c, without the gradient of a bias.
+  PIPE_HD PIPE_INLINE static extent end_row([[maybe_unused]] arguments const& a) {
+    if constexpr (rows_vary) return of_rows::end(a);
+    return shape.rows;
   }
 
   /// The tile of a block, and the slabs that the block sums.
@@ -133,7 +131,7 @@ struct contraction_tiles {
                                               : right / int(product_columns) * int(shape.columns) +
                                                     right % int(product_columns) * Plan.columns;
     return {int(first + index % band_tiles % high) * Plan.rows, column, int(part),
-            int(part) * Plan.together, slabs_before(int(part), int(slabs))};
+            int(part) * Plan.together, turns::before(int(part), int(slabs))};
   }
   /// The number of the tile in its row of tiles.
   PIPE_HD PIPE_INLINE static int tile_column(place const& at) {
@@ -153,6 +151,10 @@ struct contraction_tiles {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     place at = place_of(block.position());
+    if constexpr (rows_vary)
+      if (at.row >= end_row(a)) return;
+    std::conditional_t<slabs_vary, present_slabs<P, G, Plan>, turns> next(a, at.part);
+    if constexpr (slabs_vary) at.slabs = next.count(at.slabs), at.first_slab = 0;
     hold(at.slabs);
     extent const first_k = extent(at.first_slab) * Plan.depth;
     block.part([&](int thread, state& mine) {
@@ -173,7 +175,7 @@ struct contraction_tiles {
     });
     // Slabs behind the last one are zeros.
     auto const start = [&](int slab, stage& s) {
-      unsigned const further = slabs_to(unsigned(slab));
+      unsigned const further = next.take(unsigned(slab));
       extent const k = extent(unsigned(at.first_slab) + further) * Plan.depth;
       bool const present = slab < at.slabs;
       block.part([&](int thread, state const& mine) {
@@ -360,13 +362,13 @@ struct contraction_tiles {
   template <class Block>
   PIPE_HD PIPE_INLINE static void add_tile(Block& block, arguments const& a, place const& at) {
     constexpr int each = product::each, pieces = Plan.columns / each;
+    extent const end = end_row(a);
     block.part([&](int thread, state&) {
       int const rows = Plan.rows + (sums_bias && at.row == 0);  // the bias's row is the last of c
       for (int piece = thread; piece < rows * pieces; piece += threads) {
         int const r = piece / pieces, column = at.column + piece % pieces * each;
         extent const row = r < Plan.rows ? at.row + r : extent(shape.rows);
-        if ((row < shape.rows || r == Plan.rows) && column < at.end())
-          add_splits<each>(a, row, column);
+        if ((row < end || r == Plan.rows) && column < at.end()) add_splits<each>(a, row, column);
       }
     });
   }
@@ -407,13 +409,14 @@ struct contraction_tiles {
         }
       }
     });
+    extent const end = end_row(a);
     block.part([&](int thread, state&) {
       for (int first = thread; first < all; first += together * threads) {
         auto const each_piece = [&](auto f) {
           PIPE_UNROLL
           for (int i = 0; i < together; ++i) {
             int const piece = first + i * threads, r = piece / pieces, c = piece % pieces * each;
-            if ((all % (together * threads) == 0 || piece < all) && at.row + r < shape.rows &&
+            if ((all % (together * threads) == 0 || piece < all) && at.row + r < end &&
                 at.column + c < at.end())
               f(i, r, c);
           }

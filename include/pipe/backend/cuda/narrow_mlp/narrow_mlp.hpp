@@ -23,6 +23,7 @@ namespace pp::cuda {
 /// chain_kernel::for_backward.
 template <class P, int Rows, unsigned Dropped, unsigned ForBackward, int Recomputed, int... G>
 struct narrow_mlp {
+  static_assert(!detail::has_segments<P>, "chains have the planned rows");
   static constexpr int launches = sizeof...(G);
   static constexpr bool is_forward =
       Recomputed == 0 && group_of<P, launch_at<0, G...>>::value.anchor == op_kind::matmul;

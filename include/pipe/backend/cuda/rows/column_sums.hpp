@@ -9,10 +9,13 @@
 // The summands are a source:
 //
 //     struct some_source {
-//       using T = ...; // of elements: rows of `columns` elements static constexpr extent rows,
-//       columns; static constexpr int sums; // of each column template <int Count> static void
-//       read(arguments const&, extent row, extent column, float (&terms)[sums][Count]); static
-//       float* target(arguments const&, int sum); // float[columns]
+//       using T = ...;                          // of elements
+//       static constexpr extent rows, columns;  // rows of `columns` elements
+//       static constexpr int sums;              // of each column
+//       template <int Count>
+//       static void read(arguments const&, extent row, extent column,
+//                        float (&terms)[sums][Count]);
+//       static float* target(arguments const&, int sum);  // float[columns]
 //     };
 //
 // A source may have further members:
@@ -20,7 +23,11 @@
 //       static constexpr extent together;      // neighbours in memory: a divisor of `columns`
 //       static constexpr extent groups;        // of `rows` each, one behind another, with own sums
 //       static constexpr long kept_bytes;      // of the workspace, from its first on, that it uses
-//       static extent count(arguments const&); // rows that there are at run time, of all groups
+//       static extent count(arguments const&); // rows of all groups at run time; of one group it
+//                                              // may be more than `rows`
+//       static int each(arguments const&);     // what all rows of a thread are found with
+//       // the row that is read for a row of the sum; -1: zeros
+//       static extent find(arguments const&, extent row, int each);
 //       template <int Count> struct known;     // of a column, what all of its rows are read with:
 //       template <int Count>
 //       static void learn(arguments const&, extent group, extent column, known<Count>&);
@@ -31,7 +38,6 @@
 #pragma once
 
 #include <pipe/backend/cuda/core/block.hpp>
-#include <pipe/backend/cuda/core/kernel_list.hpp>
 #include <pipe/backend/cuda/core/tickets.hpp>
 #include <pipe/backend/cuda/core/vectors.hpp>
 
@@ -160,7 +166,7 @@ struct column_sums_kernel {
                  group = groups > 1 ? row / chunks : 0, chunk = row - group * chunks;
     extent const all = count(a), first = group * Source::rows, behind = first + Source::rows;
     sum_rows<Source, chunks>(block, a, group, strip, first + chunk * rows_at_once,
-                             behind < all ? behind : all);
+                             groups > 1 && behind < all ? behind : all);
     if constexpr (chunks == 1) {
       hand_on(block, a, group, strip);
     } else {
@@ -218,12 +224,18 @@ struct column_sums_kernel {
     else
       return groups * Source::rows;
   }
-  /// Reads the terms of a row of From, with `known` of the column if From has it.
+  /// Reads the terms of a row of From, with `known` of the column if From has it; zeros for a row
+  /// that From does not find.
   template <class From>
   struct reader {
-    PIPE_HD PIPE_INLINE void learn(arguments const&, extent, extent) {}
+    int each_row = 1;
+    PIPE_HD PIPE_INLINE void learn([[maybe_unused]] arguments const& a, extent, extent) {
+      if constexpr (requires { &From::find; }) each_row = From::each(a);
+    }
     PIPE_HD PIPE_INLINE void read(arguments const& a, extent row, extent column,
                                   float (&terms)[sums][each]) const {
+      if constexpr (requires { &From::find; })
+        if (row = From::find(a, row, each_row); row < 0) return clear(terms);
       From::template read<each>(a, row, column, terms);
     }
   };
@@ -258,11 +270,7 @@ struct column_sums_kernel {
   PIPE_HD PIPE_INLINE static void sum_rows(Block& block, arguments const& a, extent group,
                                            extent strip, extent begin, extent end) {
     block.phase([&](int thread, state& mine) {
-      PIPE_UNROLL
-      for (int s = 0; s < sums; ++s) {
-        PIPE_UNROLL
-        for (int i = 0; i < each; ++i) mine.sum[s][i] = 0;
-      }
+      clear(mine.sum);
       extent const column = column_of(thread, strip);
       if (column < Source::columns)
         add_rows<From, Turns * rows_at_once>(a, group, begin + thread / lanes, end, column,
@@ -310,6 +318,13 @@ struct column_sums_kernel {
       add(terms[0], sum);
     }
   }
+  PIPE_HD PIPE_INLINE static void clear(float (&of)[sums][each]) {
+    PIPE_UNROLL
+    for (int s = 0; s < sums; ++s) {
+      PIPE_UNROLL
+      for (int i = 0; i < each; ++i) of[s][i] = 0;
+    }
+  }
   PIPE_HD PIPE_INLINE static void add(float const (&terms)[sums][each], float (&sum)[sums][each]) {
     PIPE_UNROLL
     for (int s = 0; s < sums; ++s) {
@@ -317,100 +332,6 @@ struct column_sums_kernel {
       for (int i = 0; i < each; ++i) sum[s][i] += terms[s][i];
     }
   }
-};
-
-/// A source of one matrix: elements (Rows, Columns) of operand In, summed into operand Out.
-template <class Element, extent Rows, extent Columns, int In, int Out>
-struct element_source {
-  using T = Element;
-  static constexpr int sums = 1;
-  static constexpr extent rows = Rows, columns = Columns;
-
-  template <int Count>
-  PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, extent column,
-                                       float (&terms)[1][Count]) {
-    load<Count>(a.at<T const>(In) + row * columns + column, terms[0]);
-  }
-  PIPE_HD static float* target(arguments const& a, int) { return a.at<float>(Out); }
-};
-
-/// The gradient of a bias: db[c] (+)= sum over rows of dy[row, c].
-///
-/// shape: dy (rows, C) -> db (C)
-template <class P, int G>
-using bias_source =
-    element_source<typename P::element, extent(group_of<P, G>::value.rows) * P::samples,
-                   group_of<P, G>::value.columns, group_of<P, G>::value.in[0],
-                   group_of<P, G>::value.out[0]>;
-
-/// The gradient of a table of positions, whose rows are columns of dy as (B, T * C).
-///
-/// shape: dy (B, T, C) -> dtable (T, C)
-template <class P, int G>
-using row_bias_source =
-    element_source<typename P::element, P::samples,
-                   extent(group_of<P, G>::value.rows) * group_of<P, G>::value.columns,
-                   group_of<P, G>::value.in[0], group_of<P, G>::value.out[0]>;
-
-/// The statistics that norms of rows store: mean and 1 / deviation of each row.
-struct row_statistics {
-  template <int Count>
-  PIPE_HD PIPE_INLINE static void load_at(float const* statistics, extent row, extent,
-                                          float (&mean)[Count], float (&rstd)[Count]) {
-    float of_row[2];
-    load<2>(statistics + 2 * row, of_row);
-    PIPE_UNROLL
-    for (int i = 0; i < Count; ++i) mean[i] = of_row[0], rstd[i] = of_row[1];
-  }
-};
-
-/// The gradients of a norm's scale and shift: dgamma sums dy * xhat, xhat = (x - mean) * rstd, and
-/// dbeta sums dy.
-///
-/// shape: dy, x (rows, C), statistics in the layout of Statistics -> dgamma, dbeta (C), either of
-///        which may be absent
-template <class P, int G, class Statistics = row_statistics>
-struct norm_parameter_source {
-  using T = typename P::element;
-  static constexpr int gamma = group_of<P, G>::value.out[0], beta = group_of<P, G>::value.out[1];
-  static constexpr int sums = (gamma >= 0) + (beta >= 0);
-  static constexpr extent rows = extent(group_of<P, G>::value.rows) * P::samples;
-  static constexpr extent columns = group_of<P, G>::value.columns;
-  template <int Index>
-  static constexpr int in = group_of<P, G>::value.in[Index];
-
-  template <int Count>
-  PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, extent column,
-                                       float (&terms)[sums][Count]) {
-    float dy[Count];
-    load<Count>(a.at<T const>(in<0>) + row * columns + column, dy);
-    if constexpr (gamma >= 0) {
-      float x[Count], mean[Count], rstd[Count];
-      load<Count>(a.at<T const>(in<1>) + row * columns + column, x);
-      Statistics::load_at(a.at<float const>(in<2>), row, column, mean, rstd);
-      PIPE_UNROLL
-      for (int i = 0; i < Count; ++i) terms[0][i] = dy[i] * ((x[i] - mean[i]) * rstd[i]);
-    }
-    if constexpr (beta >= 0) {
-      PIPE_UNROLL
-      for (int i = 0; i < Count; ++i) terms[sums - 1][i] = dy[i];
-    }
-  }
-  PIPE_HD static float* target(arguments const& a, int sum) {
-    return a.at<float>(sum == 0 && gamma >= 0 ? gamma : beta);
-  }
-};
-
-template <>
-struct kernel_of<op_kind::bias_gradient> {
-  template <class P, int G>
-  using list = kernel_list<column_sums_kernel<bias_source<P, G>>>;
-};
-
-template <>
-struct kernel_of<op_kind::row_bias_gradient> {
-  template <class P, int G>
-  using list = kernel_list<column_sums_kernel<row_bias_source<P, G>>>;
 };
 
 }  // namespace pp::cuda

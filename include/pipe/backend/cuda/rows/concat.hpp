@@ -22,8 +22,8 @@ struct copied_rows : row_accesses<P, G, group_of<P, G>::value.columns, Aligned> 
 
   /// y[row, column] = *from(row, column), for every piece.
   template <class Block, class From>
-  PIPE_HD PIPE_INLINE static void copy(Block& block, T* y, From from) {
-    base::for_access(block, [&](extent row, int column) {
+  PIPE_HD PIPE_INLINE static void copy(Block& block, arguments const& a, T* y, From from) {
+    base::for_access(block, a, [&](extent row, int column) {
       store(reinterpret_cast<piece*>(y + row * columns + column),
             *reinterpret_cast<piece const*>(from(row, column)));
     });
@@ -48,7 +48,7 @@ struct concat_kernel : copied_rows<P, G, group_of<P, G>::value.attributes.concat
     constexpr detail::group g = group_of<P, G>::value;
     constexpr int right = g.columns - left;
     T const *const x = a.at<T const>(g.in[0]), *const z = a.at<T const>(g.in[1]);
-    base::copy(block, a.at<T>(g.out[0]), [&](extent row, int column) {
+    base::copy(block, a, a.at<T>(g.out[0]), [&](extent row, int column) {
       return column < left ? x + row * apart + column : z + row * right + (column - left);
     });
   }
@@ -68,7 +68,7 @@ struct slice_kernel : copied_rows<P, G, (Width | First)> {
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
     T const* const dy = a.at<T const>(g.in[0]) + First;
-    base::copy(block, a.at<T>(g.out[0]),
+    base::copy(block, a, a.at<T>(g.out[0]),
                [&](extent row, int column) { return dy + row * Width + column; });
   }
 };

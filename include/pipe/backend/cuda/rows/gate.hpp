@@ -33,7 +33,7 @@ struct half_rows : row_accesses<P, G, Half> {
   /// operand `index`.
   template <class Block, class F>
   PIPE_HD PIPE_INLINE static void for_piece(Block& block, arguments const& a, int index, F f) {
-    base::for_access(block, [&](extent row, int column) {
+    base::for_access(block, a, [&](extent row, int column) {
       T const* const x = a.at<T const>(index) + row * 2 * half + column;
       float u[each], z[each];
       load<each>(x + activated, u);

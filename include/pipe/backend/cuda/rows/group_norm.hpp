@@ -9,7 +9,7 @@
 #include <pipe/backend/cuda/core/chain.hpp>
 #include <pipe/backend/cuda/core/warp.hpp>
 #include <pipe/backend/cuda/rows/column_moments.hpp>
-#include <pipe/backend/cuda/rows/column_sums.hpp>
+#include <pipe/backend/cuda/rows/row_sources.hpp>
 #include <pipe/base/bytes.hpp>
 
 namespace pp::cuda {

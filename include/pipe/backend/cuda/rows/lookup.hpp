@@ -34,7 +34,7 @@ struct lookup_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    base::for_access(block, [&](extent row, int column) {
+    base::for_access(block, a, [&](extent row, int column) {
       extent const id = a.ids(g.in[0])[row];
       float v[each] = {};
       if (id >= 0) load<each>(a.at<T const>(g.in[1]) + id * columns + column, v);
@@ -70,7 +70,7 @@ struct bag_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    base::for_access(block, [&](extent row, int column) {
+    base::for_access(block, a, [&](extent row, int column) {
       int const* const ids = a.ids(g.in[0]) + row * count;
       T const* const table = a.at<T const>(g.in[1]) + column;
       float sum[each] = {};

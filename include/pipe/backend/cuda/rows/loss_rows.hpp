@@ -4,6 +4,7 @@
 // targets, and where a row's loss and gradient are written.
 #pragma once
 
+#include <pipe/backend/cuda/core/launch_rows.hpp>
 #include <pipe/backend/cuda/rows/row_team.hpp>
 #include <pipe/graph/further_loss.hpp>
 #include <pipe/graph/layers.hpp>
@@ -28,13 +29,15 @@ struct loss_memory {
 };
 
 /// Base of the kernels of losses: a team for each row keeps `Bytes` bytes of each element. Rows
-/// of samples from valid_samples on have loss 0 and gradient 0.
+/// of samples from valid_samples on have loss 0 and gradient 0; with Lengths there are no such
+/// rows, and rows that are there write their losses at the places of their planned numbers.
 template <class P, int G, int Bytes>
 struct loss_rows {
   using T = typename P::element;
   static constexpr int columns = group_of<P, G>::value.columns,
                        rows_per_sample = group_of<P, G>::value.rows;
-  static constexpr extent rows = extent(rows_per_sample) * P::samples;
+  using of_rows = launch_rows<P, G>;
+  static constexpr extent rows = of_rows::planned;
   using team = row_team<T, columns, Bytes>;
   static constexpr int threads = team::threads, each = team::each, resident = team::resident;
   static constexpr extent blocks = team::blocks(rows);
@@ -71,6 +74,11 @@ struct loss_rows {
   /// Writes a row's loss.
   PIPE_HD PIPE_INLINE static void put(arguments const& a, extent row, double loss) {
     if constexpr (is_further) row += extent(further(a)->rows_before) * P::samples;
+    if constexpr (of_rows::vary)
+      if (a.segments != nullptr) {
+        detail::row_place const at = a.segments->place_of(row);
+        row = at.segment * rows_per_sample + at.position;
+      }
     a.loss[row] = loss;
   }
   /// Writes a row's loss, times the row's weight.
@@ -94,7 +102,8 @@ struct loss_rows {
   }
   /// Whether a row is of a present sample; other rows are no part of a loss.
   PIPE_HD PIPE_INLINE static bool counts(arguments const& a, extent row) {
-    return row < extent(a.valid_samples) * rows_per_sample;
+    return (of_rows::vary && a.segments != nullptr) ||
+           row < extent(a.valid_samples) * rows_per_sample;
   }
   using memory = loss_memory<T, columns>;
   PIPE_HD PIPE_INLINE static memory in_memory(arguments const& a) {

@@ -109,7 +109,7 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     if (base::is_left_out(a)) return;
-    run_rows(block, a, base::in_memory(a), block.position() * team::teams, rows);
+    run_rows(block, a, base::in_memory(a), block.position() * team::teams, base::of_rows::end(a));
   }
   /// Computes rows [first, end) of logits x, at most one for each team of the block.
   template <class Block, class Logits>
@@ -266,7 +266,7 @@ struct element_loss_kernel : loss_rows<P, G, int(sizeof(float))> {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     if (base::is_left_out(a)) return;
-    run_rows(block, a, base::in_memory(a), block.position() * team::teams, rows);
+    run_rows(block, a, base::in_memory(a), block.position() * team::teams, base::of_rows::end(a));
   }
   /// Computes rows [first, end) of `logits`, at most one for each team of the block.
   template <class Block, class Logits>

@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include <pipe/backend/cuda/core/tickets.hpp>
-#include <pipe/backend/cuda/rows/column_sums.hpp>
+#include <pipe/backend/cuda/rows/row_sources.hpp>
 #include <pipe/backend/cuda/rows/rowwise.hpp>
 
 namespace pp::cuda {
@@ -118,7 +118,8 @@ struct norm_rows {
       }
     });
     int trip = 0;
-    for (extent first = block.position() * team::teams; first < rows;
+    extent const behind = of_rows::planned_end(s);
+    for (extent first = block.position() * team::teams; first < behind;
          first += chunks * team::teams, ++trip) {
       // Two rooms, used in trip: a warp may begin the next reduction while others read the results
       // of the last one.
@@ -126,8 +127,7 @@ struct norm_rows {
         both(block, g, first, trip % 2);
       else
         block.part([&](int thread, state& mine) {
-          extent const row = first + thread / team::size;
-          if (row < rows)
+          if (extent row = 0; find(s, first, thread, row))
             team::for_kept(thread, [&](int held, int column) {
               float dy[each], x[each], xhat[each];
               load<each>(s.at<T const>(of_sums.in[0]) + row * columns + column, dy);
@@ -143,6 +143,14 @@ struct norm_rows {
   }
 
  private:
+  using of_rows = launch_rows<P, Sums>;
+  /// Finds the row of a thread's team among planned rows from `first` on. False if it is not there.
+  PIPE_HD PIPE_INLINE static bool find(arguments const& a, extent first, int thread, extent& row) {
+    row = first + thread / team::size;
+    if (row >= of_rows::planned_end(a)) return false;
+    if constexpr (of_rows::vary) row = of_rows::find(a, row, of_rows::each(a));
+    return !of_rows::vary || row >= 0;
+  }
   /// xhat of a piece of x, from the statistics of its row.
   PIPE_HD PIPE_INLINE static void normalise(arguments const& s, extent row, float const (&x)[each],
                                             float (&xhat)[each]) {
@@ -168,9 +176,9 @@ struct norm_rows {
     using kernel = typename input::kernel;
     using after = chain<P, Input, true>;
     block.part([&](int thread, state& mine) {
-      extent const row = first + thread / team::size;
+      extent row = 0;
       mine.sum[0] = mine.sum[1] = 0;
-      if (row >= rows) return;
+      if (!find(g, first, thread, row)) return;
       team::for_kept(thread, [&](int held, int column) {
         kernel::read(g, row, column, mine, held);
         after::template fetch<each>(g, row, column, mine.z[held]);
@@ -188,8 +196,8 @@ struct norm_rows {
         block, [](state& mine, int i) -> float& { return mine.sum[i]; }, plus{},
         block.shared().rooms[room]);
     block.part([&](int thread, state& mine) {
-      extent const row = first + thread / team::size;
-      if (row >= rows) return;
+      extent row = 0;
+      if (!find(g, first, thread, row)) return;
       team::for_kept(thread, [&](int held, int column) {
         float dx[each];
         kernel::finish_piece(mine, held, dx);

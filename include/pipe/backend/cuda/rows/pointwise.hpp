@@ -25,7 +25,7 @@ struct pointwise_kernel : row_accesses<P, G, chain<P, G, true>::width> {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    base::for_access(block, [&](extent row, int column) {
+    base::for_access(block, a, [&](extent row, int column) {
       float v[each];
       load<each>(a.at<T const>(g.in[0]) + row * ops::width + column, v);
       ops::template run<each>(a, row, column, v);

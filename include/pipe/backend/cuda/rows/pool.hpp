@@ -22,9 +22,11 @@ struct pooled_columns : accesses<P::samples, group_of<P, G>::value.columns,
                        positions = group_of<P, G>::value.attributes.pool().rows;
   static constexpr detail::pool_kind which = group_of<P, G>::value.attributes.pool().which;
 
-  /// The rows of a sample that a pool reads: ids, number of rows that are not padding, and the row
-  /// that is taken (-1 for a mean, or if all rows are padding).
+  /// The rows of a sample that a pool reads: the first of them, their number, ids, number of rows
+  /// that are not padding, and the row that is taken (-1 for a mean, or if all rows are padding).
   struct rows {
+    extent first = 0;
+    int all = positions;
     int const* ids = nullptr;
     int count = 0, chosen = -1;
     PIPE_HD PIPE_INLINE bool is_real(int t) const { return ids == nullptr || ids[t] >= 0; }
@@ -38,8 +40,12 @@ struct pooled_columns : accesses<P::samples, group_of<P, G>::value.columns,
   PIPE_HD PIPE_INLINE static rows rows_of(arguments const& a, extent sample) {
     constexpr int index = group_of<P, G>::value.in[1];
     rows r;
-    if constexpr (index >= 0) r.ids = a.ids(index) + sample * positions;
-    for (int t = 0; t < positions; ++t) {
+    r.first = sample * positions;
+    if constexpr (detail::has_segments<P>)
+      if (a.segments != nullptr)
+        r.first = a.segments->first_of(sample), r.all = a.segments->length_of(sample);
+    if constexpr (index >= 0) r.ids = a.ids(index) + r.first;
+    for (int t = 0; t < r.all; ++t) {
       if (!r.is_real(t)) continue;
       if (which == detail::pool_kind::last || (which == detail::pool_kind::first && r.count == 0))
         r.chosen = t;
@@ -57,7 +63,7 @@ struct pooled_columns : accesses<P::samples, group_of<P, G>::value.columns,
 template <class P, int G>
 struct pool_kernel : pooled_columns<P, G> {
   using base = pooled_columns<P, G>;
-  using base::columns, base::each, base::positions;
+  using base::columns, base::each;
   using typename base::T;
 
   template <class Block>
@@ -67,10 +73,10 @@ struct pool_kernel : pooled_columns<P, G> {
     base::for_access(block, [&](extent sample, int column) {
       auto const rows = base::rows_of(a, sample);
       float sum[each]{};
-      for (int t = 0; t < positions; ++t) {
+      for (int t = 0; t < rows.all; ++t) {
         if (!rows.takes_part(t)) continue;
         float x[each];
-        load<each>(a.at<T const>(from) + (sample * positions + t) * columns + column, x);
+        load<each>(a.at<T const>(from) + (rows.first + t) * columns + column, x);
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) sum[i] += x[i];
       }
@@ -88,7 +94,7 @@ struct pool_kernel : pooled_columns<P, G> {
 template <class P, int G>
 struct pool_gradient_kernel : pooled_columns<P, G> {
   using base = pooled_columns<P, G>;
-  using base::columns, base::each, base::positions;
+  using base::columns, base::each;
   using typename base::T;
 
   template <class Block>
@@ -102,8 +108,8 @@ struct pool_gradient_kernel : pooled_columns<P, G> {
       PIPE_UNROLL
       for (int i = 0; i < each; ++i) dy[i] /= rows.divisor();
       float const nothing[each]{};
-      for (int t = 0; t < positions; ++t) {
-        T* const dx = a.at<T>(to) + (sample * positions + t) * columns + column;
+      for (int t = 0; t < rows.all; ++t) {
+        T* const dx = a.at<T>(to) + (rows.first + t) * columns + column;
         if (rows.takes_part(t))
           save<each>(dx, dy);
         else

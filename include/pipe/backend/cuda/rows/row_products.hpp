@@ -74,7 +74,7 @@ struct row_scale_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    base::for_access(block, [&](extent row, int column) {
+    base::for_access(block, a, [&](extent row, int column) {
       float x[each], s[1];
       load<each>(a.at<T const>(g.in[0]) + row * columns + column, x);
       load<1>(a.at<T const>(g.in[1]) + row, s);

@@ -22,15 +22,21 @@ template <class P, int G, int Kept>
 struct row_kernel {
   using T = typename P::element;
   static constexpr int columns = group_of<P, G>::value.columns;
-  static constexpr extent rows = extent(group_of<P, G>::value.rows) * P::samples;
   using team = row_team<T, columns, Kept* int(sizeof(float))>;
   static constexpr int threads = team::threads, each = team::each;
-  static constexpr extent blocks = team::blocks(rows);
+  static constexpr extent blocks = team::blocks(launch_rows<P, G>::planned);
   using pieces = float[team::most_held][each];
   template <int Index>
   static constexpr int in = group_of<P, G>::value.in[Index];
   template <int Index>
   static constexpr int out = group_of<P, G>::value.out[Index];
+
+  /// The end of the rows, and whether it is in front of all rows of a block.
+  PIPE_HD PIPE_INLINE static extent end(arguments const& a) { return launch_rows<P, G>::end(a); }
+  template <class Block>
+  PIPE_HD PIPE_INLINE static bool is_behind(Block const& block, arguments const& a) {
+    return launch_rows<P, G>::vary && block.position() * team::teams >= end(a);
+  }
 
   /// Piece `column` of a row of operand Index.
   template <int Index>
@@ -76,7 +82,7 @@ struct row_kernel {
 template <class P, int G>
 struct norm_kernel : row_kernel<P, G, 1> {
   using base = row_kernel<P, G, 1>;
-  using base::columns, base::each, base::rows;
+  using base::columns, base::each;
   using typename base::T, typename base::team;
   static constexpr bool has_mean = group_of<P, G>::value.attributes.norm().has_mean;
   static constexpr float epsilon = float(group_of<P, G>::value.attributes.norm().epsilon);
@@ -91,10 +97,11 @@ struct norm_kernel : row_kernel<P, G, 1> {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
+    if (base::is_behind(block, a)) return;
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
       mine.sum = 0;
-      if (row >= rows) return;
+      if (row >= base::end(a)) return;
       base::read_row(a, row, thread, mine.x);
       if constexpr (has_mean)
         base::for_row(a, row, thread, mine.x, [&](int, float(&x)[each], bool) {
@@ -108,7 +115,7 @@ struct norm_kernel : row_kernel<P, G, 1> {
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
       mine.squares = 0;
-      if (row >= rows) return;
+      if (row >= base::end(a)) return;
       float const mean = mine.sum / float(columns);
       base::for_row(a, row, thread, mine.x, [&](int, float(&x)[each], bool) {
         PIPE_UNROLL
@@ -120,7 +127,7 @@ struct norm_kernel : row_kernel<P, G, 1> {
         block.shared().squares);
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
-      if (row >= rows) return;
+      if (row >= base::end(a)) return;
       float const mean = mine.sum / float(columns),
                   rstd = 1.0f / libm::sqrt(mine.squares / float(columns) + epsilon);
       float const statistics[2]{mean, rstd};
@@ -150,7 +157,7 @@ struct norm_kernel : row_kernel<P, G, 1> {
 template <class P, int G>
 struct norm_gradient_kernel : row_kernel<P, G, 2> {
   using base = row_kernel<P, G, 2>;
-  using base::columns, base::each, base::rows;
+  using base::columns, base::each;
   using typename base::T, typename base::team;
   static constexpr bool has_mean = group_of<P, G>::value.attributes.norm().has_mean;
 
@@ -200,10 +207,11 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
+    if (base::is_behind(block, a)) return;
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
       mine.sum[0] = mine.sum[1] = 0;
-      if (row >= rows) return;
+      if (row >= base::end(a)) return;
       team::for_kept(thread, [&](int held, int column) { read(a, row, column, mine, held); });
       team::for_pieces(
           thread, [&](int held, int column) { read(a, row, column, mine, held); },
@@ -217,7 +225,7 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
         block.shared().sums);
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
-      if (row >= rows) return;
+      if (row >= base::end(a)) return;
       team::for_pieces(
           thread, [&](int held, int column) { read(a, row, column, mine, held); },
           [&](int held, int column) {
@@ -237,7 +245,7 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
 template <class P, int G>
 struct softmax_kernel : row_kernel<P, G, 1> {
   using base = row_kernel<P, G, 1>;
-  using base::each, base::rows;
+  using base::each;
   using typename base::team;
 
   struct state {
@@ -250,10 +258,11 @@ struct softmax_kernel : row_kernel<P, G, 1> {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
+    if (base::is_behind(block, a)) return;
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
       mine.top = least();
-      if (row >= rows) return;
+      if (row >= base::end(a)) return;
       base::read_row(a, row, thread, mine.x);
       base::for_row(a, row, thread, mine.x, [&](int, float(&x)[each], bool) {
         PIPE_UNROLL
@@ -265,7 +274,7 @@ struct softmax_kernel : row_kernel<P, G, 1> {
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
       mine.sum = 0;
-      if (row >= rows) return;
+      if (row >= base::end(a)) return;
       base::for_row(a, row, thread, mine.x, [&](int, float(&x)[each], bool) {
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) mine.sum += x[i] = math::exp(x[i] - mine.top);
@@ -275,7 +284,7 @@ struct softmax_kernel : row_kernel<P, G, 1> {
         block, [](state& mine, int) -> float& { return mine.sum; }, plus{}, block.shared().sums);
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
-      if (row >= rows) return;
+      if (row >= base::end(a)) return;
       float const factor = 1.0f / mine.sum;
       base::for_row(a, row, thread, mine.x, [&](int column, float(&x)[each], bool kept) {
         PIPE_UNROLL
@@ -293,7 +302,7 @@ struct softmax_kernel : row_kernel<P, G, 1> {
 template <class P, int G>
 struct softmax_gradient_kernel : row_kernel<P, G, 2> {
   using base = row_kernel<P, G, 2>;
-  using base::each, base::rows;
+  using base::each;
   using typename base::team;
 
   struct state {
@@ -306,6 +315,7 @@ struct softmax_gradient_kernel : row_kernel<P, G, 2> {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
+    if (base::is_behind(block, a)) return;
     auto const read = [&](extent row, int column, state& mine, int held) {
       base::template read<0>(a, row, column, mine.dy[held]);
       base::template read<1>(a, row, column, mine.y[held]);
@@ -313,7 +323,7 @@ struct softmax_gradient_kernel : row_kernel<P, G, 2> {
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
       mine.sum = 0;
-      if (row >= rows) return;
+      if (row >= base::end(a)) return;
       auto const read_held = [&](int held, int column) { read(row, column, mine, held); };
       team::for_kept(thread, read_held);
       team::for_pieces(thread, read_held, [&](int held, int) {
@@ -325,7 +335,7 @@ struct softmax_gradient_kernel : row_kernel<P, G, 2> {
         block, [](state& mine, int) -> float& { return mine.sum; }, plus{}, block.shared().sums);
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
-      if (row >= rows) return;
+      if (row >= base::end(a)) return;
       team::for_pieces(
           thread, [&](int held, int column) { read(row, column, mine, held); },
           [&](int held, int column) {

@@ -3,7 +3,7 @@
 // The gradient of the slopes of PReLU, as sums of columns.
 #pragma once
 
-#include <pipe/backend/cuda/rows/column_sums.hpp>
+#include <pipe/backend/cuda/rows/row_sources.hpp>
 #include <pipe/graph/slope_formula.hpp>
 
 namespace pp::cuda {
@@ -13,7 +13,10 @@ namespace pp::cuda {
 ///
 /// shape: dy, x (rows, C) -> dslope (C) or (1)
 template <class P, int G>
-struct slope_source {
+struct slope_source
+    : source_rows<P, G,
+                  group_of<P, G>::value.attributes.slope().is_shared ? group_of<P, G>::value.columns
+                                                                     : 1> {
   using T = typename P::element;
   static constexpr int sums = 1;
   static constexpr bool is_shared = group_of<P, G>::value.attributes.slope().is_shared;
