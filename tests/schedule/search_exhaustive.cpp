@@ -120,7 +120,7 @@ TEST_CASE("an order that changes has the times of one that is timed anew", "[sea
         for (int at = m.low(); at <= m.high(); ++at) {
           int const y = moved.row(rank)[at];
           may &= y == x || (y / actions.micro_batches != x / actions.micro_batches &&
-                            actions.of.item[x].input != y && actions.of.item[y].input != x);
+                            x + actions.of(x).input != y && y + actions.of(y).input != x);
         }
         if (!may) continue;
         order.assign(moved.order());

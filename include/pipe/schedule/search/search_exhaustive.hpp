@@ -80,8 +80,8 @@ class exhaustive_search {
   long& done(long* row, int kind) const { return row[all_.count + p_ + kind]; }
   long& waits(long* row, int kind) const { return row[all_.count + p_ + kinds_ + kind]; }
 
-  search_actions::fact const& fact(int x) const { return all_.of.item[x]; }
-  search_actions::fact const& fact_of(int kind) const { return fact(kind * m_); }
+  search_actions::fact const& fact(int x) const { return all_.of(x); }
+  search_actions::fact const& fact_of(int kind) const { return all_.facts.item[kind]; }
   static void raise(long& most, long to) { most = to > most ? to : most; }
 
   /// Whether memory is never given back before it is taken, on a rank.
@@ -119,8 +119,8 @@ class exhaustive_search {
       int const x = turn_.item[i], kind = x / m_, left = m_ - x % m_;
       search_actions::fact const& f = fact(x);
       long rest = rest_.item[x], load = all_.latest - all_.begin.item[f.rank];
-      if (f.output >= 0) raise(rest, rest_.item[f.output] + f.on_way);
-      if (f.weight >= 0) raise(rest, rest_.item[f.weight]);
+      if (f.output != 0) raise(rest, rest_.item[x + f.output] + f.on_way);
+      if (f.weight != 0) raise(rest, rest_.item[x + f.weight]);
       if (left > 1) raise(rest, rest_.item[x + 1]);
       for (int k = 0; k < kinds_; k += 3) {
         if (fact_of(k).rank != f.rank) continue;
@@ -152,7 +152,7 @@ class exhaustive_search {
         return row[y] >= 0 ? row[y] : head_.item[y] + fact(y).time;
       };
       long head = ready(row, f.rank);
-      if (f.input >= 0) raise(head, end_of(f.input) + f.hop);
+      if (f.input != 0) raise(head, end_of(x + f.input) + f.hop);
       if (x % m_ > 0) raise(head, end_of(x - 1));
       if (x / m_ % 3 == 0)
         for (int y : {needs_b_.item[x], needs_w_.item[x]})
@@ -218,10 +218,10 @@ class exhaustive_search {
     auto const start_of = [&](int kind) {
       int const x = kind * m_ + int(done(row, kind));
       search_actions::fact const& f = fact(x);
-      if (f.input >= 0 && row[f.input] < 0) return LONG_MAX;
+      if (f.input != 0 && row[x + f.input] < 0) return LONG_MAX;
       if (f.memory > 0 && live(row, f.rank) + f.memory > all_.room.item[f.rank]) return LONG_MAX;
       long start = ready(row, f.rank);
-      if (f.input >= 0) raise(start, row[f.input] + f.hop);
+      if (f.input != 0) raise(start, row[x + f.input] + f.hop);
       return start;
     };
     for (int k = 0; k < kinds_; ++k)
@@ -336,9 +336,10 @@ class exhaustive_search {
       if (ready(a, rank) > ready(b, rank)) return false;
     for (int k = 0; k < kinds_; ++k) {
       search_actions::fact const& f = fact_of(k);
-      if (f.output < 0 || fact(f.output).rank == f.rank) continue;
-      long const reads = ready(b, fact(f.output).rank) - f.on_way;
-      for (int x = k * m_ + int(done(a, f.output / m_)); x < k * m_ + int(done(a, k)); ++x)
+      if (f.output == 0 || f.gives_here) continue;
+      int const next = k + f.output / m_;
+      long const reads = ready(b, fact_of(next).rank) - f.on_way;
+      for (int x = k * m_ + int(done(a, next)); x < k * m_ + int(done(a, k)); ++x)
         if (a[x] > b[x] && a[x] > reads) return false;
     }
     return true;

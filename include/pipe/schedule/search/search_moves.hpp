@@ -14,8 +14,6 @@ namespace pp::detail {
 
 /// An order under moves, its times, and the longest paths to the end.
 class moved_order {
-  static constexpr int none = -1;
-
  public:
   /// A move of one action of a rank to another position.
   struct move {
@@ -24,33 +22,12 @@ class moved_order {
     int high() const { return from < to ? to : from; }
   };
 
-  /// What all micro-batches of a kind and chunk have in common.
-  struct shared {
-    long time = 0, hop = 0, on_way = 0;  ///< hop, on_way: `never` without an input, an output
-    int input = 0, output = 0;           ///< from the number of an action to that of the other
-    int giver = none;                    ///< the rank of the input, if it is another one
-  };
-  shared const& kind(int x) const { return kinds_.item[kind_.item[x]]; }
-
   explicit moved_order(search_actions const& actions)
       : all_(actions), n_(actions.length), order_(actions), times_(actions),
         position_(actions.count), before_(actions.count), after_(actions.count),
-        kind_(actions.count), end_(actions.count + actions.ranks),
-        rest_(actions.count + actions.ranks), kinds_(actions.count / actions.micro_batches),
-        is_tied_(actions.count), tied_(actions.count), old_run_(actions.count),
-        old_end_(actions.count) {
-    for (int x = 0; x < actions.count; ++x) kind_.item[x] = x / actions.micro_batches;
-    for (int k = 0; k < actions.count / actions.micro_batches; ++k) {
-      int const x = k * actions.micro_batches;
-      search_actions::fact const& f = fact(x);
-      kinds_.item[k] = {f.time,
-                        f.input >= 0 ? f.hop : never,
-                        f.output >= 0 ? f.on_way : never,
-                        f.input >= 0 ? f.input - x : 0,
-                        f.output >= 0 ? f.output - x : 0,
-                        f.input >= 0 && fact(f.input).rank != f.rank ? fact(f.input).rank : none};
-    }
-  }
+        end_(actions.count + actions.ranks), rest_(actions.count + actions.ranks),
+        is_tied_(actions.count + actions.ranks), tied_(actions.count), old_run_(actions.count),
+        old_end_(actions.count) {}
 
   /// Begins with a copy of an order. The result is not possible() if the order deadlocks.
   score start(search_order const& order) {
@@ -117,23 +94,19 @@ class moved_order {
       if (now == rest_.item[x]) continue;
       rest_.item[x] = now;
       if (int const y = before_.item[x]; y < all_.count && turn(y) < least) least = turn(y);
-      if (int const y = x + kind(x).input; turn(y) < least) least = turn(y);
+      if (int const y = x + fact(x).input; turn(y) < least) least = turn(y);
     }
     return first - i;
   }
 
  private:
-  static constexpr long never = LONG_MIN / 2;
-
-  search_actions::fact const& fact(int x) const { return all_.of.item[x]; }
+  search_actions::fact const& fact(int x) const { return all_.of(x); }
   int run(int turn) const { return times_.run.item[turn]; }
   int turn(int x) const { return times_.turn.item[x]; }
   void take_turn(int turn, int x) {
     times_.run.item[turn] = x;
     times_.turn.item[x] = turn;
   }
-  int before(int x) const { return before_.item[x] < all_.count ? before_.item[x] : none; }
-  int after(int x) const { return after_.item[x] < all_.count ? after_.item[x] : none; }
   void place(int rank, int i, int x, int last) {
     order_.row(rank)[i] = x;
     position_.item[x] = i;
@@ -163,13 +136,12 @@ class moved_order {
     bool const later = moved_.from < moved_.to;
     int const step = later ? 1 : -1, x = row(moved_.rank)[moved_.to],
               passed = row(moved_.rank)[moved_.to - step], first = turn(x), last = turn(passed);
-    auto const tied = [&](int y) { return y >= 0 && is_tied_.item[y]; };
     int ties = 0;
     bool fits = true;
     for (int i = first; i != last + step && fits; i += step) {
       int const z = run(i);
-      if (z != x && !tied(later ? fact(z).input : fact(z).output) &&
-          !tied(later ? before(z) : after(z)))
+      if (z != x && !is_tied_.item[z + (later ? fact(z).input : fact(z).output)] &&
+          !is_tied_.item[later ? before_.item[z] : after_.item[z]])
         continue;
       fits = z == x || fact(z).rank != moved_.rank;
       is_tied_.item[tied_.item[ties++] = z] = true;
@@ -205,17 +177,17 @@ class moved_order {
       old_end_.item[changed_++] = {x, end(x)};
       end_.item[x] = now;
       if (int const y = after_.item[x]; y < all_.count && turn(y) > most) most = turn(y);
-      if (int const y = x + kind(x).output; turn(y) > most) most = turn(y);
+      if (int const y = x + fact(x).output; turn(y) > most) most = turn(y);
     }
     return i - first;
   }
   long end_now(int x) const {
-    shared const& k = kind(x);
+    search_actions::fact const& k = fact(x);
     long const own = end(before_.item[x]), there = end(x + k.input) + k.hop;
     return (there > own ? there : own) + k.time;
   }
   long rest_now(int x) const {
-    shared const& k = kind(x);
+    search_actions::fact const& k = fact(x);
     long const own = rest(after_.item[x]), there = rest(x + k.output) + k.on_way;
     return (there > own ? there : own) + k.time;
   }
@@ -231,10 +203,8 @@ class moved_order {
   order_times times_;            // rank_end is that of start()
   scratch<int> position_;        // by action: its place on its rank
   scratch<int> before_, after_;  // by action: its neighbours on its rank, or count + rank
-  scratch<int> kind_;            // by action: its index in kinds_
   scratch<long> end_, rest_;     // by action; then by rank, before its first and behind its last
-  scratch<shared> kinds_;        // by chunk and kind
-  scratch<bool> is_tied_;        // by action: see order_turns
+  scratch<bool> is_tied_;        // by action, as end_: see order_turns
   scratch<int> tied_;
   // For take_back(): the move, the turns and ends before it.
   move moved_;

@@ -12,23 +12,30 @@ namespace pp::detail {
 /// The actions of a problem as numbers, (3 chunk + kind) M + micro-batch with kinds F, B, W, and
 /// what the search asks about each.
 struct search_actions {
-  static constexpr int kinds = 3, none = -1;
+  static constexpr int kinds = 3;
+  static constexpr long never = LONG_MIN / 2;
+  /// What all micro-batches of a chunk and kind have in common. Other actions are given by what
+  /// their numbers are larger; 0: none.
   struct fact {
     long time = 0;
-    long memory = 0;   ///< its change, see memory_change
-    int input = none;  ///< the action whose result this one reads
+    long memory = 0;  ///< its change, see memory_change
+    /// From the end of `input` until the action can start, and from its end until `output` can;
+    /// `never` without an input, an output.
+    long hop = never, on_way = never;
+    int input = 0;  ///< the action whose result this one reads
     /// The actions that read this one's result: F or B of the next chunk, and W.
-    int output = none, weight = none;
-    long hop = 0;     ///< from the end of `input` until the action can start
-    long on_way = 0;  ///< from the end of the action until `output` can start
+    int output = 0, weight = 0;
     int rank = 0;
+    int giver = 0;                                ///< the rank of `input`
+    bool reads_here = false, gives_here = false;  ///< whether `input`, `output` is on this rank
   };
 
   int ranks, micro_batches, held;
   int count, length;  ///< actions of all ranks, and of one
   placement where;
-  scratch<fact> of;
-  scratch<long> room;  ///< by rank: its memory limit
+  scratch<fact> facts;   ///< by chunk and kind
+  scratch<int> kind_at;  ///< by action: its index in `facts`
+  scratch<long> room;    ///< by rank: its memory limit
   /// By rank: the time at which it begins, from which its time counts.
   scratch<long> begin;
   long latest = 0;     ///< of `begin`
@@ -37,40 +44,38 @@ struct search_actions {
   constexpr explicit search_actions(search_problem const& problem)
       : ranks(problem.ranks), micro_batches(problem.micro_batches), held(problem.held()),
         count(static_cast<int>(problem.actions())), length(count / ranks), where(problem.where),
-        of(count), room(ranks), begin(ranks), work(ranks) {
+        facts(kinds * problem.chunks), kind_at(count), room(ranks), begin(ranks), work(ranks) {
     for (int rank = 0; rank < ranks; ++rank) room.item[rank] = problem.room(rank);
     // The first action of a rank is F of its first chunk; those are the chunks 0 .. P-1.
     if (problem.want != objective::makespan)
       for (int chunk = 1; chunk < ranks; ++chunk)
         latest = begin.item[problem.holder.item[chunk]] =
             latest + problem.cost(chunk - 1).forward + problem.down.item[chunk - 1];
-    int const m = micro_batches, last = problem.chunks - 1;
+    int const last = problem.chunks - 1;
     for (int chunk = 0; chunk <= last; ++chunk)
       for (int kind = 0; kind < kinds; ++kind) {
-        bool const reads_own = kind == 2 || (kind == 1 && chunk == last);
-        int const from = kind == 0 ? chunk - 1 : chunk + 1, first = (chunk * kinds + kind) * m;
-        fact f{problem.time({kind_of(kind), chunk, 0}),
-               problem.cost(chunk).memory.of(kind_of(kind))};
+        int const index = chunk * kinds + kind;
+        fact& f = facts.item[index];
+        f.time = problem.time({kind_of(kind), chunk, 0});
+        f.memory = problem.cost(chunk).memory.of(kind_of(kind));
         f.rank = problem.holder.item[chunk];
-        work.item[f.rank] += f.time * m;
-        if (!reads_own && from >= 0)
-          f.hop = (kind == 0 ? problem.down : problem.up).item[kind == 0 ? from : chunk];
-        if (kind == 0) f.on_way = problem.down.item[chunk];
-        if (kind == 1 && chunk > 0) f.on_way = problem.up.item[chunk - 1];
-        for (int x = first; x < first + m; ++x) {
-          of.item[x] = f;
-          if (reads_own)
-            of.item[x].input = x - m;
-          else if (from >= 0)
-            of.item[x].input = x + (from - chunk) * kinds * m;
-          if (kind == 0 && chunk < last)
-            of.item[x].output = x + kinds * m;
-          else if (kind < 2)
-            (kind == 1 ? of.item[x].weight : of.item[x].output) = x + m;
-          if (kind == 1 && chunk > 0) of.item[x].output = x - kinds * m;
-        }
+        work.item[f.rank] += f.time * micro_batches;
+        for (int mb = 0; mb < micro_batches; ++mb) kind_at.item[number(kind, chunk, mb)] = index;
       }
+    for (int chunk = 0; chunk <= last; ++chunk) {
+      int const f = chunk * kinds, b = f + 1, w = f + 2;
+      if (chunk < last) connect(f, f + kinds, problem.down.item[chunk]);
+      if (chunk > 0) connect(b, b - kinds, problem.up.item[chunk - 1]);
+      if (chunk == last) connect(f, b, 0);
+      facts.item[b].weight = micro_batches;
+      facts.item[w].input = -micro_batches;
+      facts.item[w].hop = 0;
+      facts.item[w].giver = facts.item[w].rank;
+      facts.item[w].reads_here = true;
+    }
   }
+
+  constexpr fact const& of(int x) const { return facts.item[kind_at.item[x]]; }
 
   /// Ranks begin when they ended a step before: the largest of their times is then an upper bound
   /// of the period, and not above the bound before.
@@ -96,6 +101,16 @@ struct search_actions {
   constexpr action named(int x) const {
     int const which = x / micro_batches;
     return action{kind_of(which % kinds), which / kinds, x % micro_batches};
+  }
+
+ private:
+  constexpr void connect(int from, int to, long hop) {
+    fact &maker = facts.item[from], &reader = facts.item[to];
+    maker.output = (to - from) * micro_batches;
+    reader.input = -maker.output;
+    maker.on_way = reader.hop = hop;
+    reader.giver = maker.rank;
+    maker.gives_here = reader.reads_here = maker.rank == reader.rank;
   }
 };
 
@@ -153,7 +168,7 @@ class search_order {
       if (filled_.item[rank] < actions_.length) return false;
       long live = 0;
       for (int i = 0; i < actions_.length; ++i) {
-        live += actions_.of.item[row(rank)[i]].memory;
+        live += actions_.of(row(rank)[i]).memory;
         if (live > actions_.room.item[rank]) return false;
       }
     }
@@ -204,12 +219,12 @@ class order_times {
       long now = rank_end.item[rank], idle = idle_.item[rank];
       for (; i < all.length; ++i) {
         int const x = row[i];
-        search_actions::fact const& f = all.of.item[x];
-        if (f.input >= 0) {
-          long const there = end.item[f.input];
+        search_actions::fact const& f = all.of(x);
+        if (f.input != 0) {
+          long const there = end.item[x + f.input];
           if (there < 0) {
-            also_waiting_.item[rank] = waiting_.item[f.input];
-            waiting_.item[f.input] = rank;
+            also_waiting_.item[rank] = waiting_.item[x + f.input];
+            waiting_.item[x + f.input] = rank;
             break;
           }
           if (there + f.hop > now) {

@@ -80,13 +80,14 @@ class order_periods {
   ///        memory that it takes, no rank's peak grows. A deadlock is possible: longer.play() tells
   constexpr void repeat(int times, search_order& longer) const {
     int const many = longer.actions().micro_batches;
+    int const* const kind_at = order_.actions().kind_at.item;
     longer.clear();
     for (int rank = 0; rank < p_; ++rank) {
       int const begin = begin_.item[rank], end = begin + kinds_ * length_;
       auto const copy = [&](int first, int last, int more) {
         for (int i = first; i < last; ++i) {
-          int const x = order_.row(rank)[i], kind = x / m_;
-          longer.push_number(rank, x + kind * (many - m_) + more);
+          int const x = order_.row(rank)[i];
+          longer.push_number(rank, x + kind_at[x] * (many - m_) + more);
         }
       };
       copy(0, begin, 0);

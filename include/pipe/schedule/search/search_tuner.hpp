@@ -76,7 +76,7 @@ class order_tuner {
   };
   using move = moved_order::move;
 
-  search_actions::fact const& fact(int x) const { return all_.of.item[x]; }
+  search_actions::fact const& fact(int x) const { return all_.of(x); }
   static long later(long a, long b) { return a > b ? a : b; }
 
   /// The energy of annealing, in parts of a unit: the worst time, and a share of the mean time,
@@ -107,7 +107,7 @@ class order_tuner {
                  left = by_tries < by_budget ? by_tries : by_budget,
                  allowed = mean_ * fine_ * limit.heat / 256 * left / 256 * roll.exponential() / 256;
       move const m = pick(roll);
-      if (m.from == m.to || !fits(m) || bound(m) > now_.worst + allowed / fine_) continue;
+      if (m.from == m.to || !fits(m) || exceeds(m, now_.worst + allowed / fine_)) continue;
       long const timed = order_.try_move(m);
       if (timed == 0) continue;
       budget -= timed;
@@ -181,8 +181,8 @@ class order_tuner {
     for (int i = 0; i < candidates && stretches_ > 0; ++i) {
       move const m = pick_on_path(roll);
       if (m.from == m.to || !fits(m)) continue;
-      long const value = bound(m);
-      if (value > least || value == LONG_MAX) continue;
+      long const value = bound(m, least);
+      if (value > least) continue;
       if (value >= best.worst && is_tabu(m, made)) continue;
       if (value < least) equals = 0;
       least = value;
@@ -190,7 +190,7 @@ class order_tuner {
     }
     if (chosen.from != chosen.to) return chosen;
     move const any = pick(roll);
-    return any.from != any.to && fits(any) && bound(any) <= now_.worst + mean_ ? any : move{};
+    return any.from != any.to && fits(any) && !exceeds(any, now_.worst + mean_) ? any : move{};
   }
   /// The number of moves made until which `first` stays before `second`. Few pairs share an entry.
   int& kept_until(int first, int second) {
@@ -222,39 +222,37 @@ class order_tuner {
         return false;
     return true;
   }
-  /// A lower bound of the worst time after a move; beyond all times if the move cannot be.
-  long bound(move const& m) {
+  /// A lower bound of the worst time after a move, or a time above `most` if that is above it.
+  long bound(move const& m, long most) {
     int const* const row = order_.row(m.rank);
     int const low = m.low(), high = m.high(), n = high - low + 1;
-    for (int i = 0; i < n; ++i)
-      moved_.item[i] =
-          m.from < m.to ? row[i == n - 1 ? low : low + i + 1] : row[i == 0 ? high : low + i - 1];
+    // The action of this rank is shifted, too.
     auto const inside = [&](int x) {
-      return x >= 0 && fact(x).rank == m.rank && order_.position(x) >= low &&
-             order_.position(x) <= high;
+      return order_.position(x) >= low && order_.position(x) <= high;
     };
     long now = low > 0 ? order_.end(row[low - 1]) : all_.begin.item[m.rank];
     for (int i = 0; i < n; ++i) {
-      search_actions::fact const& f = fact(moved_.item[i]);
-      if (inside(f.input)) {
-        bool before = false;
-        for (int k = 0; k < i; ++k) before |= moved_.item[k] == f.input;
-        if (!before) return LONG_MAX;
-      } else if (f.input >= 0) {
-        now = later(now, order_.end(f.input) + f.hop);
-      }
+      int const x =
+          m.from < m.to ? row[i == n - 1 ? low : low + i + 1] : row[i == 0 ? high : low + i - 1];
+      search_actions::fact const& f = fact(x);
+      if (!f.reads_here || !inside(x + f.input)) now = later(now, order_.end(x + f.input) + f.hop);
+      moved_.item[i] = x;
       end_.item[i] = now += f.time;
     }
-    long rest = high + 1 < n_ ? order_.rest(row[high + 1]) : order_.rest_of_rank(m.rank), most = 0;
-    for (int i = n - 1; i >= 0; --i) {
-      search_actions::fact const& f = fact(moved_.item[i]);
-      if (f.output >= 0 && !inside(f.output)) rest = later(rest, order_.rest(f.output) + f.on_way);
-      if (f.weight >= 0 && !inside(f.weight)) rest = later(rest, order_.rest(f.weight));
-      most = later(most, end_.item[i] + rest);
+    long rest = high + 1 < n_ ? order_.rest(row[high + 1]) : order_.rest_of_rank(m.rank), all = 0;
+    for (int i = n - 1; i >= 0 && all <= most; --i) {
+      int const x = moved_.item[i];
+      search_actions::fact const& f = fact(x);
+      if (!f.gives_here || !inside(x + f.output))
+        rest = later(rest, order_.rest(x + f.output) + f.on_way);
+      if (f.weight != 0 && !inside(x + f.weight)) rest = later(rest, order_.rest(x + f.weight));
+      all = later(all, end_.item[i] + rest - all_.latest);
       rest += f.time;
     }
-    return most - all_.latest;
+    return all;
   }
+
+  bool exceeds(move const& m, long most) { return bound(m, most) > most; }
 
   /// A longest path that ends with a rank whose time is the worst, from its end to its beginning,
   /// as stretches.
@@ -268,11 +266,11 @@ class order_tuner {
       int const* const row = order_.row(rank);
       int first = last, next_rank = 0, next_last = -1;
       for (long end = order_.end(row[first]);; --first) {
-        moved_order::shared const& f = order_.kind(row[first]);
+        search_actions::fact const& f = fact(row[first]);
         long const start = end - f.time;
         end = first > 0 ? order_.end(row[first - 1]) : -1;
         bool const in_a_row = end == start;
-        if (f.giver >= 0 && order_.end(row[first] + f.input) + f.hop == start &&
+        if (!f.reads_here && order_.end(row[first] + f.input) + f.hop == start &&
             (!in_a_row || roll.below(2) == 0)) {
           next_rank = f.giver;
           next_last = order_.position(row[first] + f.input);
@@ -329,14 +327,22 @@ class order_tuner {
   move as_far_as_it_can(move m) const {
     m.to = m.to < 1 ? 1 : m.to > n_ - 1 ? n_ - 1 : m.to;
     if (m.from == 0 || m.from == m.to) return {};
-    int const* const row = order_.row(m.rank);
-    int const x = row[m.from], step = m.from < m.to ? 1 : -1;
+    int const x = order_.row(m.rank)[m.from];
     search_actions::fact const& f = fact(x);
-    for (int i = m.from + step; i != m.to + step; i += step) {
-      int const y = row[i];
-      bool const is_next = y == x + step && y / all_.micro_batches == x / all_.micro_batches;
-      if (is_next || y == f.output || y == f.weight || y == f.input)
-        return {m.rank, m.from, i - step};
+    auto const stay_before = [&](int y) {
+      if (int const last = order_.position(y) - 1; last < m.to) m.to = last;
+    };
+    auto const stay_behind = [&](int y) {
+      if (int const first = order_.position(y) + 1; first > m.to) m.to = first;
+    };
+    auto const is_alike = [&](int y) { return all_.kind_at.item[y] == all_.kind_at.item[x]; };
+    if (m.from < m.to) {
+      if (x + 1 < all_.count && is_alike(x + 1)) stay_before(x + 1);
+      if (f.gives_here) stay_before(x + f.output);
+      if (f.weight != 0) stay_before(x + f.weight);
+    } else {
+      if (x > 0 && is_alike(x - 1)) stay_behind(x - 1);
+      if (f.reads_here) stay_behind(x + f.input);
     }
     return m;
   }
