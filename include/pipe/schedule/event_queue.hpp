@@ -24,21 +24,23 @@ struct rank_event {
 class event_queue {
  public:
   constexpr explicit event_queue(int ranks)
-      : width_(width_for(ranks)), time_(width_, LONG_MAX), winner_(2 * width_) {
-    for (int i = 2 * width_ - 1; i > 0; --i)
-      winner_.item[i] = i >= width_ ? i - width_ : winner_.item[2 * i];
-  }
-  constexpr bool empty() const { return time_.item[winner_.item[1]] == LONG_MAX; }
+      : width_(width_for(ranks)), winner_(2 * width_, {LONG_MAX, 0}) {}
+  constexpr bool empty() const { return next().time == LONG_MAX; }
 
   /// Sets the event of its rank.
   constexpr void put(rank_event e) {
-    time_.item[e.rank] = e.time;
-    for (int i = (width_ + e.rank) / 2; i > 0; i /= 2) {
-      int const left = winner_.item[2 * i], right = winner_.item[2 * i + 1];
-      winner_.item[i] = time_.item[right] < time_.item[left] ? right : left;
+    int i = width_ + e.rank;
+    winner_.item[i] = e;
+    for (; i > 1; i /= 2) {
+      // An earlier rank is on the left, at the even place, and wins among equal times.
+      rank_event const& other = winner_.item[i ^ 1];
+      bool const loses = other.time - i % 2 < e.time;
+      e.time = loses ? other.time : e.time;
+      e.rank = loses ? other.rank : e.rank;
+      winner_.item[i / 2] = e;
     }
   }
-  constexpr rank_event next() const { return {time_.item[winner_.item[1]], winner_.item[1]}; }
+  constexpr rank_event next() const { return winner_.item[1]; }
   /// Removes and returns the earliest event.
   constexpr rank_event take() {
     rank_event const first = next();
@@ -54,8 +56,7 @@ class event_queue {
   }
 
   int width_;
-  scratch<long> time_;   // of the rank's event; LONG_MAX for none
-  scratch<int> winner_;  // the earliest rank below a node; node 1 is the root, the ranks come last
+  scratch<rank_event> winner_;  // the earliest event below a node; 1 is the root, ranks come last
 };
 
 }  // namespace pp::detail

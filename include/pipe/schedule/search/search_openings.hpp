@@ -147,12 +147,18 @@ class search_openings {
   void vary_plans(int count, long good_enough, search_dice& roll) {
     constexpr int most_without_gain = 150;
     auto x = plan(problem_.chunks);
+    auto played = scratch<played_plan>(played_plans);
     for (int left = most_without_gain; left > 0 && count > 0 && best_score_.worst > good_enough;
          --left, --count) {
       score const before = best_plan_score_;
       x.assign(best_plan_);
       vary(x, roll);
-      offer(x);
+      // Of equal changes of one plan only the first is played.
+      auto const name = x.name();
+      if (played_plan& last = played.item[name % played_plans]; last.name != name)
+        last = {name, offer(x)};
+      else if (last.value == before && before.possible())
+        best_plan_.assign(x);
       if (best_plan_score_ < before) left = most_without_gain;
     }
   }
@@ -209,35 +215,43 @@ class search_openings {
     }
     if (kept_ != nullptr) kept_->offer(found, order);
   }
+  static constexpr int played_plans = 1 << 10;
+  struct played_plan {
+    unsigned long long name = 0;
+    score value{};
+  };
+
   /// Plays a plan, up to the point where it is certain not to be kept. `as_best`: the plan may
   /// become the one that is varied.
-  constexpr void offer(plan const& x, bool as_best = true) {
+  constexpr score offer(plan const& x, bool as_best = true) {
+    search_actions const& all = order_.actions();
+    long const most = kept_ != nullptr ? kept_->worst_kept(LONG_MAX) : LONG_MAX;
     auto first = scratch<long>(problem_.ranks, -1), last = scratch<long>(problem_.ranks),
          left = scratch<long>(problem_.ranks);
-    for (int rank = 0; rank < problem_.ranks; ++rank) left.item[rank] = plans_.work_of(rank);
-    long const most = kept_ != nullptr ? kept_->worst_kept(LONG_MAX) : LONG_MAX;
-    long const* const begin = order_.actions().begin.item;
+    for (int rank = 0; rank < problem_.ranks; ++rank) left.item[rank] = all.work.item[rank];
     order_.clear();
     if (!plans_.play(x, [&](int rank, action const& a, long start, long end) {
+          int const kind = all.kinds * a.chunk + static_cast<int>(a.kind);
           if (first.item[rank] < 0) first.item[rank] = start;
           last.item[rank] = end;
           left.item[rank] -= end - start;
-          order_.push(rank, a);
-          return end + left.item[rank] - begin[rank] <= most;
+          order_.push_number(rank, kind * all.micro_batches + a.micro_batch);
+          return end + left.item[rank] - all.begin.item[rank] <= most;
         }))
-      return;
+      return score{};
     auto found = score{0, 0};
-    if (std::is_constant_evaluated()) {
+    if (std::is_constant_evaluated())
       for (int rank = 0; rank < problem_.ranks; ++rank)
         found.add(last.item[rank] - (problem_.want == objective::makespan ? 0 : first.item[rank]));
-      keep(found, order_);
-    } else {
-      found = try_order(order_);
-    }
+    else
+      found = times_.play(order_);
+    keep(found, order_);
     if (kept_plans_ != nullptr && found.possible()) kept_plans_->offer(found, x);
-    if (!as_best || best_plan_score_ < found) return;
-    best_plan_score_ = found;
-    best_plan_.assign(x);
+    if (as_best && !(best_plan_score_ < found)) {
+      best_plan_score_ = found;
+      best_plan_.assign(x);
+    }
+    return found;
   }
 
   /// Plans legs so slow that micro-batches in flight leave `spare` halves of F's memory on rank 0,

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <climits>
+#include <initializer_list>
 
 #include <pipe/schedule/event_queue.hpp>
 #include <pipe/schedule/search/search_problem.hpp>
@@ -50,6 +51,20 @@ struct plan {
     period = from.period;
     rules = from.rules;
   }
+  /// The same number for equal plans, and for no others that a search meets.
+  unsigned long long name() const {
+    unsigned long long all = 1;
+    auto const add = [&](long part) {
+      all = (all ^ static_cast<unsigned long long>(part)) * 0xD1342543DE82EF95u;
+      all ^= all >> 32;
+    };
+    for (int visit = 0; visit < 2 * chunks; ++visit) add(gap.item[visit]);
+    for (long part :
+         {period, rules.overrun, rules.weight_overrun, long(rules.ahead),
+          long(rules.backward_first), long(rules.weight_first), long(rules.oldest_fits)})
+      add(part);
+    return all;
+  }
 };
 
 /// The data that all plans of a problem share, and their simulation.
@@ -58,22 +73,22 @@ class planner {
   static constexpr int parts = 4;  ///< pace() plans in units of 1/4 of the problem's
 
   constexpr explicit planner(search_problem const& question)
-      : problem(question), work(question.ranks), chunks_of(question.chunks),
-        needed(question.chunks) {
+      : problem(question), needed(question.chunks), visits(2 * question.chunks),
+        place_of(2 * question.chunks) {
     int const p = problem.ranks, held = problem.held();
     for (int rank = 0; rank < p; ++rank) {
-      long &all = work.item[rank], later = 0;
+      long all = 0, later = 0;
       for (int index = 0; index < held; ++index) {
-        int const chunk = chunks_of.item[rank * held + index] =
-            chunk_on(problem.where, p, rank, index);
+        int const chunk = chunk_on(problem.where, p, rank, index);
         chunk_cost const& cost = problem.cost(chunk);
         all += cost.forward + cost.backward_input + cost.backward_weight;
         if (cost.memory.backward_input > later) later = cost.memory.backward_input;
       }
       if (all > most_work) most_work = all;
       for (int index = held - 1; index >= 0; --index) {
-        int const chunk = chunks_of.item[rank * held + index];
+        int const chunk = chunk_on(problem.where, p, rank, index);
         needed.item[chunk] = later += problem.cost(chunk).memory.forward;
+        set_visits(2 * (rank * held + index), chunk);
       }
     }
   }
@@ -94,8 +109,6 @@ class planner {
   }
   /// The time that the busiest rank needs for a micro-batch.
   constexpr long busiest() const { return most_work; }
-  /// The work of a rank for all micro-batches.
-  constexpr long work_of(int rank) const { return work.item[rank] * problem.micro_batches; }
   /// The time of a visit and of the hop to the next one, without a wait.
   constexpr long natural(int visit) const {
     bool const down = visit < problem.chunks;
@@ -125,185 +138,226 @@ class planner {
   constexpr bool play(plan const& x, Run run) const;
 
  private:
+  /// What play() asks about a visit.
+  struct visit_facts {
+    long time = 0, memory = 0;
+    long weight_time = 0, weight_memory = 0;  // of B's W
+    long taken = 0;                           // the free memory that F requires, with its B
+    long way = 0;             // from the start of the visit before until this one can start
+    long hop = 0;             // to the next visit
+    int chunk = 0, next = 0;  // next: the number of the next visit
+  };
+  static constexpr long never = LONG_MAX;
+
+  /// The visits of a chunk: B at a place, F at the next one.
+  constexpr void set_visits(int place, int chunk) {
+    int const last = 2 * problem.chunks - 1;
+    chunk_cost const& cost = problem.cost(chunk);
+    memory_change const& change = cost.memory;
+    visits.item[place] = {cost.backward_input,
+                          change.backward_input,
+                          cost.backward_weight,
+                          change.backward_weight,
+                          0,
+                          natural(last - chunk - 1),
+                          chunk > 0 ? problem.up.item[chunk - 1] : 0,
+                          chunk,
+                          last - chunk + 1};
+    visits.item[place + 1] = {
+        cost.forward,
+        change.forward,
+        0,
+        0,
+        change.backward_input > 0 ? change.forward + change.backward_input : change.forward,
+        chunk > 0 ? natural(chunk - 1) : 0,
+        chunk + 1 < problem.chunks ? problem.down.item[chunk] : 0,
+        chunk,
+        chunk + 1};
+    place_of.item[last - chunk] = place;
+    place_of.item[chunk] = place + 1;
+  }
+
   search_problem const& problem;
   long most_work = 0;
-  scratch<long> work;      // by rank: of a micro-batch
-  scratch<int> chunks_of;  // the chunks of rank 0, then those of rank 1 ...
   /// By chunk: the free memory that an F requires, so that the oldest micro-batch can always
   /// proceed.
   scratch<long> needed;
+  // A visit's place: those of rank 0 come first, then those of rank 1 ...; of each chunk B, then F.
+  scratch<visit_facts> visits;  // by place
+  scratch<int> place_of;        // by visit
 };
 
 template <class Run>
 constexpr bool planner::play(plan const& x, Run run) const {
   using enum action_kind;
-  int const p = problem.ranks, m = problem.micro_batches, chunks = problem.chunks,
-            held = chunks / p;
-  constexpr int kinds = 3;
-  // The due times of the next F and B of each chunk, and the numbers of its F, B and W that are
-  // done.
-  auto due_forward = scratch<long>(chunks), due_backward = scratch<long>(chunks);
-  auto done = scratch<int>(kinds * chunks);
-  // By chunk and micro-batch: the arrival of the input.
-  auto forward_ready = scratch<long>(chunks * m, LONG_MAX);
-  auto backward_ready = scratch<long>(chunks * m, LONG_MAX);
-  auto ended = scratch<long>(chunks * m);  // by chunk and micro-batch: the end of B
+  int const p = problem.ranks, m = problem.micro_batches, all = 2 * problem.chunks, mine = all / p;
+  plan_rules const& rules = x.rules;
+  // By place: the due time of what is next there, `never` while there is none that is possible, and
+  // the time at which its input arrives, `never` while that is not known.
+  auto due = scratch<long>(all, never), ready = scratch<long>(all, never);
+  // The due time of the next one, possible or not; how many are done; of how many the input's
+  // arrival is known; of F: the free memory that it requires.
+  auto planned = scratch<long>(all), taken = scratch<long>(all);
+  auto done = scratch<int>(all), known = scratch<int>(all);
+  // By the place of B: how many Ws are done, and the end of the next one's B.
+  auto weights = scratch<int>(all);
+  auto age = scratch<long>(all, never);
+  // By place and micro-batch: the arrival of the input; the end of B.
+  auto arrival = scratch<long>(long(all) * m), ended = scratch<long>(long(all) * m);
   auto live = scratch<long>(p);
   auto works = scratch<bool>(p);
-  auto ahead_of = scratch<int>(2 * held);  // by chunk of a rank: F and B, see fits_ahead
+  auto due_ahead = scratch<long>(mine);  // of a rank: see fits_ahead
+  auto left_ahead = scratch<int>(mine);
   event_queue events(p);
   for (int rank = 0; rank < p; ++rank) events.put({0, rank});
   long at = 0;
-  for (int visit = 0; visit < 2 * chunks; ++visit) {
-    (visit < chunks ? due_forward.item[visit] : due_backward.item[2 * chunks - 1 - visit]) = at;
-    at += x.gap.item[visit];
+  for (int number = 0; number < all; ++number) {
+    int const place = place_of.item[number];
+    planned.item[place] = at;
+    if (number < problem.chunks) {
+      due.item[place] = at;
+      taken.item[place] = rules.oldest_fits ? needed.item[number] : visits.item[place].taken;
+    }
+    at += x.gap.item[number];
   }
-  for (int mb = 0; mb < m; ++mb) forward_ready.item[mb] = 0;
-  plan_rules const& rules = x.rules;
-  long const ahead = rules.ahead == plan_rules::any_ahead ? 0 : rules.ahead * x.period;
+  ready.item[place_of.item[0]] = 0;
+  known.item[place_of.item[0]] = m;
+  bool const is_ahead = rules.ahead != plan_rules::any_ahead;
+  long const ahead = is_ahead ? rules.ahead * x.period : 0;
 
   // Whether an F fits with all that is due before it, if Ws follow their Bs.
-  auto const fits_ahead = [&](int rank, long due) {
-    int const* const mine = chunks_of.item + rank * held;
-    for (int i = 0; i < 2 * held; ++i) ahead_of.item[i] = 0;
+  auto const fits_ahead = [&](int rank, long last) {
+    int const first = rank * mine;
     // Memory that waits for its W is taken until then.
     long now = live.item[rank];
-    for (int i = 0; i < held; ++i)
-      now += long(done.item[kinds * mine[i] + 1] - done.item[kinds * mine[i] + 2]) *
-             problem.cost(mine[i]).memory.backward_weight;
+    for (int i = 0; i < mine; ++i) {
+      int const b = first + i / 2 * 2, f = b + 1;
+      due_ahead.item[i] = planned.item[first + i];
+      left_ahead.item[i] = i % 2 == 0 ? done.item[f] - done.item[b] : m - done.item[f];
+      if (i % 2 == 0) now += long(done.item[b] - weights.item[b]) * visits.item[b].weight_memory;
+    }
     for (;;) {
-      int first = -1;
-      long least = due + 1;
-      for (int i = 0; i < held; ++i) {
-        int const c = mine[i], f = ahead_of.item[2 * i], b = ahead_of.item[2 * i + 1];
-        if (long const next = due_forward.item[c] + f * x.period;
-            done.item[kinds * c] + f < m && next < least)
-          least = next, first = 2 * i;
-        if (long const next = due_backward.item[c] + b * x.period;
-            done.item[kinds * c + 1] + b < done.item[kinds * c] + f && next < least)
-          least = next, first = 2 * i + 1;
-      }
-      if (first < 0) return true;
-      ++ahead_of.item[first];
-      memory_change const& change = problem.cost(mine[first / 2]).memory;
-      now += first % 2 == 0 ? change.forward : change.backward_input;
+      int next = -1;
+      long least = last + 1;
+      for (int b = 0; b < mine; b += 2)
+        for (int i : {b + 1, b})
+          if (left_ahead.item[i] > 0 && due_ahead.item[i] < least) least = due_ahead.item[next = i];
+      if (next < 0) return true;
+      visit_facts const& v = visits.item[first + next];
+      now += v.memory;
       if (now > problem.room(rank)) return false;
-      if (first % 2 == 1) now += change.backward_weight;
+      now += v.weight_memory;
+      due_ahead.item[next] += x.period;
+      --left_ahead.item[next];
+      if (next % 2 == 1) ++left_ahead.item[next - 1];
     }
   };
 
   long left = problem.actions();
   while (!events.empty()) {
     auto const [now, rank] = events.next();
-    int const* const mine = chunks_of.item + rank * held;
-    long const room = problem.room(rank);
+    int const first = rank * mine, last = first + mine;
+    long const room = problem.room(rank), held = live.item[rank];
 
     // The due time of the head, which is due first, and the time until which others may run.
-    long head_due = LONG_MAX, next_backward = LONG_MAX, until = LONG_MAX;
-    auto const taken_by = [&](int c) {
-      memory_change const& change = problem.cost(c).memory;
-      return rules.oldest_fits           ? needed.item[c]
-             : change.backward_input > 0 ? change.forward + change.backward_input
-                                         : change.forward;
-    };
-    for (int i = 0; i < held; ++i) {
-      int const c = mine[i], forwards = done.item[kinds * c], backwards = done.item[kinds * c + 1];
-      if (backwards < m && due_backward.item[c] < next_backward)
-        next_backward = due_backward.item[c];
-      if (rules.oldest_fits) continue;
-      bool const has_b = backwards < forwards && due_backward.item[c] < head_due;
-      if (has_b) head_due = due_backward.item[c];
-      bool const has_f = forwards < m && due_forward.item[c] < head_due;
-      if (has_f) head_due = due_forward.item[c];
-      if (!has_b && !has_f) continue;
-      until = has_f ? forward_ready.item[c * m + forwards] : backward_ready.item[c * m + backwards];
-      if (until == LONG_MAX)  // its input has not begun
-        until = now + (has_f ? natural(c - 1) : natural(2 * chunks - 2 - c));
-      else if (has_f && until <= now && live.item[rank] + taken_by(c) > room)
-        until = LONG_MAX;  // it waits for memory
+    long head_due = never, until = never, latest = never;
+    if (!rules.oldest_fits) {
+      int head = first;
+      for (int i = first + 1; i < last; ++i)
+        if (due.item[i] < due.item[head]) head = i;
+      head_due = due.item[head];
+      if (head_due != never) {
+        until = ready.item[head];
+        if (until == never)  // its input has not begun
+          until = now + visits.item[head].way;
+        else if (head % 2 == 1 && until <= now && held + taken.item[head] > room)
+          until = never;  // it waits for memory
+      }
     }
-    if (rules.ahead == plan_rules::any_ahead) next_backward = LONG_MAX - ahead;
-    auto const in_time = [&](long end, long due, long overrun) {
-      return due == head_due || until >= plan_rules::any_time || end <= until + overrun;
-    };
+    // The due time above which no F runs.
+    if (is_ahead) {
+      for (int b = first; b < last; b += 2)
+        if (done.item[b] < m && planned.item[b] < latest) latest = planned.item[b];
+      if (latest != never) latest += ahead;
+    }
+    // The time at which what overtakes must end.
+    long const end_by = until >= plan_rules::any_time ? never : until + rules.overrun;
 
     // The candidates: the B and the F that are due first, and the oldest W.
     int b = -1, f = -1, w = -1;
-    long b_due = LONG_MAX, f_due = LONG_MAX, w_age = LONG_MAX, soonest = LONG_MAX;
+    long b_due = never, f_due = never, w_age = never, soonest = never;
     bool lacks_memory = false;
-    for (int i = 0; i < held; ++i) {
-      int const c = mine[i];
-      int const forwards = done.item[kinds * c], backwards = done.item[kinds * c + 1],
-                weights = done.item[kinds * c + 2];
-      if (weights < backwards && ended.item[c * m + weights] < w_age) {
-        w = c;
-        w_age = ended.item[c * m + weights];
+    for (int i = first; i < last; i += 2) {
+      if (age.item[i] < w_age) w = i, w_age = age.item[i];
+      if (long const due_here = due.item[i]; ready.item[i] > now) {
+        soonest = ready.item[i] < soonest ? ready.item[i] : soonest;
+      } else if (due_here < b_due &&
+                 (due_here == head_due || now + visits.item[i].time <= end_by)) {
+        b = i, b_due = due_here;
       }
-      if (backwards < forwards) {
-        long const ready = backward_ready.item[c * m + backwards], due = due_backward.item[c];
-        if (ready > now)
-          soonest = ready < soonest ? ready : soonest;
-        else if (due < b_due && in_time(now + problem.cost(c).backward_input, due, rules.overrun))
-          b = c, b_due = due;
-      }
-      if (forwards == m || due_forward.item[c] > next_backward + ahead) continue;
-      long const ready = forward_ready.item[c * m + forwards], due = due_forward.item[c];
-      bool const fits = live.item[rank] + taken_by(c) <= room;
-      if (ready > now) {
-        if (fits && ready < soonest) soonest = ready;
+      long const due_here = due.item[i + 1], there = ready.item[i + 1];
+      if (due_here > latest) continue;
+      bool const fits = held + taken.item[i + 1] <= room;
+      if (there > now) {
+        if (fits && there < soonest) soonest = there;
       } else if (!fits) {
-        lacks_memory |= rules.oldest_fits || due == head_due;
-      } else if (due < f_due && in_time(now + problem.cost(c).forward, due, rules.overrun) &&
-                 (rules.oldest_fits || due == head_due || fits_ahead(rank, due))) {
-        f = c, f_due = due;
+        lacks_memory |= rules.oldest_fits || due_here == head_due;
+      } else if (due_here < f_due &&
+                 (due_here == head_due || (now + visits.item[i + 1].time <= end_by &&
+                                           (rules.oldest_fits || fits_ahead(rank, due_here))))) {
+        f = i + 1, f_due = due_here;
       }
     }
 
-    action a{};
     bool const takes_b = b >= 0 && (f < 0 || rules.backward_first || b_due <= f_due),
                takes_f = !takes_b && f >= 0;
-    bool const lacks_room =
-        takes_b && live.item[rank] + problem.cost(b).memory.backward_input > room;
+    bool const lacks_room = takes_b && held + visits.item[b].memory > room;
     if (lacks_room && w < 0 && !rules.oldest_fits) return false;  // no W can make room for it
     bool const makes_room = lacks_room && w >= 0;
     long const limit = rules.oldest_fits ? soonest : until;
     bool const fills_gap =
         w >= 0 && (lacks_memory || limit >= plan_rules::any_time ||
-                   now + problem.cost(w).backward_weight <= limit + rules.weight_overrun);
+                   now + visits.item[w].weight_time <= limit + rules.weight_overrun);
     bool const overtakes = takes_b ? b_due != head_due : f_due != head_due;
-    if (makes_room ||
-        (fills_gap && ((!takes_b && !takes_f) || (overtakes && !rules.oldest_fits &&
-                                                  (rules.weight_first || lacks_memory))))) {
-      a = action{backward_weight, w};
-    } else if (takes_b) {
-      a = action{backward_input, b};
-    } else if (takes_f) {
-      a = action{forward, f};
-    } else {
+    bool const takes_w =
+        makes_room ||
+        (fills_gap && ((!takes_b && !takes_f) ||
+                       (overtakes && !rules.oldest_fits && (rules.weight_first || lacks_memory))));
+    if (!takes_w && !takes_b && !takes_f) {
       works.item[rank] = false;
       events.put({soonest, rank});
       continue;
     }
-    a.micro_batch = done.item[kinds * a.chunk + (a.kind == forward          ? 0
-                                                 : a.kind == backward_input ? 1
-                                                                            : 2)]++;
-    long const end = now + problem.time(a);
-    if (!run(rank, a, now, end)) return false;
+    int const place = takes_w ? w : takes_b ? b : f;
+    visit_facts const& v = visits.item[place];
+    int& count = (takes_w ? weights : done).item[place];
+    int const mb = count++;
+    long const end = now + (takes_w ? v.weight_time : v.time);
+    action_kind const kind = takes_w ? backward_weight : takes_b ? backward_input : forward;
+    if (!run(rank, action{kind, v.chunk, mb}, now, end)) return false;
     --left;
-    live.item[rank] += problem.cost(a.chunk).memory.of(a.kind);
+    live.item[rank] += takes_w ? v.weight_memory : v.memory;
     works.item[rank] = true;
     events.put({end, rank});
-    if (a.kind == backward_weight) continue;
+    if (takes_w) {
+      age.item[place] = count < done.item[place] ? ended.item[long(place) * m + count] : never;
+      continue;
+    }
 
-    bool const down = a.kind == forward;
-    (down ? due_forward : due_backward).item[a.chunk] += x.period;
-    if (!down) ended.item[a.chunk * m + a.micro_batch] = end;
-    int const next = down ? a.chunk + 1 : a.chunk - 1;
-    if (next == chunks) backward_ready.item[a.chunk * m + a.micro_batch] = end;
-    if (next < 0 || next == chunks) continue;
-    int const who = problem.holder.item[next];
-    (down ? forward_ready : backward_ready).item[next * m + a.micro_batch] =
-        end + problem.hop_time(rank, who, down ? a.chunk : next);
+    planned.item[place] += x.period;
+    ready.item[place] = count < known.item[place] ? arrival.item[long(place) * m + count] : never;
+    if (takes_b) {
+      due.item[place] = count < done.item[place + 1] ? planned.item[place] : never;
+      ended.item[long(place) * m + mb] = end;
+      if (weights.item[place] == mb) age.item[place] = end;
+    } else {
+      due.item[place] = count < m ? planned.item[place] : never;
+      due.item[place - 1] = planned.item[place - 1];
+    }
+    if (v.next == all) continue;
+    int const next = place_of.item[v.next], who = next / mine;
+    if (known.item[next] == done.item[next]) ready.item[next] = end + v.hop;
+    arrival.item[long(next) * m + known.item[next]++] = end + v.hop;
     if (!works.item[who]) events.put({now, who});
   }
   return left == 0;
