@@ -347,9 +347,9 @@ class schedule_search {
       for (int first = few / 4; first + length <= few / 4 * 3 + 1; ++first) {
         if (!periods.begin_at(first)) continue;
         periods.repeat(more / length, longer);
-        if (longer.fits())
-          if (score const found = times.play(longer, t.longer.worst_kept(most)); found.possible())
-            t.longer.offer(found, longer);
+        if (score const found = times.play(longer, t.longer.worst_kept(most));
+            found.possible() && longer.fits())
+          t.longer.offer(found, longer);
       }
     }
   }
