@@ -174,10 +174,20 @@ constexpr void fuse(view<op> list, view<repetition> repetitions, int const* uses
     f.operands.count += g.operands;
     int const id = known.number(g, describe);
     if (id == f.distinct.count) f.distinct.push_back(f.segments.count);
-    f.segments.push_back(
-        segment{begin, end, id, first, g.operands, ops[begin].origin, ops[end - 1].origin, unit,
-                ops[begin].axis, key_axis, ops[begin].kind == op_kind::pool,
-                g.anchor == op_kind::attention_gradient ? short(g.out[1]) : short(-1)});
+    segment s{begin,
+              end,
+              id,
+              first,
+              g.operands,
+              ops[begin].origin,
+              ops[end - 1].origin,
+              unit,
+              ops[begin].axis,
+              key_axis};
+    for (int k = 0; k < op::max_out; ++k)
+      if (unsigned char const axis = axis_of_result(ops[begin], k); axis != s.axis && g.out[k] >= 0)
+        s.apart |= 1u << g.out[k], s.apart_axis = axis;
+    f.segments.push_back(s);
     begin = end;
   }
 }

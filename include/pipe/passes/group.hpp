@@ -85,8 +85,10 @@ struct segment {
   short unit = 0;
   unsigned char axis = 0;      // of the first op, as of all ops of the group: see op::axis
   unsigned char key_axis = 0;  // of an attention to another sequence: see op::key_axis
-  bool pools = false;          // the result has one row for each sample
-  short key_result = -1;       // the operand that has the gradients of these keys
+  // Of the first op's results on another axis, see axis_of_result: a bit for each operand, and the
+  // axis.
+  unsigned apart = 0;
+  unsigned char apart_axis = 0;
 };
 
 }  // namespace pp::detail

@@ -135,7 +135,7 @@ constexpr int count_launches(view<scheduled_segment> order, view<launch_chain> c
             is_value ? from.values.batch_elements(x.index) : from.parameter_elements[x.index];
       bool const is_wide = !is_value || from.values.is_wide(x.index);
       unsigned char axis = 0;
-      if (is_value && !with.pools) axis = k == with.key_result ? with.key_axis : with.axis;
+      if (is_value) axis = with.apart >> k & 1 ? with.apart_axis : with.axis;
       placed[n] = placed_operand{at, elements, is_wide, axis, with.unit};
     }
   }
