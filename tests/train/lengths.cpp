@@ -125,7 +125,7 @@ TEST_CASE("a data set with lengths has lists of these lengths, and no micro-batc
   CHECK(refused_data(Trainer::batch{five, four}.set_lengths(lengths)) ==
         "labels: expected 5 numbers for 2 samples, got 4");
   CHECK(refused_data(Trainer::batch{four, four}.set_lengths(lengths)) ==
-        "inputs: expected 5 numbers for 2 samples, got 4");
+        "lengths: their sum is 5, but there are 4 inputs");
   CHECK(refused_data(Trainer::batch{five, five}.set_lengths(lengths).set_micro_batches(counts)) ==
         "micro_batches: a data set is divided into micro-batches by batches");
 }
@@ -307,10 +307,12 @@ TEST_CASE("mini-batches by tokens refuse what has no meaning for them") {
     return message_of<data_error>([&] { batches<Trainer> epoch(data.view(), s); });
   };
   std::string const said =
-      "batches: by_tokens: mini-batches have different numbers of samples, so samples, position "
-      "and another composition do not go with it: resume by sample_position";
+      "batches: by_tokens: mini-batches have different numbers of samples, so position and "
+      "another composition do not go with it: resume by sample_position";
   CHECK(refused_settings({.position = 1, .by_tokens = true}) == said);
   CHECK(refused_settings({.by_length = true, .by_tokens = true}) == said);
+  CHECK(refused_settings({.samples = 5, .by_tokens = true}) ==
+        "batches: samples: expected a multiple of MicroBatchSize, 2, with by_tokens, got 5");
   CHECK(refused_settings({.first = 9, .by_tokens = true}) ==
         "batches: first: mini-batch 9 is not in [0, 8]");
   using Padded = Pipeline<Words, PortableHost, MicroBatches<2>, MicroBatchSize<2>>;
@@ -322,6 +324,25 @@ TEST_CASE("mini-batches by tokens refuse what has no meaning for them") {
   CHECK(message_of<data_error>([&] { epoch.position(); }) ==
         "batches: position() counts mini-batches of one size, and those by tokens and packed have "
         "several: use sample_position()");
+}
+TEST_CASE("larger mini-batches by tokens have the micro-batches of several") {
+  padded_texts const data(60);
+  for (bool const packed : {false, true}) {
+    detail::batch_settings s{.shuffle = true, .seed = 4, .by_tokens = !packed, .packed = packed};
+    std::vector<int> ids, counts, larger_ids, larger_counts;
+    auto const add = [](auto const& b, std::vector<int>& to_ids, std::vector<int>& to_counts) {
+      to_ids.insert(to_ids.end(), b.inputs.begin(), b.inputs.end());
+      to_counts.insert(to_counts.end(), b.micro_batches.begin(), b.micro_batches.end());
+    };
+    batches<Trainer> epoch(data.view(), s);
+    for (auto const& b : epoch) add(b, ids, counts);
+    s.samples = 3 * Trainer::samples;  // of three replicas
+    batches<Trainer> larger(data.view(), s);
+    for (auto const& b : larger) add(b, larger_ids, larger_counts);
+    CHECK(larger.size() == (epoch.size() + 2) / 3);
+    CHECK(larger_ids == ids);
+    CHECK(larger_counts == counts);
+  }
 }
 TEST_CASE("a mini-batch that is copied keeps the numbers of samples of its micro-batches") {
   padded_texts const data(3);

@@ -22,6 +22,11 @@ struct Answers
 using Trainer =
     Pipeline<Answers, PortableHost, MicroBatches<2>, MicroBatchSize<2>, AdamW, Lengths<4>>;
 
+// [types]
+struct Typed : Model<Tokens<9, 16>, Embedding<4>, Stash<"word">, Named<"type", Tokens<2, 16>>,
+                     Embedding<4>, Pop<"word">, Linear<9>, CrossEntropy> {};
+// [/types]
+
 /// Padded samples: 1 to 16 ids, and 1 to 8 of the second input, all with labels.
 struct padded_pairs {
   std::vector<int> ids, words, labels, lengths, answers;
@@ -82,6 +87,38 @@ TEST_CASE("lengths of several inputs that cannot be are refused") {
   b.named_lengths[1] = two;
   CHECK(message_of<data_error>([&] { aged.step(b); }) ==
         "lengths of input \"age\": expected 0 samples, got 2");
+}
+TEST_CASE("types of words have the lengths of the words") {
+  using Joined = Pipeline<Typed, PortableHost, MicroBatches<2>, MicroBatchSize<2>, Lengths<4>>;
+  Joined trainer;
+  std::vector<int> const ids(9, 1), eight(8, 1), lengths{5, 4}, other{4, 5};
+  auto const refusal = [&](std::vector<int> const& types, std::vector<int> const& labels) {
+    Joined::batch b{ids, labels};
+    b.set<"type">(types).set_lengths(lengths);
+    return message_of<data_error>([&] { trainer.step(b); });
+  };
+  CHECK(refusal(ids, ids) == "no error");
+  CHECK(refusal(eight, ids) == "input \"type\": expected 9 numbers, got 8");
+  CHECK(refusal(ids, eight) == "labels: expected 9 numbers, got 8");
+  Joined::batch b{ids, ids};
+  b.set<"type">(ids).set_lengths(lengths);
+  b.named_lengths[1] = other;
+  CHECK(message_of<data_error>([&] { trainer.step(b); }) ==
+        "lengths of input \"type\": expected 0 samples, got 2");
+  // A padded sample ends where neither words nor types go on.
+  std::vector<int> words(16, -1), types(16, -1), labels(16, -1), all;
+  words[2] = types[6] = labels[1] = 1;
+  Joined::batch padded{words, labels};
+  padded.set<"type">(types);
+  CHECK(detail::lengths_of<0>(padded, 1) == std::vector{7});
+  int longest = 0;
+  CHECK(detail::sums_of_lengths(padded, 1, longest) == std::vector{7});
+  CHECK(longest == 16);
+  Joined::batch set{ids, ids};
+  set.set<"type">(ids).set_lengths(lengths);
+  for (auto const& part : batches<Joined>(set, {.packed = true}))
+    all.insert(all.end(), part.named_ids[1].begin(), part.named_ids[1].end());
+  CHECK(all == ids);
 }
 TEST_CASE("one input of several may have lengths, and another be padded") {
   padded_pairs const data(4);

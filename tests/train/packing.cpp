@@ -264,8 +264,8 @@ TEST_CASE("a place within a mini-batch is no place to go on at") {
         "that was left");
   CHECK(message_of<data_error>(
             [&] { batches<Trainer> epoch(documents, {.by_tokens = true, .packed = true}); }) ==
-        "batches: by_tokens: mini-batches have different numbers of samples, so samples, position "
-        "and another composition do not go with it: resume by sample_position");
+        "batches: by_tokens: mini-batches have different numbers of samples, so position and "
+        "another composition do not go with it: resume by sample_position");
 }
 TEST_CASE("data sets with lengths are divided as padded ones") {
   drawn_documents const d(7, 41);

@@ -168,11 +168,11 @@ TEST_CASE("data sets with lengths that cannot be are refused") {
   data.set_lengths<"words">(words.lengths);
   wrong[4] = 17;
   data.set_lengths(wrong);
-  CHECK(refused(data) == "lengths: 17 of sample 4 of inputs is not in [0, 16]");
+  CHECK(refused(data) == "lengths: 17 at position 4 is not in [0, 16]");
   wrong[4] = ids.lengths[4] - 1;
   data.set_lengths(wrong);
-  CHECK(refused(data) == "inputs: expected " + std::to_string(ids.dense.size() - 1) +
-                             " numbers for 23 samples, got " + std::to_string(ids.dense.size()));
+  CHECK(refused(data) == "lengths: their sum is " + std::to_string(ids.dense.size() - 1) +
+                             ", but there are " + std::to_string(ids.dense.size()) + " inputs");
   data.set_lengths(ids.lengths);
   data.set_micro_batches(few);
   CHECK(refused(data) == "micro_batches: a data set is divided into micro-batches by batches");

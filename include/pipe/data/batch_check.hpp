@@ -34,6 +34,40 @@ struct batch_part {
                              " numbers, got ", found});
 }
 
+/// The lengths of an input in messages: of an input by its name, none for the first one.
+constexpr batch_part lengths_part(std::string_view name) {
+  return name.empty() ? batch_part{"lengths"} : batch_part{"lengths of input ", name};
+}
+/// Throws data_error for a length that is not in [0, context]. position: of its sample
+inline void check_length(batch_part of, int length, std::size_t position, std::size_t context) {
+  if (length < 0 || std::size_t(length) > context)
+    throw_error<data_error>({of.what, of.quote(), of.name, of.quote(), ": ", length,
+                             " at position ", position, " is not in [0, ", context, "]"});
+}
+/// Calls use(length, place) for the samples of an input whose `ids` ids lie one behind the other;
+/// place: of the first of a sample's ids among all.
+///
+/// throws: data_error for a length that is not in [0, context], or lengths that do not add up
+template <class Use>
+void for_each_length(batch_part of, std::span<int const> lengths, std::size_t ids,
+                     std::size_t context, Use const& use) {
+  std::size_t place = 0;
+  for (std::size_t s = 0; s < lengths.size(); ++s) {
+    check_length(of, lengths[s], s, context);
+    use(lengths[s], place);
+    place += std::size_t(lengths[s]);
+  }
+  if (place != ids)
+    throw_error<data_error>({of.what, of.quote(), of.name, of.quote(), ": their sum is ", place,
+                             ", but there are ", ids, " inputs"});
+}
+/// Throws data_error unless there are the lengths of as many samples as expected.
+inline void check_lengths(batch_part of, std::size_t found, std::size_t expected) {
+  if (found != expected)
+    throw_error<data_error>({of.what, of.quote(), of.name, of.quote(), ": expected ", expected,
+                             " samples, got ", found});
+}
+
 /// Throws data_error for numbers that are not those of whole images: some have other extents.
 ///
 /// needs: a shape of height, width and channels

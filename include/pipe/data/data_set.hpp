@@ -19,12 +19,14 @@
 namespace pp::data_set {
 
 /// Name of a list in a batch, whether only the loss reads it, as it does labels, and the number of
-/// the input whose positions its numbers are; -1 if each sample has as many numbers.
+/// the input by whose positions it has `per_row` numbers each; -1 if each sample has as many
+/// numbers. is_axis: whether it is that input.
 struct list_name {
   char const* what;
   std::string_view name{};
-  bool of_loss = false;
+  bool of_loss = false, is_axis = false;
   int rows_of = -1;
+  std::size_t per_row = 1;
 };
 
 /// Calls use(list, per_sample, list_name) for every list of a trainer's batch: inputs, labels and
@@ -36,20 +38,23 @@ constexpr void for_each_list(Batch& b, Use const& use) {
   auto const list = [&]<int Index>(std::integral_constant<int, Index>) {
     constexpr detail::input_record in = detail::model_tables<M>::inputs[Index];
     constexpr std::size_t per_sample = std::size_t(in.form.elements());
-    constexpr int rows_of = in.is_axis ? Index : -1;
-    list_name const further{"input ", detail::input_name<M, Index>(), in.of_loss, rows_of};
+    list_name of{
+        "input ",    detail::input_name<M, Index>(),
+        in.of_loss,  detail::is_axis(in, Index),
+        in.axis - 1, std::size_t(detail::numbers_of_row(detail::model_tables<M>::inputs, Index))};
+    if constexpr (Index == 0) of.what = "inputs", of.name = {};
     if constexpr (Index == 0)
-      use(b.inputs, per_sample, list_name{"inputs", {}, false, rows_of});
+      use(b.inputs, per_sample, of);
     else if constexpr (in.is_ids)
-      use(b.named_ids[Index], per_sample, further);
+      use(b.named_ids[Index], per_sample, of);
     else
-      use(b.named_numbers[Index], per_sample, further);
+      use(b.named_numbers[Index], per_sample, of);
   };
   [&]<int... Is>(std::integer_sequence<int, Is...>) {
     (list(std::integral_constant<int, Is>{}), ...);
   }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
   use(b.labels, std::size_t(Trainer::labels_per_sample),
-      list_name{"labels", {}, true, M::graph.loss().axis - 1});
+      list_name{"labels", {}, true, false, detail::model_tables<M>::loss_inputs[0].axis - 1});
 }
 
 /// The places of the samples of a data set in its lists. Of an input with lengths, and of labels by
@@ -64,7 +69,7 @@ struct sample_places {
   }
   /// The place of sample s in a list; of number `samples` the end.
   std::size_t at(list_name const& of, std::size_t per_sample, std::size_t s) const {
-    return is_ragged(of) ? first[of.rows_of][s] : s * per_sample;
+    return is_ragged(of) ? first[of.rows_of][s] * of.per_row : s * per_sample;
   }
 };
 
@@ -105,20 +110,14 @@ sample_places places_in(typename Trainer::batch const& data, bool needs_labels) 
       data.lengths.empty() ? data.inputs.size() / per_sample : data.lengths.size();
   for_each_list<Trainer>(data, [&](auto const& list, std::size_t numbers, list_name const& of) {
     char const* const quote = of.name.empty() ? "" : "\"";
-    if (of.rows_of >= 0 && !of.of_loss) {
+    if (of.is_axis && !lengths_in(data, of.rows_of).empty()) {
       std::span<int const> const lengths = lengths_in(data, of.rows_of);
+      detail::batch_part const part = detail::lengths_part(of.name);
       std::vector<std::size_t>& first = places.first[of.rows_of];
-      if (!lengths.empty()) first.push_back(0);
-      for (int const length : lengths) {
-        if (length < 0 || std::size_t(length) > numbers)
-          detail::throw_error<data_error>({"lengths: ", length, " of sample ", first.size() - 1,
-                                           " of ", of.what, quote, of.name, quote,
-                                           " is not in [0, ", numbers, "]"});
-        first.push_back(first.back() + std::size_t(length));
-      }
-      if (!lengths.empty() && lengths.size() != n)
-        detail::throw_error<data_error>({"lengths of ", of.what, quote, of.name, quote,
-                                         ": expected ", n, " samples, got ", lengths.size()});
+      detail::check_lengths(part, lengths.size(), n);
+      detail::for_each_length(part, lengths, list.size(), numbers,
+                              [&](int, std::size_t place) { first.push_back(place); });
+      first.push_back(list.size());
     }
     if (!takes_lengths<Trainer> && of.rows_of >= 0 && !places.first[of.rows_of].empty())
       detail::throw_error<data_error>({"lengths, micro_batches: they need the option Lengths"});

@@ -258,6 +258,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     graph_.units[Room.units] =
         unit_record{Room.ops, Room.values, Room.parameters, -1, operand{}, sample_shape{}};
     graph_.output = current_.form;
+    join_axes(graph_);
     return graph_;
   }
 

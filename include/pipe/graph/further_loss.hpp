@@ -28,10 +28,11 @@ constexpr bool is_further_loss(op const& o) {
 /// The input of a loss: the result of its chain.
 struct loss_input {
   operand at{};
-  long elements = 0;  ///< of a sample
+  long elements = 0;       ///< of a sample
+  unsigned char axis = 0;  ///< of its rows: see op::axis
 };
 constexpr loss_input input_of_loss(op const& loss) {
-  return {loss.in[0], long(loss.rows) * loss.columns};
+  return {loss.in[0], long(loss.rows) * loss.columns, loss.axis};
 }
 /// Lists the inputs of the further losses of a model, in the order of the losses.
 ///

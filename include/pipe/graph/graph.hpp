@@ -22,8 +22,18 @@ struct input_record {
   int vocabulary = 0;    // of ids
   short leaf = 0;        // the type of the input or of the loss option, which may have a name
   bool of_loss = false;  // read by the loss only
-  bool is_axis = false;  // ids that are looked up, each in a row of its own: see op::axis
+  // 1 + the number of the input of token ids by whose positions the input has its numbers: itself,
+  // if the ids are looked up, each in a row of its own; else 0. See op::axis
+  unsigned char axis = 0;
 };
+/// Whether input `number` is an axis: token ids with positions of their own.
+constexpr bool is_axis(input_record const& x, int number) { return x.axis == number + 1; }
+/// The numbers that an input has for each position of its axis; of one without an axis all.
+template <class Inputs>
+constexpr long numbers_of_row(Inputs const& inputs, int number) {
+  input_record const& in = inputs[number];
+  return in.form.elements() / (in.axis == 0 ? 1 : inputs[in.axis - 1].form.elements());
+}
 /// Whether an input may have a gradient: numbers that layers read.
 constexpr bool has_gradient(input_record const& x) { return !x.is_ids && !x.of_loss; }
 /// The maximum number of inputs of a model, inputs of the loss included.

@@ -4,6 +4,7 @@
 // appended. Without room items are only counted.
 #pragma once
 
+#include <pipe/graph/axes.hpp>
 #include <pipe/graph/graph.hpp>
 #include <pipe/graph/handle.hpp>
 

@@ -72,7 +72,7 @@ struct op {
 
 /// The axis of result number `result` of an op, as op::axis: 0 behind a pool, which makes one row
 /// of each sample; of the gradient of another sequence's keys that of the keys.
-constexpr int axis_of_result(op const& o, int result) {
+constexpr unsigned char axis_of_result(op const& o, int result) {
   if (o.kind == op_kind::pool) return 0;
   return o.kind == op_kind::attention_gradient && result == 1 ? o.key_axis : o.axis;
 }

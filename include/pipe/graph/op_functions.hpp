@@ -32,7 +32,7 @@ class op_functions {
     // A single id has no other length.
     if (ids.at.where == space::input && ids.form.elements() > 1) {
       ids.axis = static_cast<unsigned char>(1 + ids.at.index);
-      if constexpr (Builder::keeps) self().graph_.inputs[ids.at.index].is_axis = true;
+      if constexpr (Builder::keeps) self().graph_.inputs[ids.at.index].axis = ids.axis;
     }
     handle y = self().push(op_kind::lookup, ids, form, {table}, lookup_attributes{vocabulary});
     y.padding = ids.at;

@@ -30,13 +30,11 @@ inline transports::row_counts rows_in(job const& j, int micro_batch) {
     rows.of_axis[axis - 1] = segments_in(j, micro_batch, axis)->rows;
   return rows;
 }
-/// The segments of the model's output, which has a row for each position; null: none, or an output
-/// without positions.
+/// The segments of the rows of output number `output`, which are those of its loss, too; null:
+/// none, or an output without positions.
 inline segment_list const* output_segments_in(pipeline_description const& d, job const& j,
-                                              int micro_batch) {
-  program_view const& last =
-      d.chunk[d.chunks - 1].set_for(micro_batch).programs[int(program::forward)];
-  return segments_in(j, micro_batch, last.launches[last.count - 1].axis);
+                                              int micro_batch, int output) {
+  return segments_in(j, micro_batch, d.output[output].axis);
 }
 /// The real samples of a micro-batch: d.samples, fewer in a padded micro-batch, 0 after the end of
 /// the mini-batch; of a micro-batch with segments as many.
@@ -69,12 +67,16 @@ inline long first_sample_in(pipeline_description const& d, job const& j, int mic
   return j.part.first_sample +
          (segments == nullptr ? long(micro_batch) * d.samples : segments->first_sample);
 }
-/// The first row of a loss among the rows of a micro-batch; for number d.losses the end of all
-/// rows. segments: of the loss's rows, or null
-inline int first_row_of(pipeline_description const& d, job const& j, int loss,
-                        segment_list const* segments = nullptr) {
-  if (loss == d.losses) return segments == nullptr ? d.loss_rows : segments->rows;
+/// The first row of a loss among the planned rows of a micro-batch; for number d.losses the end of
+/// all rows.
+inline int first_row_of(pipeline_description const& d, job const& j, int loss) {
+  if (loss == d.losses) return d.loss_rows;
   return loss == 0 ? 0 : j.loss.further.items[loss - 1].rows_before * d.samples;
+}
+/// The end of the rows of a loss that are there.
+inline int end_of_rows(pipeline_description const& d, job const& j, int loss, int micro_batch) {
+  segment_list const* const rows = output_segments_in(d, j, micro_batch, loss);
+  return rows == nullptr ? first_row_of(d, j, loss + 1) : first_row_of(d, j, loss) + rows->rows;
 }
 
 /// Calls use(number) for each output that a run gives; only an inference gives any.

@@ -309,6 +309,12 @@ struct rank_instructions {
   view<rank_instruction> training, evaluation;
 };
 
+/// An output of a micro-batch: its bytes, and the axis of its rows, see op::axis.
+struct output_record {
+  long bytes = 0;
+  unsigned char axis = 0;
+};
+
 /// A compiled pipeline. A plain aggregate of constants and pointers to constant tables; copying it
 /// is cheap.
 struct pipeline_description {
@@ -340,7 +346,8 @@ struct pipeline_description {
   int inputs = 1;
   /// Sizes of a micro-batch as kernels read and write it: real-valued inputs and outputs are in
   /// value_type. Outputs by loss.
-  long input_bytes[max_inputs]{}, label_bytes = 0, output_bytes[most_losses]{};
+  long input_bytes[max_inputs]{}, label_bytes = 0;
+  output_record output[most_losses]{};
   /// Whether an input is converted to value_type: real numbers, except inputs of the loss.
   bool input_is_converted[max_inputs]{};
   dtype value_type = dtype::f32;

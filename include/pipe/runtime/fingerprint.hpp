@@ -23,7 +23,7 @@ namespace pp::detail {
                  long(d.samples), long(d.accumulations), long(d.accumulation_room), long(d.zero),
                  long(d.parameter_count), long(d.value_type), d.rows})
     mix(n);
-  for (int i = 0; i < d.losses; ++i) mix(d.output_bytes[i]);
+  for (int i = 0; i < d.losses; ++i) mix(d.output[i].bytes);
   for (int r = 0; r < d.ranks; ++r) {
     mix(d.rank[r].bytes), mix(d.rank[r].training.count);
     for (view<action> const& actions : {d.rank[r].training, d.rank[r].flow})

@@ -14,7 +14,7 @@
 #include <pipe/data/data_set.hpp>
 #include <pipe/data/length_order.hpp>
 #include <pipe/data/shuffled_order.hpp>
-#include <pipe/train/parts/lengths.hpp>
+#include <pipe/train/parts/sample_lengths.hpp>
 
 namespace pp {
 
@@ -27,7 +27,8 @@ struct batch_settings {
   long epoch = 0;          ///< counted from 0
   long first = 0;          ///< mini-batch to begin at, counted from 0
   bool drop_last = false;  ///< omits the last mini-batch if it is not full
-  /// Samples of a full mini-batch; 0: Trainer::samples. For replicas: trainer.batch_samples().
+  /// Samples of a full mini-batch; 0: Trainer::samples. For replicas: trainer.batch_samples(). By
+  /// tokens and packed a mini-batch has the micro-batches of as many samples of the context.
   int samples = 0;
   long position = 0;  ///< instead of epoch and first: number of mini-batches before, in all epochs
   /// Instead of these: number of samples before, in all epochs, whatever the sizes of mini-batches.
@@ -200,37 +201,42 @@ class batches {
   void fill_micro_batches(detail::batch_settings const& s) {
     using compiled = typename Trainer::compiled;
     char const* const setting = s.by_tokens ? "by_tokens" : "packed";
-    if (s.by_length || (s.by_tokens && s.packed) || s.samples > 0 || s.position > 0)
+    if (s.by_length || (s.by_tokens && s.packed) || s.position > 0)
       detail::throw_error<data_error>(
           {"batches: ", setting,
-           ": mini-batches have different numbers of samples, so samples, position and another "
-           "composition do not go with it: resume by sample_position"});
+           ": mini-batches have different numbers of samples, so position and another composition "
+           "do not go with it: resume by sample_position"});
+    std::size_t const each = std::size_t(compiled::samples), micro_batches = whole_ / each;
+    if (whole_ % each != 0)
+      detail::throw_error<data_error>({"batches: samples: expected a multiple of MicroBatchSize, ",
+                                       each, ", with ", setting, ", got ", whole_});
     if constexpr (data_set::takes_lengths<Trainer> && detail::has_rows_alone<model>) {
       number_samples();
-      std::vector<detail::measured_rows> inputs;  // of token ids: each is an axis
+      std::vector<detail::measured_rows> inputs;  // by axis
       detail::for_each_input<model>([&](auto input) {
-        constexpr int context = int(detail::model_tables<model>::inputs[input()].form.elements());
-        inputs.push_back({detail::lengths_of<input()>(data_, count_),
-                          context,
-                          {compiled::samples * context, detail::most_segments<compiled>(),
-                           compiled::lengths::block}});
+        constexpr detail::input_record in = detail::model_tables<model>::inputs[input()];
+        constexpr int context = int(in.form.elements());
+        if constexpr (detail::is_axis(in, input()))
+          inputs.push_back({detail::lengths_of<input()>(data_, count_),
+                            context,
+                            {compiled::samples * context, detail::most_segments<compiled>(),
+                             compiled::lengths::block}});
       });
       detail::epoch_shuffle const shuffle{s.seed, std::uint64_t(epoch_)};
       filled_ = {detail::fill_micro_batches(order_, inputs, s.packed, compiled::micro_batches,
                                             s.shuffle ? &shuffle : nullptr),
-                 std::size_t(compiled::mini_batch)};
+                 micro_batches};
     } else {
       detail::throw_error<data_error>({"batches: ", setting,
                                        ": expected a Pipeline with Lengths whose model has an "
                                        "output for each position"});
     }
     size_ = long(filled_.first_sample.size()) - 1;
-    bool const is_last_full = filled_.counts_of(std::size_t(size_) - 1).size() ==
-                              std::size_t(Trainer::compiled::mini_batch);
+    bool const is_last_full = filled_.counts_of(std::size_t(size_) - 1).size() == micro_batches;
     if (s.drop_last && !is_last_full) --size_;
     if (size_ == 0)
       detail::throw_error<data_error>(
-          {"batches: ", setting, ": the samples do not fill the ", Trainer::compiled::mini_batch,
+          {"batches: ", setting, ": the samples do not fill the ", micro_batches,
            " micro-batches of a mini-batch, and drop_last leaves out what is not full"});
     if (s.first > size_)
       detail::throw_error<data_error>(

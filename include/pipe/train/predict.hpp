@@ -16,8 +16,8 @@
 #include <pipe/data/length_order.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/nn/model.hpp>
-#include <pipe/train/parts/lengths.hpp>
 #include <pipe/train/parts/outputs.hpp>
+#include <pipe/train/parts/sample_lengths.hpp>
 #include <pipe/train/parts/settings_elsewhere.hpp>
 
 namespace pp {
@@ -74,54 +74,69 @@ struct anything {
   constexpr anything(Given const&...) {}
 };
 
-/// The number of outputs of the first samples of a data set.
-template <class Trainer>
-std::size_t outputs_of(data_set::sample_places const& places, long per_sample,
-                       std::size_t samples) {
-  constexpr int axis = Trainer::model::graph.loss().axis - 1;
-  if constexpr (axis >= 0) {
-    constexpr long positions = model_tables<typename Trainer::model>::inputs[axis].form.elements();
-    if (!places.first[axis].empty())
-      return places.first[axis][samples] * std::size_t(per_sample / positions);
+/// The number of the output with a name of the first samples of a data set.
+template <Text Name, class M>
+std::size_t outputs_of(data_set::sample_places const& places, std::size_t samples) {
+  constexpr loss_input of = model_tables<M>::loss_inputs[output_number<M, Name>];
+  if constexpr (of.axis != 0) {
+    constexpr long positions = model_tables<M>::inputs[of.axis - 1].form.elements();
+    if (auto const& first = places.first[of.axis - 1]; !first.empty())
+      return first[samples] * std::size_t(of.elements / positions);
   }
-  return samples * std::size_t(per_sample);
+  return samples * std::size_t(of.elements);
 }
 
-/// predict() by a trainer with Lengths, whose model has one loss: mini-batches of samples of like
-/// lengths, whose outputs are copied to their places.
+/// The output with a name in predict_by_length: of the whole data set, and of a mini-batch.
+template <Text Name, class Trainer>
+struct predicted {
+  using element = typename Trainer::element;
+  data_set::sample_places const& places;
+  typename Trainer::output_values all;
+  std::vector<element> found{};
+
+  std::size_t begin_of(std::size_t sample) const {
+    return outputs_of<Name, typename Trainer::model>(places, sample);
+  }
+  std::size_t count_of(std::size_t sample) const { return begin_of(sample + 1) - begin_of(sample); }
+  /// Makes room for the outputs of a mini-batch.
+  std::span<element> room_for(std::span<std::size_t const> samples) {
+    std::size_t count = 0;
+    for (std::size_t const s : samples) count += count_of(s);
+    found.resize(count);
+    return found;
+  }
+  /// Copies the outputs of a mini-batch to the places of their samples.
+  void put(std::span<std::size_t const> samples) const {
+    element const* from = found.data();
+    for (std::size_t const s : samples) {
+      std::memcpy(all.data() + begin_of(s), from, count_of(s) * sizeof(element));
+      from += count_of(s);
+    }
+  }
+};
+
+/// predict() by a trainer with Lengths: mini-batches of samples of like lengths, whose outputs are
+/// copied to their places.
 ///
 /// needs: arrays of the right sizes
-template <Text Name, class Trainer>
+template <Text... Names, class Trainer>
 void predict_by_length(Trainer& trainer, typename Trainer::batch const& data,
                        data_set::sample_places const& places,
-                       typename Trainer::output_values outputs) {
-  using element = typename Trainer::element;
-  constexpr long per_sample = Trainer::template outputs_per_sample_of<Name>;
-  auto const begin_of = [&](std::size_t sample) {
-    return outputs_of<Trainer>(places, per_sample, sample);
-  };
+                       predicted<Names, Trainer>... outputs) {
   int longest = 0;
   std::vector<int> const lengths = sums_of_lengths(data, places.samples, longest);
   std::vector<std::size_t> order(places.samples);
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   sort_by_length(order, lengths, longest, order.size());
   data_set::copied_samples<Trainer> copies;
-  std::vector<element> found;
   std::size_t n = 0;
   for (std::size_t first = 0; first < order.size(); first += n) {
     std::size_t const left = order.size() - first, most = std::size_t(Trainer::samples);
     n = left < most ? left : most;
     auto const these = std::span(std::as_const(order)).subspan(first, n);
-    std::size_t all = 0;
-    for (std::size_t const s : these) all += begin_of(s + 1) - begin_of(s);
-    found.resize(all);
-    trainer.template forward<Name>(copies.gather(data, places, these), found);
-    element const* from = found.data();
-    for (std::size_t const s : these) {
-      std::size_t const count = begin_of(s + 1) - begin_of(s);
-      std::memcpy(outputs.data() + begin_of(s), from, count * sizeof(element));
-      from += count;
-    }
+    trainer.template forward<Names...>(copies.gather(data, places, these),
+                                       outputs.room_for(these)...);
+    (outputs.put(these), ...);
   }
 }
 
@@ -143,14 +158,16 @@ void predict(Trainer& trainer, typename Trainer::batch const& data,
   [[maybe_unused]] constexpr std::size_t most = std::size_t(Trainer::samples);
   data_set::sample_places const places = data_set::places_in<Trainer>(data, false);
   std::size_t const samples = places.samples;
-  auto const check = [&](detail::batch_part of, std::size_t found, long per_sample) {
-    detail::check_size(of, found, detail::outputs_of<Trainer>(places, per_sample, samples));
-  };
-  check(detail::output_part<Name>(), outputs.size(), Trainer::template outputs_per_sample_of<Name>);
-  (check(detail::output_part<More>(), more.size(), Trainer::template outputs_per_sample_of<More>),
+  using M = typename Trainer::model;
+  detail::check_size(detail::output_part<Name>(), outputs.size(),
+                     detail::outputs_of<Name, M>(places, samples));
+  (detail::check_size(detail::output_part<More>(), more.size(),
+                      detail::outputs_of<More, M>(places, samples)),
    ...);
   if constexpr (data_set::takes_lengths<Trainer>) {
-    detail::predict_by_length<Name>(trainer, data, places, outputs);
+    detail::predict_by_length<Name, More...>(trainer, data, places,
+                                             detail::predicted<Name, Trainer>{places, outputs},
+                                             detail::predicted<More, Trainer>{places, more}...);
   } else {
     for (std::size_t first = 0; first < samples; first += most) {
       std::size_t const n = samples - first < most ? samples - first : most;
@@ -173,8 +190,8 @@ template <Text Name = "labels", class Trainer>
 std::vector<typename Trainer::element> predict(Trainer& trainer,
                                                typename Trainer::batch const& data) {
   data_set::sample_places const places = data_set::places_in<Trainer>(data, false);
-  std::vector<typename Trainer::element> outputs(detail::outputs_of<Trainer>(
-      places, Trainer::template outputs_per_sample_of<Name>, places.samples));
+  std::vector<typename Trainer::element> outputs(
+      detail::outputs_of<Name, typename Trainer::model>(places, places.samples));
   predict<Name>(trainer, data, outputs);
   return outputs;
 }

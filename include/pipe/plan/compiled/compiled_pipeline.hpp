@@ -189,9 +189,10 @@ struct compiled_pipeline : chosen_options<Options> {
     d.losses = step::losses;
     d.loss_rows = int(step::loss_rows(g));
     if constexpr (chosen::lengths::block > 0)
-      for (input_record const& in : g.inputs)
-        if (in.is_axis && samples * in.form.elements() > d.rows)
-          d.rows = samples * in.form.elements();
+      for (int i = 0; i < g.inputs.count; ++i)
+        if (long const rows = samples * g.inputs[i].form.elements();
+            is_axis(g.inputs[i], i) && rows > d.rows)
+          d.rows = rows;
     d.chunk = map->chunks.items;
     d.holder = map->holders.items;
     d.rank = map->rank.items;
@@ -204,8 +205,10 @@ struct compiled_pipeline : chosen_options<Options> {
       d.input_bytes[i] = step::batch_bytes(g, i);
     }
     d.label_bytes = step::batch_bytes(g, d.inputs);
-    for (int i = 0; i < d.losses; ++i)
-      d.output_bytes[i] = samples * passes::loss_inputs[i].elements * long(sizeof(value));
+    for (int i = 0; i < d.losses; ++i) {
+      d.output[i].bytes = samples * passes::loss_inputs[i].elements * long(sizeof(value));
+      d.output[i].axis = passes::loss_inputs[i].axis;
+    }
     d.value_type = dtype_of<value>::value;
     d.scales_loss = precision::scales_loss;
     d.has_buffers = has_buffers;

@@ -7,7 +7,6 @@
 
 #include <pipe/base/list.hpp>
 #include <pipe/data/inputs.hpp>
-#include <pipe/graph/further_loss.hpp>
 #include <pipe/graph/graph.hpp>
 #include <pipe/graph/model_tables.hpp>
 #include <pipe/plan/options/backend.hpp>
@@ -43,17 +42,13 @@ struct NoLengths {
 
 namespace detail {
 
-/// Whether an operand is the token ids of axis `axis`.
-constexpr bool is_ids_of(operand x, int axis) {
-  return x.where == space::input && x.index + 1 == axis;
-}
 /// Whether op o, which is on an axis of `positions` rows, has a row for each position, or makes one
 /// of each sample.
 constexpr bool keeps_lengths(op const& o, int positions) {
   row_rule const rule = row_rule_of(o.kind);
   if (rule == row_rule::none)
     return o.kind == op_kind::cross_entropy || (o.kind == op_kind::slice && o.rows == positions) ||
-           (o.kind == op_kind::pool && is_ids_of(o.in[1], o.axis));
+           (o.kind == op_kind::pool && o.in[1].where == space::input);
   if (rule == row_rule::norm)  // of the heads of each position, too
     return o.rows % positions == 0;
   return o.rows == positions;
@@ -62,14 +57,8 @@ constexpr bool keeps_lengths(op const& o, int positions) {
 constexpr int key_axis_of(op const& o) {
   return o.attributes.attention().is_fused() ? o.axis : o.key_axis;
 }
-/// The axis that the positions of an input of model M are; 0 for numbers, or ids that are not
-/// looked up one by one.
-template <class M>
-constexpr int axis_of_input(int input) {
-  return M::graph.inputs[input].is_axis ? input + 1 : 0;
-}
 /// The first op of a model that needs samples of one length: it mixes rows, reads the rows of
-/// samples as numbers of one row, joins rows of two axes, or is a further loss; or -1.
+/// samples as numbers of one row, or joins rows of two axes; or -1.
 template <class M>
 constexpr int first_op_of_one_length() {
   list<unsigned char, M::graph.size.values> axis;  // of each value
@@ -80,18 +69,16 @@ constexpr int first_op_of_one_length() {
     // Without the ids an attention would not know which keys are padding.
     if (o.kind == op_kind::attention && key_axis_of(o) != 0 && o.in[3].where != space::input)
       return i;
-    if (is_further_loss(o)) return i;
     for (int k = 0; k < o.ins; ++k) {
       operand const x = o.in[k];
       // Of an attention: 1 are keys of another sequence, 3 the ids of keys.
       bool const of_keys = o.kind == op_kind::attention && (k == 1 || k == 3);
       int const expected = of_keys ? key_axis_of(o) : o.axis;
       if (x.where == space::value && axis[x.index] != expected) return i;
-      if (x.where == space::input && axis_of_input<M>(x.index) != expected) return i;
+      if (x.where == space::input && M::graph.inputs[x.index].axis != expected) return i;
     }
     for (int k = 0; k < op::max_out; ++k)
-      if (operand const y = o.out[k]; y.where == space::value)
-        axis[y.index] = static_cast<unsigned char>(axis_of_result(o, k));
+      if (operand const y = o.out[k]; y.where == space::value) axis[y.index] = axis_of_result(o, k);
   }
   return -1;
 }
@@ -112,20 +99,17 @@ constexpr int rows_added_together() {
 template <class M>
 constexpr int first_axis_of_other_blocks(int block) {
   for (int i = 0; i < M::graph.size.inputs; ++i)
-    if (M::graph.inputs[i].is_axis && M::graph.inputs[i].form.elements() % block != 0) return i;
+    if (is_axis(M::graph.inputs[i], i) && M::graph.inputs[i].form.elements() % block != 0) return i;
   return -1;
 }
 /// Whether the positions of an input of a model are an axis.
 template <class M>
 constexpr bool has_axis() {
   for (int i = 0; i < M::graph.size.inputs; ++i)
-    if (M::graph.inputs[i].is_axis) return true;
+    if (is_axis(M::graph.inputs[i], i)) return true;
   return false;
 }
 
-/// Whether the outputs of a model, and the labels of its loss, have a row for each position.
-template <class M>
-inline constexpr bool has_output_rows = M::graph.loss().axis != 0;
 /// Whether all values of a model have a row for each position of an input.
 template <class M>
 inline constexpr bool has_rows_alone = [] {
@@ -157,7 +141,7 @@ template <class Given, class M, int Input>
 constexpr auto diagnose_lengths_of() {
   if constexpr (Given::block == 0 || !M::valid)
     return diagnose_use_of_lengths<M, Given>();
-  else if constexpr (!model_tables<M>::inputs[Input].is_axis)
+  else if constexpr (!is_axis(model_tables<M>::inputs[Input], Input))
     return diagnosis_of<wrong::lengths_are_of_token_ids_alone,
                         leaf_at<model_tables<M>::inputs[Input].leaf, typename M::leaves>, Given>();
   else

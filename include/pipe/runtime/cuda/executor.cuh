@@ -196,7 +196,7 @@ class cuda_executor {
     for (int mb = 0; samples_in(d_, job_, mb) > 0; ++mb) {
       reached(d_.chunks - 1, milestone::forward, mb).wait();
       for_each_output(d_, job_, [&](int output) {
-        long const each = d_.output_bytes[output] / size_of(d_.value_type);
+        long const each = d_.output[output].bytes / size_of(d_.value_type);
         convert_to_float(d_.value_type, static_cast<float*>(job_.batch.output[output]) + mb * each,
                          downloaded(output, mb), each / d_.samples * samples_in(d_, job_, mb));
       });
@@ -253,7 +253,7 @@ class cuda_executor {
   /// memory would block the host from enqueueing.
   char* downloaded(int output, int micro_batch) {
     cuda::pinned_buffer& all = outputs_[output];
-    long const bytes = d_.output_bytes[output];
+    long const bytes = d_.output[output].bytes;
     if (all.data() == nullptr) all = cuda::pinned_buffer(bytes * d_.micro_batches);
     return all.data() + micro_batch * bytes;
   }
@@ -339,7 +339,7 @@ class cuda_executor {
         [&](address const& from, int output) {
           if (job_.batch.output_is_on_device)
             return uploads(r).give_output(job_, output, mb, at.at(from), stream_of(r));
-          long const each = d_.output_bytes[output] / d_.samples;
+          long const each = d_.output[output].bytes / d_.samples;
           cuda::check(cudaMemcpyAsync(downloaded(output, mb), at.at(from),
                                       std::size_t(each * samples_in(d_, job_, mb)),
                                       cudaMemcpyDeviceToHost, stream_of(r)),

@@ -80,7 +80,7 @@ class cuda_processes<P, true> {
   void share_outputs(job const& j) {
     pipeline_description const d = description();
     for_each_output(d, j, [&](int output) {
-      long const each = d.output_bytes[output] / size_of(d.value_type) / d.samples;
+      long const each = d.output[output].bytes / size_of(d.value_type) / d.samples;
       share(d.devices.of(d.chunk[d.chunks - 1].rank), j.batch.output[output],
             j.batch.samples * each * long(sizeof(float)), j.batch.output_is_on_device);
     });

@@ -53,7 +53,7 @@ class batch_upload {
   /// Copies an output of a micro-batch to the program's array in device memory.
   void give_output(detail::job const& j, int output, int micro_batch, char const* from,
                    cudaStream_t on) const {
-    long const each = d_.output_bytes[output] / d_.samples / size_of(d_.value_type),
+    long const each = d_.output[output].bytes / d_.samples / size_of(d_.value_type),
                count = each * detail::samples_in(d_, j, micro_batch);
     float* const to = static_cast<float*>(j.batch.output[output]) + micro_batch * d_.samples * each;
     if (d_.value_type != dtype::f32) return convert_.to_floats(to, from, count, on);

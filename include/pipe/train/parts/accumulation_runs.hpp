@@ -110,9 +110,11 @@ struct batch_accumulations {
           after(whole.batch.input_gradient[i], from * inputs[i].form.elements(), sizeof(Element));
     j.batch.label = after(whole.batch.label, from * model_tables<M>::labels,
                           M::labels_are_ids ? sizeof(int) : sizeof(Element));
-    // Segments say where the rows of an output are in the whole array.
-    for (int i = 0; i < outputs.size() && !(has_output_rows<M> && j.batch.segments != nullptr); ++i)
-      j.batch.output[i] = after(whole.batch.output[i], from * outputs[i].elements, sizeof(Element));
+    for (int i = 0; i < outputs.size(); ++i)
+      // Segments say where the rows of an output are in the whole array.
+      if (outputs[i].axis == 0 || j.batch.segments == nullptr)
+        j.batch.output[i] =
+            after(whole.batch.output[i], from * outputs[i].elements, sizeof(Element));
     return j;
   }
 

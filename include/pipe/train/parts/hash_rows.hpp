@@ -16,16 +16,13 @@
 namespace pp::detail {
 
 /// Hashes the lengths of the samples of each micro-batch and their rows, for an inference also the
-/// places of its output; and the labels of rows that are there. P: a compiled pipeline with
-/// Lengths. j: has taken the mini-batch
+/// places of its output; and the labels, weights and targets of rows that are there. P: a compiled
+/// pipeline with Lengths. j: has taken the mini-batch
 ///
 /// law: mini-batches with equal hashes have messages of equal sizes, almost surely
 template <class P>
 void hash_rows(job& j, int micro_batches) {
   using M = typename P::model;
-  constexpr long per_sample = model_tables<M>::labels,
-                 each = M::labels_are_ids ? long(sizeof(int)) : long(sizeof(typename P::element)),
-                 planned = P::samples * per_sample * each;
   std::uint64_t lengths = 0, labels = 0;
   for (int mb = 0; mb < micro_batches; ++mb) {
     segment_list const* const of = j.batch.segments + mb * j.batch.axes;
@@ -38,11 +35,20 @@ void hash_rows(job& j, int micro_batches) {
       if (j.what == job::kind::infer)
         lengths = hash_of_bytes(s->place, sizeof(long) * count, lengths);
     }
-    if (j.batch.label == nullptr) continue;
-    constexpr int axis = M::graph.loss().axis;
-    long const here = axis > 0 ? of[axis - 1].rows : of->count * per_sample;
-    labels = hash_of_bytes(static_cast<char const*>(j.batch.label) + mb * planned,
-                           std::size_t(here * each), labels);
+    auto const add = [&](void const* values, int axis, long per_sample, bool are_ids) {
+      if (values == nullptr) return;
+      long const number = are_ids ? long(sizeof(int)) : long(sizeof(typename P::element)),
+                 planned = P::samples * per_sample,
+                 here = axis == 0 ? of->count * per_sample
+                                  : planned / of[axis - 1].planned_rows * of[axis - 1].rows;
+      labels = hash_of_bytes(static_cast<char const*>(values) + mb * planned * number,
+                             std::size_t(here * number), labels);
+    };
+    add(j.batch.label, model_tables<M>::loss_inputs[0].axis, model_tables<M>::labels,
+        M::labels_are_ids);
+    for (int i = 0; i < j.batch.axes; ++i)
+      if (input_record const& in = model_tables<M>::inputs[i]; in.of_loss)
+        add(j.batch.input[i], in.axis, in.form.elements(), in.is_ids);
   }
   j.batch.length_hash = lengths;
   j.batch.label_hash = labels;

@@ -142,7 +142,8 @@ struct with_outputs {
     j.what = job::kind::infer;
     t.take(b, j);
     if constexpr (T::compiled::lengths::block > 0)
-      (t.dense_.take_output(b, output_part<Names>(), outputs, j), ...);
+      (t.dense_.template take_output<output_number<M, Names>>(b, output_part<Names>(), outputs, j),
+       ...);
     else
       (take_output(output_number<M, Names>, output_part<Names>(), outputs,
                    outputs_per_sample_of<Names>, j, *t.engine_.operator->()),

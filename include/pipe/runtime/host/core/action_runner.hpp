@@ -185,9 +185,9 @@ class action_runner {
             std::memcpy(at.at(what.to), at.at(what.from), std::size_t(what.bytes));
         },
         [&](address const& from, int output) {
-          long const each = d_.output_bytes[output] / calls_.value_bytes;
-          if (segment_list const* const rows = output_segments_in(d_, j, mb))
-            return deliver_rows(*rows, at.at(from), each / d_.loss_rows,
+          long const each = d_.output[output].bytes / calls_.value_bytes;
+          if (segment_list const* const rows = output_segments_in(d_, j, mb, output))
+            return deliver_rows(*rows, at.at(from), each / rows->planned_rows,
                                 static_cast<T*>(j.batch.output[output]));
           calls_.from_values(at.at(from), each / d_.samples * samples_in(d_, j, mb),
                              static_cast<T*>(j.batch.output[output]) + mb * each);
@@ -266,7 +266,7 @@ class action_runner {
       me.sums.after_launch(c, set, view, i);
     }
     order.end();
-    if (p == program::forward && has_loss) parameters_.set_loss(j, mb, a.loss, a.segments);
+    if (p == program::forward && has_loss) parameters_.set_loss(j, mb, a.loss);
   }
 
   pipeline_description const& d_;

@@ -58,15 +58,15 @@ class parameter_operations {
   }
 
   /// Sets the sum of each loss's terms of a micro-batch, [loss_rows] of all losses, on the rank
-  /// that runs the last chunk for it. segments: of the terms' rows, or null
-  void set_loss(job const& j, int micro_batch, double const* terms, segment_list const* segments) {
+  /// that runs the last chunk for it.
+  void set_loss(job const& j, int micro_batch, double const* terms) {
     chunk_holder const& h = d_.holder[d_.holder_of(d_.chunks - 1, micro_batch)];
     double* const sums =
         loss_sums(d_.is_copy(h) ? h.rank : last_rank()) + loss_place(d_, micro_batch);
-    for (int row = 0, loss = 0; loss < d_.losses; ++loss) {
+    for (int loss = 0; loss < d_.losses; ++loss) {
       double sum = 0;
-      for (int const end = first_row_of(d_, j, loss + 1, segments); row < end; ++row)
-        sum += terms[row];
+      int const end = end_of_rows(d_, j, loss, micro_batch);
+      for (int row = first_row_of(d_, j, loss); row < end; ++row) sum += terms[row];
       sums[loss] = sum;
     }
   }

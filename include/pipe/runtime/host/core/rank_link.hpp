@@ -89,11 +89,11 @@ void end_run(pipeline_description const& d, job const& j, Transport& transport) 
     for (; samples_in(d, j, end) > 0 && maker(end) == maker(first); ++end)
       samples += samples_in(d, j, end);
     for_each_output(d, j, [&](int output) {
-      long const bytes = d.in_numbers(d.output_bytes[output]);
+      long const bytes = d.in_numbers(d.output[output].bytes);
       long from = first * bytes, size = samples * (bytes / d.samples);
-      if (segment_list const* const rows = output_segments_in(d, j, first)) {
-        segment_list const& last = *output_segments_in(d, j, end - 1);
-        long const row = bytes / d.loss_rows, begin = rows->place[0];
+      if (segment_list const* const rows = output_segments_in(d, j, first, output)) {
+        segment_list const& last = *output_segments_in(d, j, end - 1, output);
+        long const row = bytes / rows->planned_rows, begin = rows->place[0];
         from = begin * row;
         size = (last.place[last.count - 1] + last.given[last.count - 1] - begin) * row;
       }
