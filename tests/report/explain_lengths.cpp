@@ -4,6 +4,7 @@
 // are those of the plan; and what the text says. Nothing is timed.
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <random>
 #include <span>
 #include <string>
@@ -85,7 +86,10 @@ double full_step() {
 TEST_CASE("compositions for plans are those of batches", "[report]") {
   using Trainer = Small<Pipeline>;
   numbered_texts const data(1300);
-  auto const room = detail::room_of<Trainer::compiled>();
+  using compiled = Trainer::compiled;
+  auto const room = detail::room_of<compiled>();
+  std::span<int const> const given[] = {data.lengths};
+  detail::expected_epochs<compiled> const expected(detail::measure_rows<compiled>("", given));
   using enum detail::composition;
   for (auto const way : {as_they_come, by_length, by_tokens, packed}) {
     auto const epoch = detail::compose(data.lengths, room, way, 7);
@@ -95,17 +99,23 @@ TEST_CASE("compositions for plans are those of batches", "[report]") {
                                                     .by_tokens = way == by_tokens,
                                                     .packed = way == packed});
     REQUIRE(std::size_t(made.size()) == epoch.size());
-    std::vector<int> ids, expected, counts;
+    std::vector<int> ids, in_order, counts;
     for (auto const& b : made) {
       ids.insert(ids.end(), b.inputs.begin(), b.inputs.end());
       counts.insert(counts.end(), b.micro_batches.begin(), b.micro_batches.end());
     }
     for (std::size_t const s : epoch.order)
-      expected.insert(expected.end(), data.ids.begin() + long(16 * s),
+      in_order.insert(in_order.end(), data.ids.begin() + long(16 * s),
                       data.ids.begin() + long(16 * (s + 1)));
-    CHECK(ids == expected);
+    CHECK(ids == in_order);
     if (way == by_tokens || way == packed) CHECK(counts == epoch.counts);
     auto const loads = detail::loads_of(epoch, data.lengths, room);
+    auto const of_chunks = expected.loads(epoch);  // of which both have the rows of one input
+    REQUIRE(of_chunks.size() == 2 * loads.size());
+    for (std::size_t i = 0; i < of_chunks.size(); ++i) {
+      CHECK(of_chunks[i].rows == loads[i / 2].rows);
+      CHECK(of_chunks[i].squares == 0);  // the model has no attention
+    }
     double rows = 0, of_lengths = 0;
     for (auto const& load : loads) {
       CHECK(load.rows <= 1 + 1e-9);
@@ -165,6 +175,7 @@ as they come                50   116 ms    5.80 s    53,169  47.3 %     0.0 %
 .packed                     11   354 ms    3.90 s    79,090  21.8 %     0.0 %
 padded, without Lengths     50   477 ms    23.8 s    12,930  23.5 %     0.0 %
 an epoch: simulated with the schedule; by slots: what ranks wait for room between stages
+between ranks: 677.4 MiB of values and gradients in an epoch, 3.5 GiB padded
 .packed takes the least time
 )");
   numbered_texts const data(130);
@@ -175,6 +186,77 @@ an epoch: simulated with the schedule; by slots: what ranks wait for room betwee
   using Classifier = Planned<Model<Tokens<11, 16>, Embedding<6>, MeanPool, Linear<3>, CrossEntropy>,
                              PortableHost, MicroBatchSize<2>, Lengths<4>>;
   CHECK(explain_lengths<Classifier>(data.lengths).find(".by_tokens") == text.npos);
+}
+
+TEST_CASE("lengths of two inputs are explained by pairs", "[report]") {
+  struct Answers
+      : Model<Tokens<11, 32>, Embedding<16>, Residual<LayerNorm, Attention<2, NotCausal>>,
+              Stash<"asked">, Named<"answer", Tokens<7, 16>>, Embedding<16>,
+              Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, CrossAttention<2, "asked">>,
+              Linear<7>, CrossEntropy> {};
+  using P = Planned<Answers, PortableHost, Stages<2>, Cut<2>, MicroBatches<4>, MicroBatchSize<2>,
+                    AdamW, Lengths<8>>;
+  using compiled = P::compiled;
+  auto const loads_of = [](int asked, int answered) {
+    std::vector<int> const a{asked}, b{answered};
+    std::span<int const> const given[] = {a, b};
+    detail::expected_epochs<compiled> const expected(detail::measure_rows<compiled>("", given));
+    return expected.loads({{0}, {1}, 4});
+  };
+  // The encoder's time is that of its rows alone; what attends to both has the product.
+  auto const whole = loads_of(32, 16), half_asked = loads_of(16, 16), half_answer = loads_of(32, 8);
+  REQUIRE(whole.size() == 4 * 2);
+  for (int c : {0, 1}) {
+    std::size_t const chunk = std::size_t(c);
+    CHECK(whole[chunk].rows == Approx(.5));  // one sample of two
+    CHECK(whole[chunk].squares == Approx(.5));
+  }
+  CHECK(half_asked[0].rows == Approx(.25));
+  CHECK(half_asked[0].squares == Approx(.125));
+  CHECK(half_answer[0].rows == Approx(.5));
+  CHECK(half_asked[1].rows > .25);
+  CHECK(half_asked[1].rows < .5);
+  CHECK(half_answer[1].rows > .25);
+  CHECK(half_answer[1].squares > .125);  // half of the product, a quarter of the decoder's own
+  CHECK(half_answer[1].squares < .25);
+  CHECK(whole[2].rows == 0);  // without a sample
+
+  std::vector<int> asked, answered;
+  for (int i = 0; i < 60; ++i) asked.push_back(i % 3 == 0 ? 32 : 7), answered.push_back(1 + i % 16);
+  std::string const text = explain_lengths<P>(asked, answered);
+  INFO(text);
+  CHECK(text.starts_with("60 samples of 48 positions, "));
+  CHECK(text.find("tokens  answer  samples") != text.npos);
+  CHECK(text.find("   0-8     0-8       21") != text.npos);
+  CHECK(text.find(" 25-32    9-16        9") != text.npos);
+  CHECK(text.find(".packed") != text.npos);
+  // Mini-batches are those of batches.
+  using Trainer = Pipeline<Answers, PortableHost, Stages<2>, Cut<2>, MicroBatches<4>,
+                           MicroBatchSize<2>, AdamW, Lengths<8>>;
+  std::vector<int> const ids(std::size_t(std::accumulate(asked.begin(), asked.end(), 0)), 1),
+      words(std::size_t(std::accumulate(answered.begin(), answered.end(), 0)), 1);
+  Trainer::batch data{ids, words};
+  data.set<"answer">(words).set_lengths(asked).set_lengths<"answer">(answered);
+  std::span<int const> const given[] = {asked, answered};
+  auto const rows = detail::measure_rows<compiled>("", given);
+  for (bool const packed : {false, true}) {
+    std::vector<int> counts;
+    for (auto const& batch : batches<Trainer>(
+             data, {.shuffle = true, .seed = 1, .by_tokens = !packed, .packed = packed}))
+      counts.insert(counts.end(), batch.micro_batches.begin(), batch.micro_batches.end());
+    CHECK(counts ==
+          detail::compose(rows, detail::room_of<compiled>(),
+                          packed ? detail::composition::packed : detail::composition::by_tokens, 1)
+              .counts);
+  }
+  auto const refused = [](auto const&... lengths) {
+    return message_of<data_error>([&] { explain_lengths<P>(lengths...); });
+  };
+  CHECK(refused(asked) ==
+        "explain_lengths: expected the lengths of 2 inputs of token ids, in their order, got those "
+        "of 1");
+  answered.pop_back();
+  CHECK(refused(asked, answered) == "explain_lengths: expected 60 samples, got 59");
 }
 
 TEST_CASE("lengths that no sample has are refused", "[report]") {
@@ -202,7 +284,8 @@ TEST_CASE("a mini-batch of samples of several lengths is drawn", "[report]") {
   for (auto const& a : d.ranks[0].actions)
     if (a.what.kind == schedules::action_kind::forward)
       times[std::size_t(a.what.micro_batch)] = a.end - a.start;
-  detail::expected_epochs<compiled> const expected(lengths);
+  std::span<int const> const given[] = {lengths};
+  detail::expected_epochs<compiled> const expected(detail::measure_rows<compiled>("", given));
   auto full = expected.full();
   full.loads = {{1, 1}};
   long const whole = full.time({schedules::action_kind::forward, 0, 0});

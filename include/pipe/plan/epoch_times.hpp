@@ -30,30 +30,42 @@ struct epoch_times {
 /// The mini-batches that are simulated of a longer epoch, at equal distances.
 inline constexpr std::size_t most_simulated = 1000;
 
-/// Simulates the mini-batches of a shuffled epoch. full: the problem of full micro-batches
+/// Simulates the mini-batches of an epoch. full: the problem of full micro-batches, with the loads
+/// of all of the epoch. batches: of the epoch; micro_batches, accumulations: of a mini-batch
 ///
-/// needs: validate(full, table); as many micro-batches as an accumulation has; as compose()
+/// needs: validate(full, table); as many micro-batches as an accumulation has
+template <class Problem, class Table, class Slots = unbounded_slots>
+epoch_times simulate_loads(uneven_problem<Problem> full, Table const& table, std::size_t batches,
+                           int micro_batches, int accumulations, Slots const& slots = Slots{}) {
+  std::size_t const count = batches < most_simulated ? batches : most_simulated,
+                    run = std::size_t(micro_batches) * full.each;
+  std::vector<micro_batch_load> const loads = std::move(full.loads);
+  epoch_times sum;
+  sum.batches = batches;
+  for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t a = 0; a < std::size_t(accumulations); ++a) {
+      std::size_t const number = i * batches / count * std::size_t(accumulations) + a;
+      auto const first = loads.begin() + long(number * run);
+      full.loads.assign(first, first + long(run));
+      auto const when = simulate(full, table, slots);
+      sum.makespan += double(when.makespan);
+      sum.busy += double(when.total_busy());
+    }
+  sum.makespan *= double(batches) / double(count);
+  sum.busy *= double(batches) / double(count);
+  return sum;
+}
+/// The same of a shuffled epoch of samples of one input.
+///
+/// needs: as compose()
 template <class Problem, class Table, class Slots = unbounded_slots>
 epoch_times simulate_epoch(uneven_problem<Problem> full, Table const& table,
                            std::span<int const> lengths, composition_room const& room,
                            composition way, Slots const& slots = Slots{}) {
   composed_epoch const epoch = compose(lengths, room, way);
-  std::vector<micro_batch_load> const loads = loads_of(epoch, lengths, room);
-  std::size_t const all = epoch.size(), count = all < most_simulated ? all : most_simulated;
-  epoch_times sum;
-  sum.batches = all;
-  for (std::size_t i = 0; i < count; ++i)
-    for (int a = 0; a < room.accumulations; ++a) {
-      auto const first = loads.begin() + long(i * all / count * epoch.micro_batches) +
-                         long(a) * room.micro_batches;
-      full.loads.assign(first, first + room.micro_batches);
-      auto const when = simulate(full, table, slots);
-      sum.makespan += double(when.makespan);
-      sum.busy += double(when.total_busy());
-    }
-  sum.makespan *= double(all) / double(count);
-  sum.busy *= double(all) / double(count);
-  return sum;
+  full.loads = loads_of(epoch, lengths, room);
+  return simulate_loads(std::move(full), table, epoch.size(), room.micro_batches,
+                        room.accumulations, slots);
 }
 
 }  // namespace pp::detail

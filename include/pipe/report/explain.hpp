@@ -30,7 +30,7 @@ inline constexpr int explain_width = 100;
 
 namespace detail {
 
-/// The model, its size and the options, in two lines.
+/// The model, its size and the options, in two lines; with Lengths three.
 template <class Trainer>
 std::string explain_options() {
   auto const& plan = Trainer::compiled::plan();
@@ -49,6 +49,8 @@ std::string explain_options() {
           ", schedule " + plan.schedule + ", " + accumulations +
           std::to_string(plan.micro_batches) + " x " + counted(plan.micro_batch_size, "sample") +
           " per step\n";
+  if constexpr (requires { requires Trainer::compiled::lengths::block > 0; })
+    text += "samples of several lengths: FLOPs, bytes and times below are of the longest\n";
   return text;
 }
 

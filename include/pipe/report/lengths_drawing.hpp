@@ -77,8 +77,8 @@ namespace drawings {
 /// them; none: MicroBatchSize. Times are those that explain_lengths expects, memory is that of full
 /// micro-batches, as it is planned.
 ///
-/// throws: data_error for a model with lengths of another input than the first, and for lengths and
-///         counts that a step refuses
+/// throws: data_error for a model with several inputs of lengths, and for lengths and counts that a
+///         step refuses
 template <class P>
 drawing of_lengths(std::span<int const> lengths, std::span<int const> counts = {},
                    std::string title = std::string(detail::type_name<typename P::model>()) +
@@ -90,15 +90,15 @@ drawing of_lengths(std::span<int const> lengths, std::span<int const> counts = {
                                   typename P::model, typename compiled::lengths>())>::value);
     return {};
   } else {
-    detail::require_lengths<compiled>("of_lengths", lengths);
-    detail::expected_epochs<compiled> const expected(lengths);
+    detail::expected_epochs<compiled> const expected(
+        detail::measure_rows<compiled>("of_lengths", std::span(&lengths, 1)));
     auto problem = expected.full();
-    problem.loads = detail::loads_of(detail::one_accumulation(lengths, counts, expected.room()),
-                                     lengths, expected.room());
+    problem.loads =
+        expected.loads(detail::one_accumulation(lengths, counts, detail::room_of<compiled>()));
     auto const when = schedules::simulate(problem, compiled::table());
     return of_table(problem, compiled::table(), when,
                     {std::move(title), "ns", "B",
-                     detail::padding_note(detail::count_padding(lengths, expected.room()))});
+                     detail::padding_note(detail::count_padding(expected.inputs()))});
   }
 }
 

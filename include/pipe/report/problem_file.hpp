@@ -332,7 +332,7 @@ inline run_time_problem read_problem(std::string_view text, std::string_view nam
 
 /// The scheduling problem of a Pipeline or Planned as JSON: times of its stages in FLOPs, or in
 /// nanoseconds with ByProfile, memory in bytes, and the bytes that cross each boundary. With
-/// Lengths it says what samples of several lengths take.
+/// Lengths of one input it says what samples of several lengths take.
 ///
 /// A type without a plan is refused at compile time.
 ///
@@ -351,13 +351,13 @@ std::string explain_problem() {
     std::string const title =
         std::string(detail::type_name<typename Trainer::model>()) + ", " + compiled::schedule::name;
     detail::drawing_words const words{title, profiled ? "ns" : "FLOP", "B"};
-    if constexpr (compiled::lengths::block > 0) {
-      detail::length_costs const lengths{detail::room_of<compiled>(),
-                                         detail::squares_of<compiled>(problem)};
-      return schedules::problem_json(problem, words, &lengths);
-    } else {
-      return schedules::problem_json(problem, words);
-    }
+    if constexpr (compiled::lengths::block > 0)
+      if (detail::inputs_with_lengths<compiled>().size() == 1) {
+        detail::length_costs const lengths{detail::room_of<compiled>(),
+                                           detail::squares_of<compiled>(problem)};
+        return schedules::problem_json(problem, words, &lengths);
+      }
+    return schedules::problem_json(problem, words);
   } else {
     static_assert(
         detail::accepted<decltype(detail::diagnosis_of<wrong::only_a_pipeline_can_be_explained,

@@ -23,19 +23,22 @@ struct micro_batch_load {
 /// times of `all` are those of Base. Bytes between ranks are those of rows. Memory is that of full
 /// micro-batches, as pipelines plan it.
 ///
-/// needs: in squares and fixed times of the same chunks, together at most those of Base; a load or
-///        more; micro-batch mb has load mb % loads.size(), so that steps may be repeated
+/// needs: in squares and fixed times of the same chunks, together at most those of Base; loads of
+///        a micro-batch or more, `each` for one: one for all chunks, or one for each chunk.
+///        Micro-batches behind these begin with the first again, so that steps may be repeated
 /// law:   with loads of 1 the times are those of Base
 template <class Base>
 struct uneven_problem : Base {
   Base squares, fixed;
   std::vector<micro_batch_load> loads;
+  std::size_t each = 1;
 
-  constexpr micro_batch_load const& load(int micro_batch) const {
-    return loads[static_cast<std::size_t>(micro_batch) % loads.size()];
+  constexpr micro_batch_load const& load(int micro_batch, int chunk) const {
+    std::size_t const first = static_cast<std::size_t>(micro_batch) * each;
+    return loads[(first + static_cast<std::size_t>(chunk) % each) % loads.size()];
   }
   constexpr long time(action const& a) const {
-    micro_batch_load const& of = load(a.micro_batch);
+    micro_batch_load const& of = load(a.micro_batch, a.chunk);
     long const whole = Base::time(a), square = squares.time(a), same = fixed.time(a);
     return rounded(double(whole - square - same) * of.rows + double(square) * of.squares +
                    (of.rows > 0 ? double(same) : 0));
@@ -47,12 +50,12 @@ struct uneven_problem : Base {
     return both > longer ? both : longer;
   }
   using Base::hop_time;
-  /// That of the rows of a micro-batch.
+  /// That of the rows of a micro-batch, as the chunk before the boundary computes them.
   constexpr long hop_time(int from_rank, int to_rank, int boundary, int micro_batch) const {
     if (from_rank == to_rank) return 0;
     long const moved = this->transfer_time(boundary);
     return this->hop_time(from_rank, to_rank, boundary) - moved +
-           rounded(double(moved) * load(micro_batch).rows);
+           rounded(double(moved) * load(micro_batch, boundary).rows);
   }
 
  private:

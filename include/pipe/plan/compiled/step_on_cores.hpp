@@ -8,6 +8,7 @@
 #include <pipe/backend/host/parts.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/base/static_vector.hpp>
+#include <pipe/data/work_by_input.hpp>
 #include <pipe/graph/cost.hpp>
 #include <pipe/passes/group.hpp>
 #include <pipe/passes/op_list.hpp>
@@ -166,6 +167,7 @@ class step_on_cores {
         s.weights[l] += double(shared_elements(g) * long(sizeof(typename P::value)));
         s.estimate[l] += double(estimated_time(c));
         s.squares[l] += double(squared_flops(g));
+        s.add(launch, g, double(estimated_time(c)));
         if (on_rank_[l].add(*this, g, c, P::samples, P::threads))
           s.sharing[l] += sharing(g, P::samples, P::threads);
         on_one_[l].add(*this, g, c, P::samples * joined, 1);
@@ -235,14 +237,19 @@ class step_on_cores {
   struct full_micro_batches {
     problem_of_stages all, squares, fixed;
     double of_step;
+    list<work_by_input, stages> shares;  ///< of rows and squares, by axis: see op::axis
   };
   constexpr full_micro_batches by_length() const {
     problem_of_stages const none{P::ranks, stages, P::micro_batches};
     full_micro_batches of{
-        none, none, none,
-        (P::schedule::trains ? slowest_update() : 0) + (cores > 1 ? core_.starting : 0)};
+        none,
+        none,
+        none,
+        (P::schedule::trains ? slowest_update() : 0) + (cores > 1 ? core_.starting : 0),
+        {}};
     for (int s = 0; s < stages; ++s) {
       stage_work const& w = stage_[s];
+      of.shares[s] = w.shares();
       per_op_list<double> all, squares, fixed;
       for (op_list l : every_op_list) {
         double const rows = w.time[l] * on_rank_[l].busiest;
@@ -270,6 +277,27 @@ class step_on_cores {
     per_op_list<double> estimate{}, squares{};
     per_op_list<double> sharing{};  ///< ns that the threads of a rank take beside their parts
     double update = 0;              ///< ns of one thread at the end of a step
+    work_by_input by_axis{};        ///< estimated, without squares and as squares: see op::axis
+
+    /// Adds the estimated time of a launch of group g.
+    constexpr void add(segment const& launch, group const& g, double all) {
+      double const square = double(squared_flops(g));
+      by_axis.rows[launch.axis] += all - square;
+      if (square == 0) return;
+      bool const has_own_keys = g.attributes.attention().is_fused();
+      by_axis.products[launch.axis][has_own_keys ? launch.axis : launch.key_axis] += square;
+    }
+    constexpr work_by_input shares() const {
+      work_by_input all = by_axis;
+      double rows = 0, products = 0;
+      for (double const x : all.rows) rows += x;
+      for (auto const& row : all.products)
+        for (double const x : row) products += x;
+      for (double& x : all.rows) x /= rows > 0 ? rows : 1;
+      for (auto& row : all.products)
+        for (double& x : row) x /= products > 0 ? products : 1;
+      return all;
+    }
   };
 
   /// The time of a list of ops on a team of threads, in that of the layers' ops on one thread.
