@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/function_ref.hpp>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/type_name.hpp>
@@ -90,6 +91,8 @@ class nonfinite_search {
   heap_array<fault_place> by_rank_;  // first fault of each rank
 };
 
+/// Spelled type of a top-level layer, counted from 0: spelled_layer of a model.
+using layer_names = std::string_view (*)(int layer);
 /// Spelled type of a top-level layer of M, counted from 0.
 template <class M>
 std::string_view spelled_layer(int layer) {
@@ -143,38 +146,60 @@ struct given_array {
   long per_sample;
 };
 
-/// Looks for a value that is not finite in an array of the batch, unless there is a finding. here:
-/// the part of the batch that this process has run; of a prefetched batch the process has no more
-template <class T, class Engine>
-[[gnu::cold]] void find_given(finding& f, rejection const& r, given_array given, job const& j,
-                              [[maybe_unused]] job const& here, [[maybe_unused]] Engine& engine) {
-  if (f.order != LONG_MAX) return;
-  batch_part const of = given.of;
-  long const per_sample = given.per_sample;
-  void const* values = given.values;
-  long count = j.batch.samples * per_sample, before = 0;
-  std::vector<T> downloaded;
-  if constexpr (requires { engine.download(downloaded.data(), values, count); })
-    if (j.batch.place != data_place::host) {
-      if (j.batch.place == data_place::device) {
-        downloaded.resize(std::size_t(count));
-        engine.download(downloaded.data(), values, count * long(sizeof(T)));
-      } else {
-        downloaded = engine.staged(given.input, here.batch.samples);
-        if (downloaded.empty()) return;
-        count = here.batch.samples * per_sample;
-        before = (here.part.first_sample - j.part.first_sample) * per_sample;
-      }
-      values = downloaded.data();
-    }
-  T const* const x = static_cast<T const*>(values);
+/// Notes the first of some numbers of an array of the batch that is not finite.
+///
+/// before: how many numbers of the array are in front of x[count]
+template <class T>
+[[gnu::cold]] void find_in_array(finding& f, rejection const& r, given_array const& given,
+                                 T const* x, long count, long before) {
   long const i = first_not_finite(x, count);
   if (i == count) return;
+  batch_part const& of = given.of;
   long const position = before + i;
   f.order = (long(given.input) << 40) + position;
   f.text = sentence({"step ", r.step, " rejected", r.with, ": ", of.what, of.quote(), of.name,
                      of.quote(), ": ", double(x[i]), " at position ", position, " (sample ",
-                     position / per_sample, ")"})
+                     position / given.per_sample, ")"})
+               .begin();
+}
+
+/// Looks for a value that is not finite in an array of the batch, unless there is a finding. here:
+/// the part of the batch that this process has run; of a prefetched batch the process has no more
+template <class T, class Engine>
+[[gnu::cold]] void find_given(finding& f, rejection const& r, given_array const& given,
+                              job const& j, [[maybe_unused]] job const& here,
+                              [[maybe_unused]] Engine& engine) {
+  if (f.order != LONG_MAX) return;
+  long const per_sample = given.per_sample, count = j.batch.samples * per_sample;
+  if constexpr (requires(T* to) { engine.download(to, given.values, count); })
+    if (j.batch.place != data_place::host) {
+      std::vector<T> downloaded;
+      if (j.batch.place == data_place::device) {
+        downloaded.resize(std::size_t(count));
+        engine.download(downloaded.data(), given.values, count * long(sizeof(T)));
+        return find_in_array(f, r, given, downloaded.data(), count, 0);
+      }
+      downloaded = engine.staged(given.input, here.batch.samples);
+      if (downloaded.empty()) return;
+      return find_in_array(f, r, given, downloaded.data(), here.batch.samples * per_sample,
+                           (here.part.first_sample - j.part.first_sample) * per_sample);
+    }
+  find_in_array(f, r, given, static_cast<T const*>(given.values), count, 0);
+}
+
+/// Notes a value of a parameter that is not finite, if no value before it is noted.
+[[gnu::cold]] inline void note_parameter(finding& f, rejection const& r, parameter_place const& p,
+                                         int layer, layer_names name_of, long position,
+                                         double value) {
+  // Parts of a parameter may be in several processes.
+  long const order = (long(p.index) << 44) + position;
+  if (order >= f.order) return;
+  f.order = order;
+  f.text = sentence({"step ", r.step, " rejected", r.with, ": a parameter of layer ", layer, " (",
+                     name_of(layer), "), ", p.rows, " x ", p.columns, ": ", value, " at position ",
+                     position,
+                     ", written or made by an update of an earlier step: was its learning rate too "
+                     "large?"})
                .begin();
 }
 
@@ -186,27 +211,18 @@ template <class M, class T, class Engine>
   parameters.for_each_part(
       sizeof(T), [&](char* at, parameter_place const& p, long begin, long bytes) {
         T const* const values = reinterpret_cast<T const*>(at);
-        long const count = bytes / long(sizeof(T)), i = first_not_finite(values, count),
-                   position = begin / long(sizeof(T)) + i;
-        // Parts of a parameter may be in several processes.
-        long const order = (long(p.index) << 44) + position;
-        if (i == count || order >= f.order) return;
-        int const layer = model_tables<M>::parameters[p.index].unit;
-        f.order = order;
-        f.text = sentence({"step ", r.step, " rejected", r.with, ": a parameter of layer ", layer,
-                           " (", spelled_layer<M>(layer), "), ", p.rows, " x ", p.columns, ": ",
-                           double(values[i]), " at position ", position,
-                           ", written or made by an update of an earlier step: was its learning "
-                           "rate too large?"})
-                     .begin();
+        long const count = bytes / long(sizeof(T)), i = first_not_finite(values, count);
+        if (i < count)
+          note_parameter(f, r, p, model_tables<M>::parameters[p.index].unit, &spelled_layer<M>,
+                         begin / long(sizeof(T)) + i, double(values[i]));
       });
   return f;
 }
 
-/// Repeats a job of model M without an update, with all launches watched, and finds the place of
-/// the first value that is not finite. A kernel that runs several layers is named with all of them.
-template <class M, class Run>
-[[gnu::cold]] finding find_made(rejection const& r, job& j, int ranks, Run const& run) {
+/// Repeats a job without an update, with all launches watched, and finds the place of the first
+/// value that is not finite. A kernel that runs several layers is named with all of them.
+[[gnu::cold]] inline finding find_made(rejection const& r, job& j, int ranks, layer_names name_of,
+                                       function_ref<void()> run) {
   nonfinite_search search(ranks);
   j.update.applies = false;
   j.watch.see = &nonfinite_search::watch;
@@ -214,8 +230,7 @@ template <class M, class Run>
   run();
   fault_place const* const p = search.found();
   if (p == nullptr) return {};
-  std::string_view const first = spelled_layer<M>(p->first_layer),
-                         last = spelled_layer<M>(p->last_layer),
+  std::string_view const first = name_of(p->first_layer), last = name_of(p->last_layer),
                          pass = p->forward ? "forward" : "backward";
   std::string text = sentence({"step ", r.step, " rejected", r.with,
                                ": a number that is not finite first appears in ", pass,
@@ -234,11 +249,11 @@ template <class M, class Run>
 /// parameters; run(): runs j again. All processes call reject_step for the same step.
 ///
 /// law: all processes throw the text that a single process would throw
-template <class M, class T, class Engine, class Run>
+template <class M, class T, class Engine>
 [[noreturn, gnu::cold]] void reject_step(rejection const& r, job& j, job const& here,
                                          long labels_per_sample, int ranks,
                                          parameter_memory<Engine> const& parameters,
-                                         Run const& run) {
+                                         function_ref<void()> run) {
   // The prefetched mini-batch has made room for the next one, and lies where the run has read it.
   if (j.batch.place == data_place::loaded) j.batch.place = data_place::staged;
   Engine& engine = *parameters.engine;
@@ -261,7 +276,7 @@ template <class M, class T, class Engine, class Run>
                   here, engine);
   reject_first(std::move(given), engine);
   reject_first(find_in_parameters<M, T>(r, parameters), engine);
-  reject_first(find_made<M>(r, j, ranks, run), engine);
+  reject_first(find_made(r, j, ranks, &spelled_layer<M>, run), engine);
   throw_error<not_finite>({"step ", r.step, " rejected", r.with,
                            ": the loss or the gradient norm overflowed, though every term of it is "
                            "finite"});
