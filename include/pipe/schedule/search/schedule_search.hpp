@@ -9,6 +9,9 @@
 // a short order are repeated until it has all micro-batches. (5) The best long orders are improved
 // until that gains nothing. The search ends early at the floor, and at an order that is proved by
 // all others.
+//
+// The classes of a search are templates over nothing, so that a program that searches for no
+// schedule instantiates nothing of them.
 #pragma once
 
 #include <type_traits>
@@ -79,6 +82,7 @@ struct search_question {
         plans(problem), floor(floor_of_problem()) {}
 
  private:
+  template <class = void>
   constexpr long floor_of_problem() const {
     flush_floor const all = floor_of(problem, problem.where);
     return problem.want == objective::makespan ? all.makespan : all.stage_local_span;
@@ -88,6 +92,7 @@ struct search_question {
 /// One search.
 ///
 /// needs: plans are possible
+template <class = void>
 class schedule_search {
  public:
   schedule_search(search_problem const& problem, search_options const& options)
@@ -138,7 +143,7 @@ class schedule_search {
   struct task {
     search_question* question = nullptr;
     search_order const* from = nullptr;
-    order_tuner::effort how;
+    order_tuner<>::effort how;
     int seed = 0;
     score repeated{};  ///< the score of `from`, if its periods have been repeated already
     score value{};
@@ -215,7 +220,7 @@ class schedule_search {
     if (width < least_width || from == nullptr || from->value(0).worst <= q.floor) return;
     search_order order(q.actions);
     order.assign(from->order(0));
-    auto const all = owner<exhaustive_search>(new exhaustive_search(q.actions, width));
+    auto const all = owner<exhaustive_search<>>(new exhaustive_search(q.actions, width));
     bool const is_best = all->improve(order);
     score const found = order_times(q.actions).play(order);
     if (found < from->value(0)) q.exhaustive.offer(found, order);
@@ -324,7 +329,7 @@ class schedule_search {
     search_dice roll(t.seed);
     t.made = owner<search_order>(new search_order(q.actions));
     t.made->assign(*t.from);
-    auto tuner = owner<order_tuner>(new order_tuner(q.actions));
+    auto tuner = owner<order_tuner<>>(new order_tuner(q.actions));
     t.how.good_enough = q.floor;
     t.value = tuner->improve(*t.made, t.how, roll, [&] { return all.needless(i); });
     if (!t.value.possible()) return;
@@ -386,7 +391,7 @@ constexpr void search_in_constant(search_problem const& problem, planner const& 
 template <action_table Table>
 void search_at_run_time(search_problem const& problem, Table& table,
                         search_options const& options) {
-  auto const search = owner<schedule_search>(new schedule_search(problem, options));
+  auto const search = owner<schedule_search<>>(new schedule_search(problem, options));
   search_order const* const found = search->run();
   for (int rank = 0; rank < problem.ranks && found != nullptr; ++rank)
     for (int i = 0; i < found->size(rank); ++i) table.push(rank, found->at(rank, i));

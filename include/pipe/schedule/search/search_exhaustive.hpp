@@ -15,6 +15,7 @@ namespace pp::detail {
 ///
 /// source: which beginnings are continued by what: Giffler and Thompson, Algorithms for Solving
 ///         Production-Scheduling Problems, 1960, with waits for memory
+template <class = void>
 class exhaustive_search {
  public:
   /// `width`: the beginnings that a layer keeps, at most.

@@ -60,6 +60,7 @@ using shortlist = best_few<search_order, 2>;
 using plan_list = best_few<plan, 8>;
 
 /// Plays openings of a problem, and keeps the best.
+template <class = void>
 class search_openings {
   // Defined first: clang++ instantiates only what it has read where a constant needs it.
   template <schedule_policy... Policies>

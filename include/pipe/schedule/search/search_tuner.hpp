@@ -14,6 +14,7 @@
 namespace pp::detail {
 
 /// Tabu search and annealing of orders of one problem.
+template <class = void>
 class order_tuner {
  public:
   explicit order_tuner(search_actions const& actions)
