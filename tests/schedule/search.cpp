@@ -54,7 +54,7 @@ double stage_local_bubble(Problem const& problem) {
   return simulate(problem, table).bubble_by_stage_local_span();
 }
 
-TEST_CASE("every published bubble is reached or beaten", "[search][long]") {
+TEST_CASE("every published bubble is reached or beaten", "[search]") {
   for (published const& row : rows) {
     INFO("width " << row.width << ", m " << row.micro_batches);
     auto any_limit = row.question(0);

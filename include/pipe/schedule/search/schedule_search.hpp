@@ -250,11 +250,12 @@ class schedule_search {
         (question(i).*kind).clear();
     if (part > 1) seeds_ = 0;
   }
-  /// Plans that do well for few micro-batches, and variations.
+  /// Plans that do well for few micro-batches or, of the usual ones, for all, and variations.
   void open_long() {
     search_openings openings(all_.plans, all_.actions);
     search_dice roll(all_.actions.micro_batches);
     openings.keep(&best_);
+    openings.try_again(all_.best_plans);
     for (int i = 0; i < shorts_; ++i) openings.try_again(short_[i]->best_plans);
     openings.vary_plans(options_.scaled_count(1500), all_.floor, roll);
   }
