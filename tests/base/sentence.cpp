@@ -13,6 +13,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/joined_text.hpp>
 #include <pipe/base/sentence.hpp>
+#include <pipe/base/utf8.hpp>
 #include <pipe/io/sorted.hpp>
 
 namespace {
