@@ -16,6 +16,7 @@
 #include <pipe/data/compositions.hpp>
 #include <pipe/plan/compiled/step_on_cores.hpp>
 #include <pipe/plan/epoch_times.hpp>
+#include <pipe/plan/options/lengths.hpp>
 #include <pipe/schedule/boundary_slots.hpp>
 #include <pipe/schedule/slots.hpp>
 #include <pipe/schedule/uneven.hpp>
