@@ -63,7 +63,7 @@ product_unit unit_of() {
   else if constexpr (slices == 1 && Set == isa::emulated_avx512_bf16)
     return product_unit::emulated_avx512_bf16;
   else if constexpr (slices == 1 && Set == isa::avx512_bf16)
-    return product_unit::avx512_bf16;
+    return has_avx512_bf16() ? product_unit::avx512_bf16 : product_unit::emulated_avx512_bf16;
   else if constexpr (Set == isa::emulated_amx)
     return product_unit::emulated_amx;
   else
