@@ -48,6 +48,10 @@ struct Pictures
     : Model<Input<9, 11, 3>, Conv2d<40, 3, Padding<1>>, GELUTanh, Conv2d<20, 3, Stride<2>>, Tanh,
             Conv2d<10, 3, Groups<2>>, Conv2d<12, 1>, Flatten, Linear<5>, MSE> {};
 
+/// Convolutions with many filters and with few.
+struct Filters : Model<Input<9, 11, 3>, Conv2d<64, 3, Padding<1>>, GELUTanh, Conv2d<20, 3>, Tanh,
+                       Conv2d<52, 1>, Flatten, Linear<5>, MSE> {};
+
 template <class M, class... More>
 using Trained = Pipeline<M, MicroBatches<2>, MicroBatchSize<5>, More...>;
 
@@ -86,6 +90,42 @@ double largest_difference(std::vector<double> const& a, std::vector<double> cons
   return most;
 }
 
+/// BF16 by each unit: near fp32 arithmetic, and the bits of the unit's emulation.
+template <class M>
+void bf16_has_the_bits_of_units() {
+  using enum host::isa;
+  bool const has = host::best_isa() == avx512;
+  Trained<M, BF16, HostKernels<avx512>> vectors({.seed = 1});
+  laws::sample_batch<decltype(vectors)> const data(1);
+  auto const gradients_of = [&](auto& trainer) {
+    trainer.gradients(data.view());
+    return laws::snapshot(trainer).gradients;
+  };
+  auto const b = gradients_of(vectors);
+  auto const is_near = [&](auto const& a) {
+    CHECK(laws::same_numbers(a, b) == !has);
+    double apart = 0, size = 0;
+    for (std::size_t i = 0; i < a.size(); ++i)
+      apart += double(a[i] - b[i]) * double(a[i] - b[i]), size += double(b[i]) * double(b[i]);
+    CHECK(apart < 1e-5 * size);
+  };
+  std::string const otherwise = host::name_of_kernels(portable);
+  Trained<M, BF16, Emulated> tiles({.seed = 1});
+  is_near(gradients_of(tiles));
+  CHECK(tiles.runs_on() ==
+        (has ? "AVX-512 and emulated AMX, with the bits of AVX-512 and AMX" : otherwise));
+  Trained<M, BF16, HostKernels<emulated_avx512_bf16>> pairs({.seed = 1});
+  auto const of_pairs = gradients_of(pairs);
+  is_near(of_pairs);
+  CHECK(pairs.runs_on() ==
+        (has ? "AVX-512 and emulated AVX-512-BF16, with the bits of AVX-512 and AVX-512-BF16"
+             : otherwise));
+  if (!has || !host::has_fast_avx512_bf16()) return;
+  Trained<M, BF16, HostKernels<avx512_bf16>> instruction({.seed = 1});
+  CHECK(laws::same_numbers(gradients_of(instruction), of_pairs));
+  CHECK(instruction.runs_on() == "AVX-512 and AVX-512-BF16");
+}
+
 }  // namespace
 
 TEST_CASE("slices: cuts, threads and recomputation keep the bits", "[laws]") {
@@ -114,35 +154,6 @@ TEST_CASE("slices: a run in three slices follows the run in fp32", "[laws]") {
   CHECK(exact.back() < exact.front());
 }
 TEST_CASE("slices: BF16 has the bits of AMX or AVX-512-BF16 where they are asked for", "[laws]") {
-  using enum host::isa;
-  bool const has = host::best_isa() == avx512;
-  Trained<Wide, BF16, HostKernels<avx512>> vectors({.seed = 1});
-  laws::sample_batch<decltype(vectors)> const data(1);
-  auto const gradients_of = [&](auto& trainer) {
-    trainer.gradients(data.view());
-    return laws::snapshot(trainer).gradients;
-  };
-  auto const b = gradients_of(vectors);
-  auto const is_near = [&](auto const& a) {
-    CHECK(laws::same_numbers(a, b) == !has);
-    double apart = 0, size = 0;
-    for (std::size_t i = 0; i < a.size(); ++i)
-      apart += double(a[i] - b[i]) * double(a[i] - b[i]), size += double(b[i]) * double(b[i]);
-    CHECK(apart < 1e-5 * size);
-  };
-  std::string const otherwise = host::name_of_kernels(portable);
-  Trained<Wide, BF16, Emulated> tiles({.seed = 1});
-  is_near(gradients_of(tiles));
-  CHECK(tiles.runs_on() ==
-        (has ? "AVX-512 and emulated AMX, with the bits of AVX-512 and AMX" : otherwise));
-  Trained<Wide, BF16, HostKernels<emulated_avx512_bf16>> pairs({.seed = 1});
-  auto const of_pairs = gradients_of(pairs);
-  is_near(of_pairs);
-  CHECK(pairs.runs_on() ==
-        (has ? "AVX-512 and emulated AVX-512-BF16, with the bits of AVX-512 and AVX-512-BF16"
-             : otherwise));
-  if (!has || !host::has_fast_avx512_bf16()) return;
-  Trained<Wide, BF16, HostKernels<avx512_bf16>> instruction({.seed = 1});
-  CHECK(laws::same_numbers(gradients_of(instruction), of_pairs));
-  CHECK(instruction.runs_on() == "AVX-512 and AVX-512-BF16");
+  bf16_has_the_bits_of_units<Wide>();
+  bf16_has_the_bits_of_units<Filters>();
 }

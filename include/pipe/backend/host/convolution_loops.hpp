@@ -206,6 +206,15 @@ gathered_patches<T, V> gather_to(char*& space, value_rows<T, V> const& rows, pat
   return left;
 }
 
+/// The unit that multiplies gathered patches with n filters of a group: tiles of patches cost more
+/// than AVX-512-BF16 gains with few filters.
+constexpr product_unit unit_of_patches(product_unit unit, extent n) {
+  constexpr extent few = 48;
+  bool const is_of_pairs =
+      unit == product_unit::avx512_bf16 || unit == product_unit::emulated_avx512_bf16;
+  return is_of_pairs && n < few ? product_unit::vectors : unit;
+}
+
 /// A product of gathered patches as slices.
 template <class T, class V>
 void contract_patches(value_products<T, V> const& set, product_unit unit,
@@ -238,7 +247,7 @@ PIPE_ONE_COPY void convolve(value_products<T, V> const& set, arguments<T> const&
   bool const is_in_place = calls.finish == nullptr && phases_down * phases_across == 1;
   V const *const source = a.template values<V>(g.in[0]), *const weight =
                                                              a.template values<V>(g.in[1]);
-  bool const is_sliced = set.slices(a.unit);
+  bool const is_sliced = set.slices(unit_of_patches(a.unit, n));
   char* memory = static_cast<char*>(a.workspace);
   T* const results = reinterpret_cast<T*>(memory);
   memory += detail::align_up(patch_rows * columns * long(sizeof(T)));
@@ -350,7 +359,7 @@ PIPE_ONE_COPY void convolve_weights(value_products<T, V> const& set, arguments<T
   }
   part_range const own = part_of(of.inner(), row_alignment, a.part, a.parts);
   if (own.size() == 0) return;
-  bool const is_sliced = set.slices(a.unit);
+  bool const is_sliced = set.slices(unit_of_patches(a.unit, n));
   blocking const cut =
       patch_blocking<T>(own.size(), n, pixels, set.tiles.columns(), !in_place<T, V>);
   for (int group = 0; group < of.groups; ++group) {
