@@ -78,13 +78,17 @@ template <int Slices, int Index = 0>
 template <int Slices, class X>
 void pair_rows(X const* from, extent stride, extent depth, extent columns, std::uint16_t* to) {
   if constexpr (std::is_same_v<X, float> || std::is_same_v<X, bf16>)
-    if (columns == tile_side && depth >= tile_depth) {
-      for (extent q = 0; q < tile_side; ++q, from += 2 * stride, to += tile_depth)
+    if (columns == tile_side) {
+      X const zeros[tile_side]{};
+      for (extent q = 0; q < tile_side; ++q, to += tile_depth) {
+        X const *const even = 2 * q < depth ? from + 2 * q * stride : zeros,
+                       *const odd = 2 * q + 1 < depth ? from + (2 * q + 1) * stride : zeros;
         for (extent c = 0; c < tile_side; c += lanes<float>)
           if constexpr (std::is_same_v<X, bf16>)
-            pair_values(from + c, from + stride + c, to + 2 * c);
+            pair_values(even + c, odd + c, to + 2 * c);
           else
-            pair_vectors<Slices>(load(from + c), load(from + stride + c), to + 2 * c);
+            pair_vectors<Slices>(load(even + c), load(odd + c), to + 2 * c);
+      }
       return;
     }
   for (extent q = 0; q < tile_side; ++q) {
