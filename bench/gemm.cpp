@@ -92,9 +92,7 @@ pp::host::product_unit unit_of(int slices) {
   if (slices == 0) return vectors;
   if (pp::host::has_amx()) return amx;
   if (slices > 1) return emulated_amx;
-  return pp::host::best_isa() == pp::host::isa::avx512 && pp::host::has_fast_avx512_bf16()
-             ? avx512_bf16
-             : vectors;
+  return pp::host::has_fast_avx512_bf16() ? avx512_bf16 : vectors;
 }
 char const* name_of(pp::host::product_unit unit) {
   constexpr char const* names[]{"vectors of fp32", "emulated AVX-512-BF16", "AVX-512-BF16",

@@ -51,7 +51,7 @@ inline number mixed(number x) {
   return x ^ (x >> 31);
 }
 
-/// What a run gives, as whole tensors.
+/// The results of a run, as whole tensors.
 struct field_result {
   std::vector<numbers> gradients;  // by parameter; of a buffer its sum
   numbers logits;

@@ -131,8 +131,8 @@ class division_tools : protected division_notes {
 
   // ---- results ----
 
-  /// Adds the op, whose results are divided as y_, and notes that readers of its first result read
-  /// what is divided as `settled`: the sum over planes of a partial result is made at once.
+  /// Adds the op, whose results are divided as y_. Readers see its first result divided as
+  /// `settled`: a partial result is summed over the planes at once.
   constexpr void finish(value_division const& settled) {
     operand_shape const shape{was_.rows, was_.columns}, own = local(y_, shape);
     x_.rows = own.rows;

@@ -210,9 +210,7 @@ gathered_patches<T, V> gather_to(char*& space, value_rows<T, V> const& rows, pat
 /// than AVX-512-BF16 gains with few filters.
 constexpr product_unit unit_of_patches(product_unit unit, extent n) {
   constexpr extent few = 48;
-  bool const is_of_pairs =
-      unit == product_unit::avx512_bf16 || unit == product_unit::emulated_avx512_bf16;
-  return is_of_pairs && n < few ? product_unit::vectors : unit;
+  return multiplies_pairs(unit) && n < few ? product_unit::vectors : unit;
 }
 
 /// A product of gathered patches as slices.

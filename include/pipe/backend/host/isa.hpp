@@ -92,18 +92,16 @@ inline isa best_isa() {
 #endif
   return isa::portable;
 }
-/// Whether the processor has AVX-512-BF16. needs: best_isa() == isa::avx512
+/// Whether the processor has AVX-512-BF16, and all else that kernels for AVX-512 need.
 inline bool has_avx512_bf16() {
 #ifdef __x86_64__
-  return __builtin_cpu_supports("avx512bf16");
+  return best_isa() == isa::avx512 && __builtin_cpu_supports("avx512bf16");
 #else
   return false;
 #endif
 }
 /// Whether products of bfloat16 numbers by AVX-512-BF16 are faster than by multiply-adds of fp32:
 /// on AMD's processors VDPBF16PS makes twice as many a second, on Intel's half as many.
-///
-/// needs: best_isa() == isa::avx512
 inline bool has_fast_avx512_bf16() {
 #ifdef __x86_64__
   return has_avx512_bf16() && __builtin_cpu_is("amd");

@@ -30,6 +30,11 @@ enum class product_unit : unsigned char {
   amx
 };
 
+/// Whether a unit multiplies as VDPBF16PS does.
+constexpr bool multiplies_pairs(product_unit unit) {
+  return unit == product_unit::avx512_bf16 || unit == product_unit::emulated_avx512_bf16;
+}
+
 /// The slices of a factor of precision P; 0 where factors are not of 16 bits.
 template <class P>
 inline constexpr int slices_of = P::product == dtype::bf16     ? 1
